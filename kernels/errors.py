@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can go wrong between a patch and an artifact, and whose fault it is.
+
+`str(error)` is one line for people: it names the thing and the way out. `detail` holds the long
+part (a hunk, the tail of a log, what a command wrote to stderr). Two class attributes let one place decide what happens next:
+`blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import ClassVar, Literal
+
+Blame = Literal["submission", "kernel", "lab"]
+
+# A list of valid names longer than this tells a reader nothing.
+NAMES_SHOWN = 12
+
+
+class KernelsError(Exception):
+    """Something this package cannot do; the base of all its errors."""
+
+    blame: ClassVar[Blame] = "lab"
+    retry: ClassVar[bool] = False
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(" ".join(message.split()))
+        self.detail = detail
+
+
+def suggest(name: str, valid: Iterable[str]) -> str:
+    """Tell which names there are, the nearest first: `did you mean "x"? There are x, y, z.`"""
+    names = list(dict.fromkeys(valid))
+    if not names:
+        return "There are none yet."
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    shown = near + [other for other in names if other not in near]
+    more = f" and {len(shown) - NAMES_SHOWN} more" if len(shown) > NAMES_SHOWN else ""
+    question = f'Did you mean "{near[0]}"? ' if near else ""
+    return f"{question}There are {', '.join(shown[:NAMES_SHOWN])}{more}."
+
+
+# What was submitted
+
+
+class PatchRejected(KernelsError):
+    """A patch that is not allowed near a tree, or cannot be read; names file, hunk and reason."""
+
+    blame = "submission"
+
+    def __init__(self, reason: str, *, file: str = "", hunk: str = "", detail: str = "") -> None:
+        where = ", ".join(part for part in (file, hunk) if part)
+        super().__init__(f"{where}: {reason}" if where else reason, detail)
+        self.file, self.hunk, self.reason = file, hunk, reason
+
+
+class PatchDoesNotApply(KernelsError):
+    """A well-formed patch whose old side is not in the tree; names patch, file and hunk."""
+
+    blame = "submission"
+
+    def __init__(self, title: str, *, file: str, hunk: str = "", reason: str, detail: str = "") -> None:
+        where = f"{file}, {hunk}" if hunk else file
+        super().__init__(f'"{title}" does not apply: {where}: {reason}', detail)
+        self.title, self.file, self.hunk, self.reason = title, file, hunk, reason
+
+
+class UnknownTree(KernelsError):
+    """No tree is registered under this name, or nothing is at this location."""
+
+    blame = "submission"
+
+
+class TreeUnreadable(KernelsError):
+    """An archive or a git location that exists but cannot be imported."""
+
+    blame = "submission"
+
+
+class UnknownRevision(KernelsError):
+    """The tree has no such revision; the message holds the nearest ones."""
+
+    blame = "submission"
+
+
+class UnknownPath(KernelsError):
+    """The tree has no such file at this revision."""
+
+    blame = "submission"
+
+
+class UnknownPatch(KernelsError):
+    """The catalogue holds no switch of this name, or has it for other trees only."""
+
+    blame = "submission"
+
+
+class UnknownFragment(KernelsError):
+    """No config base or fragment has this name."""
+
+    blame = "submission"
+
+
+class FragmentMalformed(KernelsError):
+    """A line of a fragment that is no Kconfig assignment."""
+
+    blame = "submission"
+
+
+class UnknownSymbol(KernelsError):
+    """A config symbol that no Kconfig file of the tree defines."""
+
+    blame = "submission"
+
+
+class UnmetSymbol(KernelsError):
+    """A requested config symbol that the resolved .config does not have; names the unmet dependency."""
+
+    blame = "submission"
+
+
+# What the kernel did
+
+
+class CompileFailed(KernelsError):
+    """The kernel did not compile: the message is the first error line, `log` the whole of it."""
+
+    blame = "kernel"
+
+    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
+        super().__init__(message, detail)
+        self.log = log
+
+
+class BuildTimedOut(KernelsError):
+    """The build did not end by its deadline; `log` is what it wrote until then."""
+
+    blame = "kernel"
+
+    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
+        super().__init__(message, detail)
+        self.log = log
+
+
+# What the lab lacks
+
+
+class GitFailed(KernelsError):
+    """git ended with an error that none of our own explains; detail is its stderr."""
+
+
+class DiskFull(KernelsError):
+    """There is not enough room for what was about to start, or it ran out on the way."""
+
+    retry = True
+
+
+class ArtifactMissing(KernelsError):
+    """The store holds no artifact under this key."""
+
+    retry = True
+
+
+class ArtifactCorrupt(KernelsError):
+    """An artifact whose files are not what its metadata says."""
+
+    retry = True
+
+
+class ToolMissing(KernelsError):
+    """A program we need is not installed; the message names the Debian package."""
+
+
+class SandboxFailed(KernelsError):
+    """The sandbox itself could not be set up, before the command in it began."""
+
+    retry = True
