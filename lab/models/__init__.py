@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The one package file that is not empty: Django finds an app's models only through it.
+from lab.models.execution import Build, Run
+from lab.models.experiment import Case, Experiment, Switch, Variant
+from lab.models.hardware import Host, Target
+from lab.models.measurement import Comparison, Profile, Sample
+from lab.models.source import Tree
+
+__all__ = [
+    "Build",
+    "Case",
+    "Comparison",
+    "Experiment",
+    "Host",
+    "Profile",
+    "Run",
+    "Sample",
+    "Switch",
+    "Target",
+    "Tree",
+    "Variant",
+]

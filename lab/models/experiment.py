@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One submission and its matrix."""
+
+from django.db import models
+
+from lab.models.hardware import Target
+from lab.models.source import Tree
+from lab.states import ExperimentState, VariantState
+
+
+class Experiment(models.Model):
+    """One submission: a base, switches, cases and how often to boot each."""
+
+    name = models.CharField(max_length=200)
+    spec = models.JSONField()
+    # SHA-256 of the canonical spec: "the same command again" is an equal digest.
+    digest = models.CharField(max_length=64, db_index=True)
+    state = models.CharField(max_length=10, choices=ExperimentState, default=ExperimentState.QUEUED)
+    tree = models.ForeignKey(Tree, on_delete=models.PROTECT)
+    base_name = models.CharField(max_length=200)
+    base_commit = models.CharField(max_length=64)
+    base_tree_id = models.CharField(max_length=64)
+    design = models.CharField(max_length=20)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT)
+    boots = models.PositiveIntegerField()
+    iterations = models.PositiveIntegerField()
+    warmup = models.PositiveIntegerField()
+    profile = models.BooleanField()
+    verify = models.BooleanField()
+    seed = models.BigIntegerField()
+    problem = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Switch(models.Model):
+    """Something an experiment turns on and off: a patch or a config fragment."""
+
+    class Kind(models.TextChoices):
+        """What is switched."""
+
+        PATCH = "patch"
+        CONFIG = "config"
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="switches")
+    position = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=10, choices=Kind)
+    title = models.TextField(blank=True, default="")
+    author = models.CharField(max_length=300, blank=True, default="")
+    link = models.CharField(max_length=1000, blank=True, default="")
+    text = models.TextField()
+    requires = models.JSONField(default=list)
+    excludes = models.JSONField(default=list)
+    # What intake repaired in a damaged diff, line by line.
+    report = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=["experiment", "name"], name="switch_name_once"),
+            models.UniqueConstraint(fields=["experiment", "position"], name="switch_position_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Variant(models.Model):
+    """One combination of switches that applies: one source tree and config, so one build."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="variants")
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=500)
+    switches = models.JSONField(default=list)
+    state = models.CharField(max_length=10, choices=VariantState, default=VariantState.PLANNED)
+    commit = models.CharField(max_length=64, blank=True, default="")
+    tree_id = models.CharField(max_length=64, blank=True, default="")
+    build = models.ForeignKey(
+        "lab.Build", null=True, blank=True, on_delete=models.PROTECT, related_name="variants"
+    )
+    problem = models.TextField(blank=True, default="")
+    problem_detail = models.TextField(blank=True, default="")
+    # Such as "this patch changes no code here".
+    note = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (
+            models.UniqueConstraint(fields=["experiment", "name"], name="variant_name_once"),
+            models.UniqueConstraint(fields=["experiment", "position"], name="variant_position_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Case(models.Model):
+    """A workload with its parameters fixed."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="cases")
+    position = models.PositiveSmallIntegerField()
+    workload = models.CharField(max_length=100)
+    preset = models.CharField(max_length=50)
+    params = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("position",)
+        constraints = (models.UniqueConstraint(fields=["experiment", "position"], name="case_position_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.workload} ({self.preset})"

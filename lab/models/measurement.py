@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What runs yield, and what is concluded from it."""
+
+from django.db import models
+
+from lab.models.execution import Run
+from lab.models.experiment import Case, Experiment, Variant
+
+
+class Sample(models.Model):
+    """One metric's value from one iteration, in the metric's own unit."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
+    metric = models.CharField(max_length=60)
+    iteration = models.PositiveIntegerField()
+    warmup = models.BooleanField(default=False)
+    value = models.FloatField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["run", "metric", "iteration"], name="sample_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.metric}={self.value:g}"
+
+
+class Profile(models.Model):
+    """Folded stacks of one profiled run: zlib over lines `outer;…;inner count`, UTF-8."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="stacks")
+    samples = models.PositiveBigIntegerField()
+    lost = models.PositiveBigIntegerField(default=0)
+    folded = models.BinaryField()
+    perf_data = models.CharField(max_length=1000, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{self.samples} samples"
+
+
+class Comparison(models.Model):
+    """One metric of one variant against the base; ratios are candidate over base."""
+
+    class Verdict(models.TextChoices):
+        """Never a boolean."""
+
+        REGRESSION = "regression"
+        IMPROVEMENT = "improvement"
+        UNCHANGED = "unchanged"
+        INCONCLUSIVE = "inconclusive"
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="comparisons")
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="comparisons")
+    variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="comparisons")
+    metric = models.CharField(max_length=60)
+    unit = models.CharField(max_length=30, blank=True, default="")
+    better = models.CharField(max_length=10)
+    primary = models.BooleanField(default=False)
+    # Paired boots that count; medians of the per-boot medians over just these.
+    boots = models.PositiveIntegerField()
+    base_median = models.FloatField(null=True, blank=True)
+    median = models.FloatField(null=True, blank=True)
+    ratio = models.FloatField(null=True, blank=True)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    verdict = models.CharField(max_length=15, choices=Verdict)
+    boots_needed = models.PositiveIntegerField(null=True, blank=True)
+    reason = models.TextField(blank=True, default="")
+    margin = models.FloatField()
+    method = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["case", "variant", "metric"], name="comparison_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.metric}: {self.verdict}"

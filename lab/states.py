@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""States of everything that has one, and the only way to change them.
+
+Each table lists the moves that exist; a state without moves is final. `move` is one
+conditional UPDATE, so of two processes that want the same move exactly one gets True.
+
+    experiment  queued → running → done | failed;  queued, running → cancelled
+    variant     planned → ready | failed           (pruned is given at submission)
+    build       queued → building → built | failed | cancelled
+                building → queued when its worker died; queued → built when the store has it;
+                built → queued when its artifact was deleted; failed, cancelled → queued again
+    run         queued → running → done | failed | cancelled; running → queued to try again
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import models
+
+from lab.errors import IllegalMove
+
+
+class ExperimentState(models.TextChoices):
+    """An experiment is failed only when nothing can be compared: its base did not build or boot."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class VariantState(models.TextChoices):
+    """A variant is ready once its build is."""
+
+    PLANNED = "planned"
+    PRUNED = "pruned"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class BuildState(models.TextChoices):
+    """One attempt to compile a tree with a config."""
+
+    QUEUED = "queued"
+    BUILDING = "building"
+    BUILT = "built"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunState(models.TextChoices):
+    """One boot; `done` means its numbers count, `failed` that its outcome says why not."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Outcome(models.TextChoices):
+    """How a run ended; all but the first are told with their evidence."""
+
+    FINISHED = "finished"
+    BOOT_FAILED = "boot-failed"
+    PANICKED = "panicked"
+    HUNG = "hung"
+    WORKLOAD_FAILED = "workload-failed"
+    WRONG_KERNEL = "wrong-kernel"
+    LOST = "lost"
+
+
+class Purpose(models.TextChoices):
+    """What a run is for; only measured ones are ever timed."""
+
+    MEASURED = "measured"
+    PROFILED = "profiled"
+    VERIFIED = "verified"
+
+
+MOVES: Mapping[type[models.TextChoices], Mapping[str, frozenset[str]]] = {
+    ExperimentState: {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "failed", "cancelled"}),
+    },
+    VariantState: {
+        "planned": frozenset({"ready", "failed"}),
+    },
+    BuildState: {
+        "queued": frozenset({"building", "built", "cancelled"}),
+        "building": frozenset({"built", "failed", "cancelled", "queued"}),
+        "built": frozenset({"queued"}),
+        "failed": frozenset({"queued"}),
+        "cancelled": frozenset({"queued"}),
+    },
+    RunState: {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "failed", "cancelled", "queued"}),
+    },
+}
+
+
+def allowed(start: models.TextChoices, to: models.TextChoices) -> bool:
+    """Tell whether the tables know this move."""
+    return type(start) is type(to) and to.value in MOVES[type(start)].get(start.value, frozenset())
+
+
+def final(state: models.TextChoices) -> bool:
+    """Tell whether nothing is waited for any more: the states an experiment's parts end in."""
+    return state.value not in {"queued", "running", "planned", "building"}
+
+
+def move(
+    model: type[models.Model],
+    pk: int,
+    start: models.TextChoices,
+    to: models.TextChoices,
+    **fields: Any,
+) -> bool:
+    """Change one row's state if it still is `start`; True if it was.
+
+    `fields` are written in the same statement. Raises IllegalMove for a move no table knows.
+    """
+    if not allowed(start, to):
+        raise IllegalMove(f"{model.__name__} {pk} cannot go from {start.value} to {to.value}")
+    rows = model._default_manager.filter(pk=pk, state=start.value)
+    return rows.update(state=to.value, **fields) == 1
