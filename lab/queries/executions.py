@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads for the pages of one build and of one run."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lab.errors import UnknownRow
+from lab.models import Build, Run
+from lab.queries.experiments import CaseView, case_view
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPage:
+    """One build, whatever experiments share it; uses lists (experiment id, name, variant name)."""
+
+    id: int
+    state: str
+    release: str
+    tree_id: str
+    commit: str
+    artifact_key: str
+    code_hash: str
+    cached: bool
+    cpu_seconds: float | None
+    wall_seconds: float | None
+    blame: str
+    problem: str
+    problem_detail: str
+    log: Path | None
+    request: dict[str, Any]
+    uses: tuple[tuple[int, str, str], ...]
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricValues:
+    """One metric of one run: values in order of iteration, with the number that are warm-up."""
+
+    metric: str
+    values: tuple[float, ...]
+    warmups: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """Something the kernel complained about on the console."""
+
+    kind: str
+    title: str
+    line_no: int
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """One boot with all that is known of it."""
+
+    id: int
+    experiment_id: int
+    experiment_name: str
+    variant: str
+    case: CaseView
+    block: int
+    position: int
+    purpose: str
+    state: str
+    outcome: str
+    blame: str
+    problem: str
+    problem_detail: str
+    attempt: int
+    build_id: int | None
+    release: str
+    line: str
+    extras: dict[str, Any]
+    environment: dict[str, Any]
+    findings: tuple[FindingView, ...]
+    console: Path | None
+    directory: Path | None
+    metrics: tuple[MetricValues, ...]
+    profiled: bool
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def build_page(build_id: int) -> BuildPage:
+    """Return one build. Raises UnknownRow."""
+    build = Build.objects.filter(pk=build_id).first()
+    if build is None:
+        raise UnknownRow(f"there is no build {build_id}")
+    variants = build.variants.select_related("experiment").order_by("-experiment_id", "position")
+    return BuildPage(
+        id=build.pk,
+        state=build.state,
+        release=build.release,
+        tree_id=build.tree_id,
+        commit=build.commit,
+        artifact_key=build.artifact_key,
+        code_hash=build.code_hash,
+        cached=build.cached,
+        cpu_seconds=build.cpu_seconds,
+        wall_seconds=build.wall_seconds,
+        blame=build.blame,
+        problem=build.problem,
+        problem_detail=build.problem_detail,
+        log=_path(build.log),
+        request=build.request,
+        uses=tuple((v.experiment_id, v.experiment.name, v.name) for v in variants),
+        started_at=build.started_at,
+        finished_at=build.finished_at,
+    )
+
+
+def run_page(run_id: int) -> RunPage:
+    """Return one run. Raises UnknownRow."""
+    run = Run.objects.select_related("experiment", "variant__build", "case").filter(pk=run_id).first()
+    if run is None:
+        raise UnknownRow(f"there is no run {run_id}")
+    build = run.variant.build
+    return RunPage(
+        id=run.pk,
+        experiment_id=run.experiment_id,
+        experiment_name=run.experiment.name,
+        variant=run.variant.name,
+        case=case_view(run.case),
+        block=run.block,
+        position=run.position,
+        purpose=run.purpose,
+        state=run.state,
+        outcome=run.outcome,
+        blame=run.blame,
+        problem=run.problem,
+        problem_detail=run.problem_detail,
+        attempt=run.attempt,
+        build_id=build.pk if build else None,
+        release=build.release if build else "",
+        line=run.line,
+        extras=run.extras,
+        environment=run.environment,
+        findings=tuple(FindingView(**finding) for finding in run.findings),
+        console=_path(run.console),
+        directory=_path(run.directory),
+        metrics=_metrics(run),
+        profiled=hasattr(run, "stacks"),
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+    )
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _metrics(run: Run) -> tuple[MetricValues, ...]:
+    values: dict[str, list[float]] = defaultdict(list)
+    warmups: dict[str, int] = defaultdict(int)
+    for sample in run.samples.order_by("metric", "iteration"):
+        values[sample.metric].append(sample.value)
+        warmups[sample.metric] += sample.warmup
+    return tuple(MetricValues(name, tuple(values[name]), warmups[name]) for name in values)

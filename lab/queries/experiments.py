@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads for the list of experiments and the page of one."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Q
+
+from lab.errors import UnknownRow
+from lab.models import Build, Case, Comparison, Experiment, Run, Switch, Variant
+from lab.queries.progress import Progress, progress
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentLine:
+    """One row of the list; verdicts counts primary metrics only."""
+
+    id: int
+    name: str
+    state: str
+    tree: str
+    base_name: str
+    variants: int
+    pruned: int
+    boots_over: int
+    boots_total: int
+    verdicts: dict[str, int]
+    problem: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchView:
+    """A patch or config fragment of the experiment; report tells what intake repaired."""
+
+    name: str
+    kind: str
+    title: str
+    author: str
+    link: str
+    text: str
+    requires: tuple[str, ...]
+    excludes: tuple[str, ...]
+    report: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """A workload with its parameters."""
+
+    id: int
+    position: int
+    workload: str
+    preset: str
+    params: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Name a person reads: "showgids (smoke)"."""
+        return f"{self.workload} ({self.preset})"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildLine:
+    """One build of the experiment; reused tells that nothing was compiled for this experiment."""
+
+    id: int
+    state: str
+    release: str
+    reused: bool
+    variants: tuple[str, ...]
+    cpu_seconds: float | None
+    wall_seconds: float | None
+    problem: str
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One boot of the experiment; block counts from 0."""
+
+    id: int
+    position: int
+    block: int
+    variant: str
+    case: str
+    purpose: str
+    state: str
+    outcome: str
+    problem: str
+    findings: int
+    attempt: int
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the boot took, None while it has not ended."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Boots of one variant × case, all purposes, by state; state is the one word to show."""
+
+    case_id: int
+    queued: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+
+    @property
+    def total(self) -> int:
+        """All boots planned for this cell."""
+        return self.queued + self.running + self.done + self.failed + self.cancelled
+
+    @property
+    def state(self) -> str:
+        """running, failed, done, queued, cancelled or none."""
+        for word in ("running", "failed", "queued", "done", "cancelled"):
+            if getattr(self, word):
+                return word
+        return "none"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRow:
+    """One row of the grid; cells in the order of the page's cases (none for a pruned variant)."""
+
+    id: int
+    name: str
+    switches: tuple[str, ...]
+    state: str
+    problem: str
+    problem_detail: str
+    note: str
+    build: BuildLine | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentPage:
+    """Everything the page of one experiment shows."""
+
+    id: int
+    name: str
+    state: str
+    problem: str
+    tree: str
+    base_name: str
+    base_commit: str
+    design: str
+    target: str
+    boots: int
+    iterations: int
+    warmup: int
+    profile: bool
+    verify: bool
+    seed: int
+    spec: dict[str, Any]
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    switches: tuple[SwitchView, ...]
+    cases: tuple[CaseView, ...]
+    variants: tuple[VariantRow, ...]
+    builds: tuple[BuildLine, ...]
+    runs: tuple[RunLine, ...]
+    progress: Progress
+
+
+def get_experiment(experiment_id: int) -> Experiment:
+    """Return the row. Raises UnknownRow."""
+    row = Experiment.objects.select_related("tree", "target").filter(pk=experiment_id).first()
+    if row is None:
+        raise UnknownRow(f"there is no experiment {experiment_id}")
+    return row
+
+
+def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
+    """Return the newest experiments first."""
+    over = Q(runs__state__in=("done", "failed", "cancelled"))
+    rows = Experiment.objects.select_related("tree").annotate(
+        boots_total=Count("runs", distinct=True), boots_over=Count("runs", filter=over, distinct=True)
+    )[:limit]
+    ids = [row.pk for row in rows]
+    verdicts: dict[int, Counter[str]] = defaultdict(Counter)
+    for experiment_id, verdict in Comparison.objects.filter(experiment__in=ids, primary=True).values_list(
+        "experiment_id", "verdict"
+    ):
+        verdicts[experiment_id][verdict] += 1
+    states: dict[int, Counter[str]] = defaultdict(Counter)
+    for experiment_id, state in Variant.objects.filter(experiment__in=ids).values_list(
+        "experiment_id", "state"
+    ):
+        states[experiment_id][state] += 1
+    return tuple(
+        ExperimentLine(
+            id=row.pk,
+            name=row.name,
+            state=row.state,
+            tree=row.tree.name,
+            base_name=row.base_name,
+            variants=states[row.pk].total() - states[row.pk]["pruned"],
+            pruned=states[row.pk]["pruned"],
+            boots_over=row.boots_over,
+            boots_total=row.boots_total,
+            verdicts=dict(verdicts[row.pk]),
+            problem=row.problem,
+            created_at=row.created_at,
+            finished_at=row.finished_at,
+        )
+        for row in rows
+    )
+
+
+def experiment_page(experiment_id: int) -> ExperimentPage:
+    """Return the page of one experiment. Raises UnknownRow."""
+    row = get_experiment(experiment_id)
+    cases = case_views(row)
+    builds = _build_lines(row)
+    runs = _run_lines(row)
+    return ExperimentPage(
+        id=row.pk,
+        name=row.name,
+        state=row.state,
+        problem=row.problem,
+        tree=row.tree.name,
+        base_name=row.base_name,
+        base_commit=row.base_commit,
+        design=row.design,
+        target=row.target.name,
+        boots=row.boots,
+        iterations=row.iterations,
+        warmup=row.warmup,
+        profile=row.profile,
+        verify=row.verify,
+        seed=row.seed,
+        spec=row.spec,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        switches=tuple(_switch_view(switch) for switch in row.switches.all()),
+        cases=cases,
+        variants=_variant_rows(row, cases, builds),
+        builds=builds,
+        runs=runs,
+        progress=progress(row.pk),
+    )
+
+
+def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
+    """Return the experiment's cases in their order."""
+    return tuple(case_view(case) for case in experiment.cases.all())
+
+
+def case_view(case: Case) -> CaseView:
+    """Return one case as pages show it."""
+    return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
+
+
+def _switch_view(switch: Switch) -> SwitchView:
+    return SwitchView(
+        name=switch.name,
+        kind=switch.kind,
+        title=switch.title,
+        author=switch.author,
+        link=switch.link,
+        text=switch.text,
+        requires=tuple(switch.requires),
+        excludes=tuple(switch.excludes),
+        report=tuple(switch.report),
+    )
+
+
+def _build_lines(experiment: Experiment) -> tuple[BuildLine, ...]:
+    names: dict[int | None, list[str]] = defaultdict(list)
+    for variant in experiment.variants.exclude(build=None):
+        names[variant.build_id].append(variant.name)
+    builds = Build.objects.filter(pk__in=[pk for pk in names if pk]).defer("request", "problem_detail")
+    return tuple(
+        BuildLine(
+            id=build.pk,
+            state=build.state,
+            release=build.release,
+            reused=is_reused(build, experiment),
+            variants=tuple(names[build.pk]),
+            cpu_seconds=build.cpu_seconds,
+            wall_seconds=build.wall_seconds,
+            problem=build.problem,
+            started_at=build.started_at,
+            finished_at=build.finished_at,
+        )
+        for build in builds
+    )
+
+
+def is_reused(build: Build, experiment: Experiment) -> bool:
+    """Tell whether the experiment found this build made: in the table or in the artifact store."""
+    if build.state != "built":
+        return False
+    return build.cached or (build.finished_at is not None and build.finished_at <= experiment.created_at)
+
+
+def _run_lines(experiment: Experiment) -> tuple[RunLine, ...]:
+    runs = (
+        Run.objects.filter(experiment=experiment)
+        .select_related("variant", "case")
+        .defer("environment", "extras", "problem_detail")
+    )
+    return tuple(
+        RunLine(
+            id=run.pk,
+            position=run.position,
+            block=run.block,
+            variant=run.variant.name,
+            case=str(run.case),
+            purpose=run.purpose,
+            state=run.state,
+            outcome=run.outcome,
+            problem=run.problem,
+            findings=len(run.findings),
+            attempt=run.attempt,
+            started_at=run.started_at,
+            finished_at=run.finished_at,
+        )
+        for run in runs
+    )
+
+
+def _variant_rows(
+    experiment: Experiment, cases: tuple[CaseView, ...], builds: tuple[BuildLine, ...]
+) -> tuple[VariantRow, ...]:
+    by_id = {build.id: build for build in builds}
+    counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for variant_id, case_id, state in Run.objects.filter(experiment=experiment).values_list(
+        "variant_id", "case_id", "state"
+    ):
+        counts[variant_id, case_id][state] += 1
+    words = ("queued", "running", "done", "failed", "cancelled")
+    rows = []
+    for variant in experiment.variants.all():
+        cells = tuple(Cell(case.id, *(counts[variant.pk, case.id][word] for word in words)) for case in cases)
+        rows.append(
+            VariantRow(
+                id=variant.pk,
+                name=variant.name,
+                switches=tuple(variant.switches),
+                state=variant.state,
+                problem=variant.problem,
+                problem_detail=variant.problem_detail,
+                note=variant.note,
+                build=by_id.get(variant.build_id) if variant.build_id else None,
+                cells=() if variant.state == "pruned" else cells,
+            )
+        )
+    return tuple(rows)
