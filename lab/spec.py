@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one description of an experiment: the same for file, form and API.
+
+`read_spec` reads TOML, `spec_from_mapping` what a form or an API sends. Both raise SpecError:
+one line that names the field, the value given and the valid ones.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from lab.errors import SpecError
+from lab.spec_messages import explain
+
+DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
+# A switch's text; the finer limits of a patch are kernels.patch's.
+TEXT_LIMIT = 8 * 1024 * 1024
+FIELD_SOURCES = ("file", "text", "catalog", "range")
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+# `+` joins the names of a variant, "base" is the variant without switches.
+SwitchName = Annotated[
+    str, StringConstraints(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
+Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Switch(_Part):
+    name: SwitchName
+    requires: tuple[SwitchName, ...] = ()
+    excludes: tuple[SwitchName, ...] = ()
+
+    @field_validator("name")
+    @classmethod
+    def _is_not_the_base(cls, name: str) -> str:
+        if name == "base":
+            raise ValueError('"base" is the name of the variant without switches; choose another')
+        return name
+
+
+class PatchSpec(_Switch):
+    """A patch or series as one switch: given as text, from the catalogue, or as a git range.
+
+    text: mbox or unified diff; origin: the file it was read from, if any. range: `base..tip`.
+    """
+
+    text: Text | None = None
+    origin: str = ""
+    catalog: SwitchName | None = None
+    range: Annotated[str, StringConstraints(pattern=r"^[^\s.-][^\s]*\.\.[^\s.-][^\s]*$")] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_named_after_its_catalogue_entry(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("catalog") and "name" not in given:
+            return {**given, "name": given["catalog"]}
+        return given
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        given = [field for field in ("text", "catalog", "range") if getattr(self, field) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(FIELD_SOURCES)}, not {' and '.join(given) or 'none'}")
+        return self
+
+
+class ConfigSpec(_Switch):
+    """A change of the kernel config as one switch: Kconfig lines."""
+
+    lines: Annotated[tuple[Line, ...], Field(min_length=1, max_length=1000)]
+
+    @property
+    def text(self) -> str:
+        """The lines as a fragment."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+class CaseSpec(_Part):
+    """A workload with a preset, whose parameters `params` overrides."""
+
+    workload: str
+    preset: str = "small"
+    params: dict[str, Param] = Field(default_factory=dict)
+
+
+class MeasureSpec(_Part):
+    """How often to boot and to repeat; a boot is the unit of replication."""
+
+    clock: Literal["wall", "instructions"] = "wall"
+    boots: Annotated[StrictInt, Field(ge=2, le=500)] = 10
+    iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
+    warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
+    profile: StrictBool = False
+    verify: StrictBool = False
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
+
+    @field_validator("clock")
+    @classmethod
+    def _is_the_wall_clock(cls, clock: str) -> str:
+        if clock != "wall":
+            raise ValueError('only "wall" is there so far; "instructions" arrives with the measurement issue')
+        return clock
+
+
+class ExperimentSpec(_Part):
+    """A whole experiment. base: any revision of the tree, its default one when empty."""
+
+    name: Line
+    tree: Line | None = None
+    git: Line | None = None
+    base: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s-]?[^\s\x00-\x1f]*$")] = ""
+    design: Literal["full", "one-at-a-time", "leave-one-out", "cumulative"] = "full"
+    target: Line = "guest"
+    patches: Annotated[tuple[PatchSpec, ...], Field(max_length=16)] = ()
+    configs: Annotated[tuple[ConfigSpec, ...], Field(max_length=16)] = ()
+    cases: Annotated[tuple[CaseSpec, ...], Field(min_length=1, max_length=20)]
+    measure: MeasureSpec = MeasureSpec()
+
+    @property
+    def switches(self) -> tuple[PatchSpec | ConfigSpec, ...]:
+        """All switches in the order they are applied: patches, then configs."""
+        return (*self.patches, *self.configs)
+
+    @model_validator(mode="after")
+    def _has_one_tree(self) -> Self:
+        if (self.tree is None) == (self.git is None):
+            raise ValueError("give one of tree (a registered tree) and git (a URL or path)")
+        return self
+
+    @model_validator(mode="after")
+    def _switches_know_each_other(self) -> Self:
+        names = [switch.name for switch in self.switches]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f'two switches are named "{name}"; each needs its own name')
+        for switch in self.switches:
+            for field in ("requires", "excludes"):
+                for other in getattr(switch, field):
+                    _check_partner(switch.name, field, other, names)
+        return self
+
+
+def _check_partner(name: str, field: str, other: str, names: list[str]) -> None:
+    if other == name:
+        raise ValueError(f'switch "{name}" {field} itself')
+    if other not in names:
+        valid = [known for known in names if known != name]
+        raise ValueError(
+            f'{field} of switch "{name}": there is no switch "{other}"; there are {", ".join(valid) or "no others"}'
+        )
+
+
+def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
+    """Read a TOML description; files it names are looked up from `directory`, none if that is None.
+
+    Raises SpecError.
+    """
+    try:
+        mapping = tomllib.loads(data.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise SpecError(f"the description is not valid TOML: {exc}") from exc
+    return spec_from_mapping(mapping, directory)
+
+
+def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
+    """Validate a description that a form or an API sends. Raises SpecError."""
+    try:
+        return ExperimentSpec.model_validate(_inline_files(mapping, directory))
+    except ValidationError as exc:
+        raise explain(exc, ExperimentSpec) from exc
+
+
+def spec_digest(spec: ExperimentSpec) -> str:
+    """Return the SHA-256 of all that the description says, patch texts included."""
+    canonical = json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _inline_files(mapping: Mapping[str, Any], directory: Path | None) -> dict[str, Any]:
+    """Replace each patch's `file` by its text, so that a stored description stands on its own."""
+    patches = mapping.get("patches")
+    if not isinstance(patches, list):
+        return dict(mapping)
+    inlined = []
+    for index, patch in enumerate(patches):
+        if not (isinstance(patch, Mapping) and "file" in patch):
+            inlined.append(patch)
+            continue
+        text, origin = _read_patch(f"patches[{index}].file", patch["file"], directory)
+        rest = {key: value for key, value in patch.items() if key != "file"}
+        if "text" in rest:
+            raise SpecError(f"patches[{index}]: give one of {', '.join(FIELD_SOURCES)}, not file and text")
+        inlined.append({**rest, "text": text, "origin": origin})
+    return {**mapping, "patches": inlined}
+
+
+def _read_patch(field: str, name: Any, directory: Path | None) -> tuple[str, str]:
+    if directory is None:
+        raise SpecError(f"{field}: files are read by labctl only; send the patch itself as text")
+    if not isinstance(name, str) or not name:
+        raise SpecError(f"{field}: {name!r} is not the name of a file")
+    path = directory / name
+    try:
+        if path.stat().st_size > TEXT_LIMIT:
+            raise SpecError(f"{field}: {name} is larger than {TEXT_LIMIT >> 20} MiB")
+        # Latin-1 keeps every byte of a patch that is not UTF-8; kernels.patch takes bytes again.
+        data = path.read_bytes()
+    except OSError as exc:
+        raise SpecError(f'{field}: cannot read "{name}" in {directory}: {exc.strerror}') from exc
+    try:
+        return data.decode(), path.name
+    except UnicodeDecodeError:
+        raise SpecError(f"{field}: {name} is not UTF-8 text; re-encode it (iconv -t utf-8)") from None
