@@ -26,7 +26,9 @@ class KernelsError(Exception):
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "") -> None:
-        super().__init__(" ".join(message.split()))
+        # Names come from strangers: what a terminal would obey is shown as an escape.
+        line = " ".join(message.split())
+        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
         self.detail = detail
 
 
@@ -54,6 +56,10 @@ class PatchRejected(KernelsError):
         where = ", ".join(part for part in (file, hunk) if part)
         super().__init__(f"{where}: {reason}" if where else reason, detail)
         self.file, self.hunk, self.reason = file, hunk, reason
+
+
+class PatchDamaged(PatchRejected):
+    """A diff that cannot be read as it stands; a repair against the base may make sense of it."""
 
 
 class PatchDoesNotApply(KernelsError):
