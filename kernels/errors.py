@@ -157,6 +157,18 @@ class GitFailed(KernelsError):
     """git ended with an error that none of our own explains; detail is its stderr."""
 
 
+class TreeUnreachable(KernelsError):
+    """A git repository somewhere else that does not answer, or breaks off; may be back later."""
+
+    retry = True
+
+
+class TreeBusy(KernelsError):
+    """Another process has held the import of this tree for longer than an import takes."""
+
+    retry = True
+
+
 class DiskFull(KernelsError):
     """There is not enough room for what was about to start, or it ran out on the way."""
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kernels.diff import FileDiff, parse_diff, render_diff
-from kernels.errors import GitFailed, PatchRejected, UnknownRevision
+from kernels.errors import PatchRejected
 from kernels.git import run_git
 from kernels.mail import Letter, Title, read_letters, to_text
 from kernels.safety import MAX_PATCHES, check_files, check_size
-
-if TYPE_CHECKING:
-    from kernels.tree import Tree
+from kernels.tree import Tree, resolve
 
 _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILINE)
 
@@ -134,7 +131,7 @@ def read_range(tree: Tree, base: str, tip: str) -> Series:
 
     Raises UnknownRevision, PatchRejected, GitFailed.
     """
-    start, end = (_commit(tree, revision) for revision in (base, tip))
+    start, end = (resolve(tree, revision).commit for revision in (base, tip))
     count = int(run_git(tree.repository, "rev-list", "--count", f"{start}..{end}"))
     if not count:
         raise PatchRejected(
@@ -162,16 +159,6 @@ def read_range(tree: Tree, base: str, tip: str) -> Series:
     )
     mbox = run_git(tree.repository, "format-patch", "--stdout", *options, f"{start}..{end}")
     return read_series(mbox)
-
-
-def _commit(tree: Tree, revision: str) -> str:
-    arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    try:
-        return run_git(tree.repository, *arguments).decode().strip()
-    except GitFailed as exc:
-        raise UnknownRevision(
-            f'tree {tree.name} has no revision "{revision}"; git -C {tree.repository} tag lists what it has'
-        ) from exc
 
 
 def _touched(file: FileDiff) -> tuple[str, ...]:
