@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Geometry of the drawings; the templates print it as SVG attributes. Pure: values in, places out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from web.words import number
+
+BAR_WIDTH = 220
+_BAR_PAD = 8
+
+# The plot, in the units of its viewBox.
+PLOT_WIDTH, PLOT_HEIGHT = 880, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 10, 40
+DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 5", "4 2")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One interval on an axis shared by its metric; all places in pixels from the left.
+
+    cut_low, cut_high: the interval leaves the axis on that side.
+    """
+
+    low: float
+    high: float
+    middle: float
+    zero: float
+    band: float
+    band_width: float
+    cut_low: bool
+    cut_high: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half width of an axis of changes, as a natural logarithm: halving and doubling lie equally far."""
+
+    reach: float
+    margin: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ratios at both ends of the axis."""
+        return math.exp(-self.reach), math.exp(self.reach)
+
+
+def span(ratios: Sequence[float | None], margin: float) -> Span:
+    """The axis on which all these ratios are seen, and the margin's band never as wide as the axis."""
+    logs = [abs(math.log(ratio)) for ratio in ratios if ratio and math.isfinite(ratio)]
+    return Span(min(max([*logs, 2.5 * math.log1p(margin), 0.005]) * 1.05, math.log(32)), margin)
+
+
+def bar(axis: Span, low: float, middle: float, high: float) -> Bar:
+    """Place one interval of ratios (1.0 is no change) on its axis."""
+    half = BAR_WIDTH / 2 - _BAR_PAD
+    reach = axis.reach or 1.0
+
+    def place(ratio: float) -> float:
+        log = math.log(ratio) if ratio > 0 else -math.inf
+        return round(BAR_WIDTH / 2 + half * max(-1.0, min(1.0, log / reach)), 1)
+
+    band = place(1 / (1 + axis.margin))
+    return Bar(
+        low=place(low),
+        high=place(high),
+        middle=place(middle),
+        zero=BAR_WIDTH / 2,
+        band=band,
+        band_width=round(place(1 + axis.margin) - band, 1),
+        cut_low=low <= 0 or math.log(low) < -reach,
+        cut_high=math.isinf(high) or (high > 0 and math.log(high) > reach),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on an axis."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One variant's outline; `index` picks colour and dash."""
+
+    name: str
+    index: int
+    dash: str
+    points: str
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A histogram of several variants, both axes logarithmic."""
+
+    width: int
+    height: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    lines: tuple[Line, ...]
+    x_label: str
+
+
+def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
+    """Outlines of latency histograms, one per variant: value → how often.
+
+    Values are gathered into 24 classes a decade, so that a microsecond and a millisecond read alike.
+    Empty classes lie on the floor of the axis.
+    """
+    classes = {name: _classes(values) for name, values in counts.items()}
+    filled = [at for values in classes.values() for at in values]
+    first, last = (min(filled), max(filled)) if filled else (0, 24)
+    top = max([n for values in classes.values() for n in values.values()] or [1])
+    right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
+    tall = math.ceil(math.log10(max(top, 2)) * 2) / 2 + 0.3
+
+    def across(at: float) -> float:
+        return round(_LEFT + (right - _LEFT) * (at - first) / (last + 1 - first), 1)
+
+    def down(n: float) -> float:
+        # Half a decade below one sample is the floor: a single outlier stays visible.
+        return round(bottom - (bottom - _TOP) * (math.log10(n) + 0.3 if n else 0.0) / tall, 1)
+
+    lines = []
+    for index, (name, values) in enumerate(classes.items()):
+        steps = [f"{across(first)},{down(0)}"]
+        for at in range(first, last + 1):
+            level = down(values.get(at, 0))
+            steps += [f"{across(at)},{level}", f"{across(at + 1)},{level}"]
+        steps.append(f"{across(last + 1)},{down(0)}")
+        series = index % len(DASHES)
+        lines.append(Line(name, series, DASHES[series], " ".join(steps), sum(values.values())))
+    return Plot(
+        width=PLOT_WIDTH,
+        height=PLOT_HEIGHT,
+        left=_LEFT,
+        right=right,
+        top=_TOP,
+        bottom=bottom,
+        x_ticks=tuple(Tick(across(at), number(value)) for at, value in _decades(first, last)),
+        y_ticks=tuple(Tick(down(10**power), number(10**power)) for power in range(math.floor(math.log10(top)) + 1)),
+        lines=tuple(lines),
+        x_label=x_label,
+    )
+
+
+_PER_DECADE = 24
+
+
+def _classes(values: Mapping[float, int]) -> dict[int, int]:
+    """Gather values into logarithmic classes; what is not above zero joins the lowest."""
+    positive = [value for value in values if value > 0]
+    floor = min(positive) if positive else 1.0
+    gathered: dict[int, int] = {}
+    for value, n in values.items():
+        at = math.floor(math.log10(max(value, floor)) * _PER_DECADE + 1e-9)
+        gathered[at] = gathered.get(at, 0) + n
+    return {at: n for at, n in gathered.items() if n > 0}
+
+
+def _decades(first: int, last: int) -> list[tuple[float, float]]:
+    """Marks at 1, 2 and 5 of each decade, fewer where the axis is long."""
+    steps = (1, 2, 5) if last - first <= 3 * _PER_DECADE else (1,)
+    marks = []
+    for power in range(math.floor(first / _PER_DECADE), math.ceil((last + 1) / _PER_DECADE) + 1):
+        for step in steps:
+            value = step * 10.0**power
+            at = math.log10(value) * _PER_DECADE
+            if first <= at <= last + 1:
+                marks.append((at, value))
+    return marks

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pages' addresses."""
+
+from django.urls import path
+from django.views.generic import RedirectView
+
+from web.views import comparison, experiment, profile, run, submission
+
+handler404 = "web.views.missing.not_found"
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="experiments")),
+    path("experiments/", experiment.listing, name="experiments"),
+    path("experiments/new", submission.submit, name="submit"),
+    path("experiments/<int:experiment_id>/", experiment.show, name="experiment"),
+    path("experiments/<int:experiment_id>/live", experiment.live, name="experiment_live"),
+    path("experiments/<int:experiment_id>/runs/", experiment.runs, name="experiment_runs"),
+    path("experiments/<int:experiment_id>/comparison/", comparison.show, name="comparison"),
+    path("experiments/<int:experiment_id>/profile/", profile.first, name="profiles"),
+    path("experiments/<int:experiment_id>/profile/<int:case_id>/", profile.show, name="profile"),
+    path("builds/<int:build_id>/log", run.build_log, name="build"),
+    path("builds/<int:build_id>/log.txt", run.build_log_raw, name="build_log_raw"),
+    path("runs/<int:run_id>/", run.show, name="run"),
+    path("runs/<int:run_id>/console", run.console, name="run_console"),
+    path("runs/<int:run_id>/console.txt", run.console_raw, name="run_console_raw"),
+]

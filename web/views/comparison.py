@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All variants side by side: every metric with its interval and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.comparison import (
+    CaseComparison,
+    ComparisonCell,
+    ComparisonPage,
+    MetricRow,
+    Representative,
+    comparison_page,
+)
+from web.charts import Bar, Plot, Span, bar, histogram, span
+from web.views.experiment import tallies
+from web.views.missing import found
+from web.words import change, quantity
+
+_BETTER = {"lower": "lower is better", "higher": "higher is better"}
+
+
+@dataclass(frozen=True, slots=True)
+class VariantLine:
+    """One variant under one metric; without bar and verdict for the base."""
+
+    variant: str
+    value: str
+    change: str
+    interval: str
+    verdict: str
+    bar: Bar | None
+    boots: int
+    needs: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGroup:
+    """One metric: the base first, then the candidates on one axis."""
+
+    metric: str
+    unit: str
+    better: str
+    primary: bool
+    margin: str
+    ends: tuple[str, str]
+    lines: tuple[VariantLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSection:
+    """One case with all that is said of it."""
+
+    title: str
+    anchor: str
+    params: dict[str, Any]
+    groups: tuple[MetricGroup, ...]
+    mail: tuple[Representative, ...]
+    counts: tuple[tuple[str, str], ...]
+    plots: tuple[Plot, ...]
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One primary metric over all candidates: (change, verdict) or None where nothing was compared."""
+
+    anchor: str
+    case: str
+    metric: str
+    cells: tuple[tuple[str, str] | None, ...]
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """The verdicts at a glance, then each case in full."""
+    page = found(comparison_page, experiment_id)
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "comparison",
+        "tallies": tallies(page.verdicts),
+        "glances": _glances(page),
+        "sections": [_section(page, one) for one in page.cases if one.metrics or one.representatives],
+    }
+    return render(request, "web/comparison.html", ctx)
+
+
+def _glances(page: ComparisonPage) -> list[Glance]:
+    return [
+        Glance(
+            anchor=_anchor(one),
+            case=one.case.title,
+            metric=row.metric,
+            cells=tuple((change(cell.ratio), cell.verdict) if cell else None for cell in row.cells),
+        )
+        for one in page.cases
+        for row in one.metrics
+        if row.primary
+    ]
+
+
+def _anchor(one: CaseComparison) -> str:
+    return f"case-{one.case.id}"
+
+
+def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
+    cells = [cell for row in one.metrics for cell in row.cells if cell]
+    return CaseSection(
+        title=one.case.title,
+        anchor=_anchor(one),
+        params=one.case.params,
+        groups=tuple(_group(page, row) for row in one.metrics),
+        mail=tuple(item for item in one.representatives if item.line),
+        counts=tuple((item.variant, text) for item in one.verified if (text := _counts(item))),
+        plots=_plots(one.representatives),
+        method=next((cell.method for cell in cells if cell.method), ""),
+    )
+
+
+def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
+    cells = [cell for cell in row.cells if cell]
+    margin = max((cell.margin for cell in cells), default=0.0)
+    axis = span([value for cell in cells for value in (cell.low, cell.ratio, cell.high)], margin)
+    base = VariantLine(
+        variant=page.base.name if page.base else "base",
+        value=quantity(row.base_median, row.unit),
+        change="",
+        interval="",
+        verdict="",
+        bar=None,
+        boots=max((cell.boots for cell in cells), default=0),
+        needs=None,
+        reason="",
+    )
+    low, high = axis.ends
+    return MetricGroup(
+        metric=row.metric,
+        unit=row.unit,
+        better=_BETTER.get(row.better, ""),
+        primary=row.primary,
+        margin=change(1 + margin).lstrip("+"),
+        ends=(change(low), change(high)),
+        lines=(base, *(_line(cell, row.unit, axis) for cell in cells)),
+    )
+
+
+def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
+    known = cell.low is not None and cell.high is not None and cell.ratio is not None
+    return VariantLine(
+        variant=cell.variant,
+        value=quantity(cell.median, unit),
+        change=change(cell.ratio),
+        interval=f"{change(cell.low)} to {change(cell.high)}" if known else "",
+        verdict=cell.verdict,
+        bar=bar(axis, cell.low, cell.ratio, cell.high)
+        if cell.low is not None and cell.ratio is not None and cell.high is not None
+        else None,
+        boots=cell.boots,
+        needs=cell.boots_needed,
+        reason=cell.reason,
+    )
+
+
+def _counts(item: Representative) -> str:
+    """What a verified run counted, as text: the workload's own words, else its counters."""
+    text = item.extras.get("text")
+    if isinstance(text, str):
+        return text
+    counts = item.extras.get("counts")
+    if not isinstance(counts, Mapping):
+        return ""
+    return "\n".join(f"{name}: {value}" for name, value in counts.items())
+
+
+def _plots(items: tuple[Representative, ...]) -> tuple[Plot, ...]:
+    """The latency histograms of the median boots, if the workload keeps any."""
+    counts = {item.variant: read for item in items if (read := _histogram(item.extras))}
+    unit = next((str(item.extras["unit"]) for item in items if item.extras.get("unit")), "µs")
+    return (histogram(counts, f"latency, {unit}"),) if counts else ()
+
+
+def _histogram(extras: Mapping[str, Any]) -> dict[float, int]:
+    """Read {"histogram": {value: count}}; anything else draws nothing."""
+    given = extras.get("histogram")
+    if not isinstance(given, Mapping):
+        return {}
+    try:
+        return {float(value): int(amount) for value, amount in given.items() if int(amount) > 0}
+    except (TypeError, ValueError):
+        return {}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The list of experiments, and the page of one while and after it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.executions import build_page, run_page
+from lab.queries.experiments import (
+    BuildLine,
+    ExperimentLine,
+    ExperimentPage,
+    RunLine,
+    experiment_list,
+    experiment_page,
+)
+from web.views.missing import found
+from web.words import count, duration, last_lines
+
+# The evidence of this many troubles is shown in place; of the others it is one click away.
+_SHOWN = 6
+_EVIDENCE_LINES = 24
+_VERDICTS = ("regression", "improvement", "inconclusive", "unchanged")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many comparisons came to one verdict."""
+
+    verdict: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """One experiment of the list."""
+
+    line: ExperimentLine
+    tallies: tuple[Tally, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that went wrong: one line, its evidence, and where the whole of it is."""
+
+    title: str
+    problem: str
+    evidence: str
+    build_id: int | None
+    run_id: int | None
+    times: int
+
+
+def tallies(verdicts: dict[str, int]) -> tuple[Tally, ...]:
+    """Verdicts with their counts, the ones to look at first."""
+    return tuple(Tally(word, verdicts[word]) for word in _VERDICTS if verdicts.get(word))
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    """All experiments, the newest first."""
+    rows = [ListRow(line, tallies(line.verdicts)) for line in experiment_list()]
+    return render(request, "web/experiments.html", {"rows": rows, "here": "experiments"})
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """One experiment: how far it is, its grid, what went wrong, how it was set up."""
+    page = found(experiment_page, experiment_id)
+    return render(request, "web/experiment.html", _live(page) | {"tab": "overview"})
+
+
+@require_safe
+def live(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """The part of that page that changes; it asks for itself again until the experiment is over."""
+    return render(request, "web/experiment_live.html", _live(found(experiment_page, experiment_id)))
+
+
+@require_safe
+def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """All builds and boots; `variant` and `case` in the address narrow the boots."""
+    page = found(experiment_page, experiment_id)
+    variant, case = request.GET.get("variant", ""), request.GET.get("case", "")
+    chosen = [
+        run for run in page.runs if (not variant or run.variant == variant) and (not case or run.case == case)
+    ]
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "runs",
+        "runs": [(run, duration(run.seconds)) for run in chosen],
+        "builds": [(b, duration(b.cpu_seconds), duration(b.wall_seconds)) for b in page.builds],
+        "variant": variant,
+        "case": case,
+        "variants": [row.name for row in page.variants if row.state != "pruned"],
+        "cases": list(dict.fromkeys(one.title for one in page.cases)),
+    }
+    return render(request, "web/runs.html", ctx)
+
+
+def _live(page: ExperimentPage) -> dict[str, object]:
+    progress = page.progress
+    return {
+        "page": page,
+        "key": page.id,
+        "progress": progress,
+        "eta": duration(progress.eta_s) if progress.eta_s else "",
+        "took": _took(page),
+        "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
+        "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
+        "grid": [(row, _build_said(row.build)) for row in page.variants],
+        "troubles": _troubles(page),
+    }
+
+
+def _took(page: ExperimentPage) -> str:
+    if page.started_at is None or page.finished_at is None:
+        return ""
+    return duration((page.finished_at - page.started_at).total_seconds())
+
+
+def _build_said(build: BuildLine | None) -> str:
+    if build is None or build.state != "built":
+        return ""
+    if build.reused:
+        return "reused, nothing compiled"
+    return duration(build.wall_seconds) if build.wall_seconds else ""
+
+
+def _troubles(page: ExperimentPage) -> list[Trouble]:
+    """Failed builds, then failed boots; boots that failed alike are told once."""
+    told = [
+        Trouble(f"{', '.join(build.variants)}: does not build", build.problem, "", build.id, None, 1)
+        for build in page.builds
+        if build.state == "failed"
+    ]
+    alike: dict[tuple[str, str, str, str], list[RunLine]] = {}
+    for run in page.runs:
+        if run.state == "failed":
+            alike.setdefault((run.variant, run.case, run.outcome, run.problem), []).append(run)
+    for (variant, case, outcome, problem), group in alike.items():
+        title = f"{variant}, {case}: {outcome.replace('-', ' ') or 'failed'}"
+        told.append(Trouble(title, problem, "", None, group[0].id, len(group)))
+    return [_with_evidence(one) if place < _SHOWN else one for place, one in enumerate(told)]
+
+
+def _with_evidence(trouble: Trouble) -> Trouble:
+    detail = ""
+    if trouble.build_id is not None:
+        detail = build_page(trouble.build_id).problem_detail
+    elif trouble.run_id is not None:
+        detail = run_page(trouble.run_id).problem_detail
+    return replace(trouble, evidence=last_lines(detail, _EVIDENCE_LINES))

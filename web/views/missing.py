@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is shown in place of a page that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import Resolver404
+
+from lab.errors import UnknownRow
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def found(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what the query returns; a row that does not exist becomes a page that does not."""
+    try:
+        return query(*args, **kwargs)
+    except UnknownRow as exc:
+        raise Http404(str(exc)) from exc
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The friendly 404: what is missing, if it is known, and where to go."""
+    known = isinstance(exception, Http404) and not isinstance(exception, Resolver404)
+    text = str(exception) if known else ""
+    missing = f"{text[:1].upper()}{text[1:]}." if text else ""
+    return render(request, "404.html", {"missing": missing}, status=404)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the time goes: a flame graph, and symbols and callers of all variants side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from lab.queries.experiments import experiment_page
+from lab.queries.profile import READ_SIDE, ProfileColumn, ProfilePage, profile_page
+from web.views.missing import found
+from web.words import share
+
+_ASKED_AT_MOST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share of samples: as text, and as a width of 100."""
+
+    text: str
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """One symbol or caller over all variants; level 1 is indented below what it calls."""
+
+    name: str
+    level: int
+    shares: tuple[Share, ...]
+
+
+@require_safe
+def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Lead to the first case, whose profiles are the ones to see."""
+    page = found(experiment_page, experiment_id)
+    profiled = {run.case for run in page.runs if run.purpose == "profiled" and run.state == "done"}
+    cases = sorted(page.cases, key=lambda case: case.title not in profiled)
+    if not cases:
+        return redirect("experiment", experiment_id)
+    return redirect("profile", experiment_id, cases[0].id)
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
+    """The profiles of one case. ?variant= whose flame graph, ?symbols= what to split by caller."""
+    asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST]) or READ_SIDE
+    page = found(profile_page, experiment_id, case_id, asked=asked)
+    chosen = _chosen(page, request.GET.get("variant", ""))
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "profile",
+        "asked": " + ".join(page.asked),
+        "symbols_field": " ".join(page.asked),
+        "chosen": chosen,
+        "inverted": request.GET.get("view") == "icicle",
+        "search": request.GET.get("search", ""),
+        "callers": _callers(page),
+        "symbols": [
+            (
+                row.symbol,
+                [(_share(one.own), _share(one.total)) for one in row.shares],
+            )
+            for row in page.symbols
+        ],
+    }
+    return render(request, "web/profile.html", ctx)
+
+
+def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
+    wanted = [column for column in page.columns if column.variant == name]
+    return next(iter([*wanted, *page.columns]), None)
+
+
+def _share(fraction: float) -> Share:
+    return Share(share(fraction, 1.0), round(100 * min(max(fraction, 0.0), 1.0), 2))
+
+
+def _callers(page: ProfilePage) -> list[ShareRow]:
+    """The split as in the kernfs mail: all asked symbols by caller, then each symbol by caller."""
+    columns = page.columns
+    if not any(column.callers.total for column in columns):
+        return []
+    together = " + ".join(page.asked)
+    rows = [ShareRow(together, 0, tuple(_share(column.callers.total) for column in columns))]
+    rows += [ShareRow(row.caller, 1, tuple(_share(one) for one in row.shares)) for row in page.callers]
+    if len(page.asked) < 2:
+        return rows
+    for symbol in page.asked:
+        own = [_of_symbol(column, symbol) for column in columns]
+        rows.append(ShareRow(symbol, 0, tuple(_share(total) for total, _ in own)))
+        names = sorted({name for _, split in own for name in split}, key=lambda n: -max(s.get(n, 0) for _, s in own))
+        rows += [ShareRow(name, 1, tuple(_share(split.get(name, 0.0)) for _, split in own)) for name in names]
+    return rows
+
+
+def _of_symbol(column: ProfileColumn, symbol: str) -> tuple[float, dict[str, float]]:
+    """One symbol's share and its split by caller, of one variant."""
+    for name, total, callers in column.callers.by_symbol:
+        if name == symbol:
+            return total, {one.caller: one.share for one in callers}
+    return 0.0, {}

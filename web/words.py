@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers as people read them. Pure: values in, text out."""
+
+from __future__ import annotations
+
+import math
+
+NONE = "–"
+_MINUS = "\N{MINUS SIGN}"
+_THIN = "\N{NARROW NO-BREAK SPACE}"
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3}
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, thousands set apart: 0.03771, 46.12, 890.9, 12 345."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    size = abs(value)
+    decimals = 0 if size >= 1000 or value == int(value) else max(0, 3 - math.floor(math.log10(size)))
+    return f"{value:,.{min(decimals, 9)}f}".replace(",", _THIN).replace("-", _MINUS)
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value in its unit; times move to the unit in which they are short: 1234567 ns is 1.235 ms."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if unit in _TIMES and abs(value) >= 10_000:
+        seconds = value * _TIMES[unit]
+        unit, scale = next((name, s) for name, s in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)) if abs(seconds) * s >= 1)
+        value = seconds * scale
+    unit = "µs" if unit == "us" else unit
+    return f"{number(value)}{_THIN}{unit}" if unit else number(value)
+
+
+def change(ratio: float | None) -> str:
+    """A ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
+    if ratio is None or not math.isfinite(ratio):
+        return NONE
+    percent = (ratio - 1) * 100
+    decimals = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
+    return f"{percent:+,.{decimals}f}{_THIN}%".replace(",", _THIN).replace("-", _MINUS)
+
+
+def share(part: float, whole: float) -> str:
+    """A share of samples in percent."""
+    return f"{100 * part / whole:.2f}{_THIN}%" if whole else NONE
+
+
+def duration(seconds: float | None) -> str:
+    """A span as one would say it: 0.72 s, 46.1 s, 12 min 5 s, 2 h 3 min."""
+    if seconds is None or not math.isfinite(seconds):
+        return NONE
+    if seconds < 10:
+        return f"{seconds:.2f}{_THIN}s"
+    if seconds < 60:
+        return f"{seconds:.1f}{_THIN}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}{_THIN}min {rest}{_THIN}s" if rest else f"{minutes}{_THIN}min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}{_THIN}h {minutes}{_THIN}min"
+
+
+def count(amount: int, one: str, many: str = "") -> str:
+    """An amount with its noun: 1 boot, 5 boots."""
+    return f"{number(amount)} {one if amount == 1 else many or one + 's'}"
+
+
+def first_line(text: str, width: int = 200) -> str:
+    """The first line that says something, cut at `width`."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def last_lines(text: str, lines: int) -> str:
+    """The last lines of a log, without the blank ones at its end."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
