@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can go wrong with a workload, and whose fault it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Blame = Literal["submission", "kernel", "lab"]
+
+
+class WorkloadsError(Exception):
+    """One clear line in `str()`, the long part (stderr, a file's text) in `detail`."""
+
+    blame: Blame = "lab"
+    retry: bool = False
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+class UnknownWorkload(WorkloadsError):
+    """No folder of that name."""
+
+    blame: Blame = "submission"
+
+
+class UnknownPreset(WorkloadsError):
+    """The workload has no preset of that name."""
+
+    blame: Blame = "submission"
+
+
+class UnknownParam(WorkloadsError):
+    """The workload has no parameter of that name."""
+
+    blame: Blame = "submission"
+
+
+class BadParam(WorkloadsError):
+    """A parameter's value is of the wrong type, or out of its range."""
+
+    blame: Blame = "submission"
+
+
+class NotVerifiable(WorkloadsError):
+    """The workload makes no claim that a verified run could count."""
+
+    blame: Blame = "submission"
+
+
+class BadWorkloadFile(WorkloadsError):
+    """A folder's workload.toml or parse.py breaks the rules of programs/README.md."""
+
+
+class CompileProgramFailed(WorkloadsError):
+    """gcc refused a workload's program; `detail` holds what it said."""
+
+
+class ImageFailed(WorkloadsError):
+    """A golden disk image could not be made."""
+
+
+class WorkloadFailed(WorkloadsError):
+    """A step ended with an error, a signal or at its deadline in the guest; an outcome of the run."""
+
+    blame: Blame = "kernel"
+
+
+class OutputUnreadable(WorkloadsError):
+    """The guest's answers do not have the form that the workload promises."""

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Runs a workload's iterations: barrier start, timing, one JSON object each. */
+#define _GNU_SOURCE
+#include "harness.h"
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+unsigned int harness_threads;
+static const struct workload *workload;
+static pthread_barrier_t ready, go;
+
+static void *run_thread(void *index)
+{
+	/*
+	 * The mails' programs are processes. Threads that shared one descriptor
+	 * table and one working directory would contend there instead of in
+	 * the code under study.
+	 */
+	if (unshare(CLONE_FILES | CLONE_FS) != 0)
+		fail_errno("unshare");
+	pin((unsigned int)(unsigned long)index);
+	pthread_barrier_wait(&ready);
+	pthread_barrier_wait(&go);
+	workload->thread((unsigned int)(unsigned long)index);
+	return NULL;
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static struct interval run_once(pthread_t *threads, bool timed)
+{
+	struct rusage before, after;
+	struct interval took;
+
+	for (unsigned long i = 0; i < harness_threads; i++)
+		if (pthread_create(&threads[i], NULL, run_thread, (void *)i) != 0)
+			fail("cannot create thread %lu", i);
+	pthread_barrier_wait(&ready);
+	if (timed)
+		control("enable");
+	getrusage(RUSAGE_SELF, &before);
+	took.elapsed = now();
+	pthread_barrier_wait(&go);
+	for (unsigned int i = 0; i < harness_threads; i++)
+		if (pthread_join(threads[i], NULL) != 0)
+			fail("cannot join thread %u", i);
+	took.elapsed = now() - took.elapsed;
+	getrusage(RUSAGE_SELF, &after);
+	if (timed)
+		control("disable");
+	took.user = seconds(after.ru_utime) - seconds(before.ru_utime);
+	took.system = seconds(after.ru_stime) - seconds(before.ru_stime);
+	return took;
+}
+
+int harness_main(int argc, char **argv, const struct workload *which)
+{
+	workload = which;
+	arguments(argc, argv);
+	unsigned long iterations = number("iterations", 1), warmup = number("warmup", 0);
+	harness_threads = (unsigned int)number("threads", 1);
+	control_open(text("control", ""));
+	if (harness_threads == 0)
+		fail("threads=0: at least one is needed");
+	pthread_t *threads = allocate(harness_threads, sizeof(*threads));
+
+	if (workload->setup)
+		workload->setup();
+	refuse_unknown_arguments();
+	pthread_barrier_init(&ready, NULL, harness_threads + 1);
+	pthread_barrier_init(&go, NULL, harness_threads + 1);
+	for (unsigned long i = 0; i < warmup + iterations; i++) {
+		if (workload->prepare)
+			workload->prepare();
+		struct interval took = run_once(threads, i >= warmup);
+
+		begin_object(i, i < warmup);
+		value("elapsed", took.elapsed);
+		value("user", took.user);
+		value("system", took.system);
+		value("cpu", 100 * (took.user + took.system) / took.elapsed);
+		workload->report(&took);
+		end_object();
+	}
+	return 0;
+}

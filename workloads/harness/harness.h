@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What every workload program shares: arguments, threads, timing, output.
+ *
+ * A program fills in a struct workload and calls harness_main(). For each
+ * iteration the harness calls prepare() untimed, releases all threads at once
+ * into thread(), times until the last has ended, and lets report() add values
+ * to the one JSON object that it prints on stdout.
+ *
+ * Arguments are name=value. The harness's own:
+ *   iterations=N  timed iterations           (1)
+ *   warmup=N      iterations before them, marked "warmup":true  (0)
+ *   threads=N     threads, pinned round-robin to the allowed CPUs  (1)
+ *   control=CTL,ACK  fifos of `perf record --control`: sampling is on during
+ *                 timed iterations only
+ */
+#ifndef KPERFLAB_HARNESS_H
+#define KPERFLAB_HARNESS_H
+
+#include <stdbool.h>
+
+struct interval {
+	double elapsed, user, system;	/* seconds; user and system of all threads */
+};
+
+struct workload {
+	void (*setup)(void);			/* once; may be NULL */
+	void (*prepare)(void);			/* before each iteration; may be NULL */
+	void (*thread)(unsigned int index);
+	void (*report)(const struct interval *took);
+};
+
+int harness_main(int argc, char **argv, const struct workload *workload);
+extern unsigned int harness_threads;
+
+/* Arguments; each ends the program with a clear line if the value is missing or unfit. */
+void arguments(int argc, char **argv);
+const char *text(const char *name, const char *otherwise);
+unsigned long number(const char *name, unsigned long otherwise);
+void refuse_unknown_arguments(void);
+
+/* Inside report(): one metric into "values", one JSON fragment beside it. */
+void value(const char *name, double number);
+void extra(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The object itself, for programs that keep their own time. */
+void begin_object(unsigned long iteration, bool warmup);
+void end_object(void);
+
+/* Ends the program with one line on stderr; fail_errno() adds what errno says. */
+void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void pin(unsigned int index);
+double now(void);
+void *allocate(unsigned long count, unsigned long size);
+
+/* `perf record --control`: nothing happens unless control_open() had fifos to open. */
+void control_open(const char *fifos);
+void control(const char *command);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The clock, and threads on CPUs. */
+#define _GNU_SOURCE
+#include "harness.h"
+#include <sched.h>
+#include <time.h>
+
+static cpu_set_t allowed;
+
+/* Before main(): later a pinned thread would see only its own CPU. */
+__attribute__((constructor)) static void remember_allowed_cpus(void)
+{
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+		fail_errno("sched_getaffinity");
+}
+
+void pin(unsigned int index)
+{
+	int skip = (int)(index % (unsigned int)CPU_COUNT(&allowed)), cpu = 0;
+	cpu_set_t one;
+
+	while (!CPU_ISSET(cpu, &allowed) || skip-- > 0)
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) != 0)
+		fail_errno("cannot pin to CPU %d", cpu);
+}
+
+double now(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
+		fail_errno("clock_gettime");
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
