@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run git on one bare repository: no hooks, no user configuration, no prompts, always a deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from kernels.errors import DiskFull, GitFailed, ToolMissing
+
+# What git and the programs it starts (ssh, git-remote-https) need of our environment. Everything else stays
+# out: a stray GIT_DIR or GIT_INDEX_FILE, a user's aliases, a credential helper that waits for a password.
+PASSED_ON = (
+    "PATH",
+    "HOME",
+    "SSH_AUTH_SOCK",
+    "TMPDIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+)
+FIXED = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "GIT_ALLOW_PROTOCOL": "",  # whoever fetches says which one
+}
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.compression": "1",  # 17 s for a kernel tree; the default level takes three times as long
+    "gc.auto": "0",  # the commits we make for variants must outlive their refs
+    "advice.detachedHead": "false",
+}
+# One identity and one date for every commit we make, so that equal content has an equal id everywhere.
+IDENTITY = "kperflab <kperflab@localhost>"
+COMMITTER = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "kperflab"), ("EMAIL", "kperflab@localhost"), ("DATE", "@0 +0000"))
+}
+DEADLINE_S = 120.0
+_PASSWORD = re.compile(r"//[^/@\s]+@")
+
+
+def git_command(*arguments: str) -> list[str]:
+    """The argument list of git with our settings before the caller's arguments."""
+    settings = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
+    return ["git", *settings, *arguments]
+
+
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The cleaned environment in which git runs, with `extra` over it."""
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**passed, **FIXED, **(extra or {})}
+
+
+def hide_password(text: str) -> str:
+    """Take user names and tokens out of the URLs in a text, before it is shown or stored."""
+    return _PASSWORD.sub("//", text)
+
+
+def try_git(
+    *arguments: str,
+    data: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git and return its status and output, whatever the status. Raises GitFailed at the deadline, ToolMissing, DiskFull."""
+    command = git_command(*arguments)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=git_environment(environment),
+            start_new_session=True,  # so that the deadline also ends what git started
+        )
+    except FileNotFoundError as exc:
+        raise ToolMissing("git is not installed: apt-get install git") from exc
+    try:
+        out, err = process.communicate(data, timeout=deadline_s)
+    except subprocess.TimeoutExpired as exc:
+        raise GitFailed(f"git {_verb(arguments)} did not end within {deadline_s:g} s") from exc
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode and b"No space left on device" in err:
+        raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def run_git(
+    repository: Path,
+    *arguments: str,
+    data: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> bytes:
+    """What git writes to stdout for a command on `repository`. Raises GitFailed if its status is not 0."""
+    done = try_git(
+        f"--git-dir={repository}", *arguments, data=data, environment=environment, deadline_s=deadline_s
+    )
+    if done.returncode:
+        detail = hide_password(done.stderr.decode(errors="replace").strip())
+        last = detail.splitlines()[-1] if detail else "it wrote nothing"
+        raise GitFailed(f"git {_verb(arguments)} ended with status {done.returncode}: {last}", detail)
+    return done.stdout
+
+
+def _verb(arguments: tuple[str, ...]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kernels.archive import Progress, import_tar
+from kernels.errors import (
+    DiskFull,
+    TreeUnreachable,
+    TreeUnreadable,
+    UnknownPath,
+    UnknownRevision,
+    UnknownTree,
+)
+from kernels.git import run_git
+from kernels.remote import location_name, transport
+from kernels.tests.sources import FILES, LINK, MAKEFILE, SCRIPT, make_archive
+from kernels.tree import (
+    Tree,
+    changed_files,
+    extract_changes,
+    extract_tree,
+    import_archive,
+    open_git,
+    open_tree,
+    read_file,
+    resolve,
+)
+
+# The id of FILES as a commit. If this changes, every machine's stored builds and experiments lose their base.
+COMMIT = "359fe02a8496fffb3a89b2a97fdc33dd67ebee73"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return import_archive("fake-6.1", make_archive(tmp_path / "a.tar.xz"), tmp_path / "trees")
+
+
+def git(directory: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=topic"]
+    done = subprocess.run(
+        ["git", *who, *arguments], cwd=directory, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """A repository of somebody's own, with a hook that would leave a trace."""
+    directory = tmp_path / "upstream"
+    directory.mkdir()
+    git(directory, "init", "-q")
+    (directory / "Makefile").write_bytes(MAKEFILE)
+    git(directory, "add", ".")
+    git(directory, "commit", "-qm", "one")
+    git(directory, "tag", "v6.1.192")
+    return directory
+
+
+class TestArchive:
+    def test_a_tarball_becomes_a_commit_whose_id_is_the_same_everywhere(self, tree: Tree) -> None:
+        assert resolve(tree, "v6.1.192").commit == COMMIT
+
+    @pytest.mark.parametrize(
+        ("mode", "top"), [("w:gz", "other/"), ("w:bz2", ""), ("w", "./x-1/"), ("w:xz", "y/")]
+    )
+    def test_compression_top_folder_and_dates_do_not_change_the_id(
+        self, tmp_path: Path, mode: str, top: str
+    ) -> None:
+        archive = make_archive(tmp_path / "a.tar", mode=mode, top=top, mtime=1_700_000_000)
+        assert resolve(import_archive("t", archive, tmp_path / "trees"), "").commit == COMMIT
+
+    def test_the_version_in_the_makefile_becomes_the_tag_and_the_default(self, tree: Tree) -> None:
+        assert tree.default_revision == "v6.1.192"
+        assert resolve(tree, "").name == "v6.1.192"
+        assert resolve(tree, "main") == resolve(tree, "main~0").__class__(
+            COMMIT, resolve(tree, "").tree_id, "main"
+        )
+
+    def test_a_release_candidate_keeps_its_suffix(self, tmp_path: Path) -> None:
+        makefile = b"VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION = -rc1\n"
+        archive = make_archive(tmp_path / "a.tar.xz", {"Makefile": makefile})
+        assert import_archive("t", archive, tmp_path).default_revision == "v6.12.0-rc1"
+
+    def test_every_file_is_kept_with_its_bytes_whatever_gitignore_and_gitattributes_say(
+        self, tree: Tree, tmp_path: Path
+    ) -> None:
+        extract_tree(tree, resolve(tree, "").tree_id, tmp_path / "out")
+        for path, data in FILES.items():
+            assert (tmp_path / "out" / path).read_bytes() == data
+        assert os.access(tmp_path / "out" / SCRIPT, os.X_OK)
+        assert not os.access(tmp_path / "out" / "Makefile", os.X_OK)
+        assert (tmp_path / "out" / LINK).readlink() == Path("../arch/x86")
+
+    def test_a_second_import_does_nothing(self, tree: Tree, tmp_path: Path) -> None:
+        told: list[float] = []
+        assert (
+            import_archive("fake-6.1", tmp_path / "a.tar.xz", tmp_path / "trees", on_progress=told.append)
+            == tree
+        )
+        assert told == []
+
+    def test_progress_rises_to_one(self, tmp_path: Path) -> None:
+        told: list[float] = []
+        import_archive("t", make_archive(tmp_path / "a.tar.xz"), tmp_path, on_progress=told.append)
+        assert told == sorted(told)
+        assert told[-1] == 1.0
+
+    def test_an_archive_that_changed_is_imported_beside_the_old_one(self, tree: Tree, tmp_path: Path) -> None:
+        newer = MAKEFILE.replace(b"192", b"193")
+        archive = make_archive(tmp_path / "a.tar.xz", {**FILES, "Makefile": newer})
+        again = import_archive("fake-6.1", archive, tmp_path / "trees")
+        assert again.default_revision == "v6.1.193"
+        assert resolve(again, "v6.1.192").commit == COMMIT
+        assert resolve(again, "").commit != COMMIT
+
+    def test_a_hard_link_is_the_file_it_points_at(self, tmp_path: Path) -> None:
+        link = tarfile.TarInfo("linux-6.1/fs/twin.c")
+        link.type, link.linkname = tarfile.LNKTYPE, "linux-6.1/fs/inode.c"
+        tree = import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(link,)), tmp_path)
+        assert read_file(tree, resolve(tree, "").tree_id, "fs/twin.c") == FILES["fs/inode.c"]
+
+    @pytest.mark.parametrize(
+        "name", ["../etc/passwd", "/etc/passwd", "linux-6.1/.git/config", "linux-6.1/.GIT/x", "a//b"]
+    )
+    def test_a_file_that_would_leave_the_tree_is_refused(self, tmp_path: Path, name: str) -> None:
+        archive = make_archive(tmp_path / "a.tar.xz", extra=(tarfile.TarInfo(name),))
+        with pytest.raises(TreeUnreadable, match="leave the tree"):
+            import_archive("t", archive, tmp_path / "trees")
+        assert not (tmp_path / "trees" / "t.git").exists()
+
+    def test_a_device_is_refused(self, tmp_path: Path) -> None:
+        device = tarfile.TarInfo("linux-6.1/dev/null")
+        device.type = tarfile.CHRTYPE
+        with pytest.raises(TreeUnreadable, match="devices"):
+            import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(device,)), tmp_path)
+
+    def test_an_archive_cut_short_is_refused_and_leaves_nothing(self, tmp_path: Path) -> None:
+        archive = make_archive(tmp_path / "a.tar.xz")
+        archive.write_bytes(archive.read_bytes()[:-40])
+        with pytest.raises(TreeUnreadable):
+            import_archive("t", archive, tmp_path / "trees")
+        assert [path.name for path in (tmp_path / "trees").iterdir()] == [".t.lock"]
+
+    def test_something_that_is_no_kernel_is_refused(self, tmp_path: Path) -> None:
+        archive = make_archive(tmp_path / "a.tar.xz", {"Makefile": b"all:\n", "sub/Makefile": MAKEFILE})
+        with pytest.raises(TreeUnreadable, match="VERSION"):
+            import_archive("t", archive, tmp_path)
+
+    def test_no_tar_at_all_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a.tar").write_bytes(b"not a tar" * 200)
+        with pytest.raises(TreeUnreadable, match="tar"):
+            import_archive("t", tmp_path / "a.tar", tmp_path)
+
+    def test_a_missing_archive_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(UnknownTree, match=r"nowhere.tar.xz"):
+            import_archive("t", tmp_path / "nowhere.tar.xz", tmp_path)
+
+    def test_a_full_disk_is_noticed_before_the_import(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kernels.tree.REPOSITORY_PER_ARCHIVE", 1 << 50)
+        with pytest.raises(DiskFull, match="MiB free"):
+            import_archive("t", make_archive(tmp_path / "a.tar.xz"), tmp_path)
+
+    def test_two_at_once_import_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        archive, calls = make_archive(tmp_path / "a.tar.xz"), list[Path]()
+
+        def slowly(archive: Path, repository: Path, on_progress: Progress) -> str:
+            calls.append(archive)
+            time.sleep(0.1)
+            return import_tar(archive, repository, on_progress)
+
+        monkeypatch.setattr("kernels.archive.import_tar", slowly)
+        threads = [Thread(target=import_archive, args=("t", archive, tmp_path)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert calls == [archive]
+        assert resolve(open_tree("t", tmp_path), "").commit == COMMIT
+
+    def test_a_killed_import_leaves_no_tree_and_the_next_one_cleans_up(self, tmp_path: Path) -> None:
+        archive = make_archive(tmp_path / "a.tar.xz")
+        code = (
+            "import sys, time; from pathlib import Path; from kernels.tree import import_archive\n"
+            "import_archive('t', Path(sys.argv[1]), Path(sys.argv[2]), on_progress=lambda _: time.sleep(60))"
+        )
+        child = subprocess.Popen([sys.executable, "-c", code, str(archive), str(tmp_path / "trees")])
+        ends = time.monotonic() + 20
+        while not list((tmp_path / "trees").glob(".t=*.partial/HEAD")):
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.wait(20)
+        assert not (tmp_path / "trees" / "t.git").exists()
+        tree = import_archive("t", archive, tmp_path / "trees")
+        assert resolve(tree, "").commit == COMMIT
+        assert sorted(path.name for path in (tmp_path / "trees").iterdir()) == [".t.lock", "t.git"]
+
+
+class TestGit:
+    def test_a_path_is_cloned_with_branches_and_tags_and_its_head_is_the_default(
+        self, upstream: Path, tmp_path: Path
+    ) -> None:
+        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        assert tree.default_revision == "topic"
+        assert (
+            resolve(tree, "").commit == resolve(tree, "v6.1.192").commit == git(upstream, "rev-parse", "HEAD")
+        )
+
+    def test_a_second_call_brings_what_is_new_and_drops_what_is_gone(
+        self, upstream: Path, tmp_path: Path
+    ) -> None:
+        open_git("mine", str(upstream), tmp_path / "trees")
+        git(upstream, "commit", "-q", "--amend", "-m", "rewritten")
+        git(upstream, "branch", "fresh")
+        git(upstream, "tag", "-d", "v6.1.192")
+        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        assert resolve(tree, "fresh").commit == resolve(tree, "").commit == git(upstream, "rev-parse", "HEAD")
+        with pytest.raises(UnknownRevision):
+            resolve(tree, "v6.1.192")
+
+    def test_a_detached_head_is_the_default_by_its_id(self, upstream: Path, tmp_path: Path) -> None:
+        git(upstream, "checkout", "-q", "--detach")
+        git(upstream, "commit", "-q", "--allow-empty", "-m", "on no branch")
+        assert open_git("mine", str(upstream), tmp_path).default_revision == git(
+            upstream, "rev-parse", "HEAD"
+        )
+
+    def test_hooks_of_the_repository_do_not_come_along(self, upstream: Path, tmp_path: Path) -> None:
+        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        assert not (tree.repository / "hooks").exists()
+
+    @pytest.mark.parametrize(
+        "location",
+        [
+            "--upload-pack=touch /tmp/pwned",
+            "ext::sh -c 'touch /tmp/pwned'",
+            "file:///etc",
+            "fd::3",
+            "https://-oProxyCommand=x",
+            "ssh://-oProxyCommand=touch/x",
+            "-oProxyCommand=x@host:y",
+            "/nonexistent/linux.git",
+            "https://host/a b",
+            "",
+        ],
+    )
+    def test_a_hostile_location_is_refused_before_git_sees_it(
+        self, tmp_path: Path, location: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("kernels.remote.try_git", lambda *_, **__: pytest.fail("git was called"))
+        with pytest.raises(UnknownTree, match="git repository"):
+            open_git("mine", location, tmp_path)
+
+    @pytest.mark.parametrize(
+        ("location", "protocol"),
+        [
+            ("https://git.kernel.org/pub/linux.git", "https"),
+            ("git@example.org:linux.git", "ssh"),
+            ("git://example.org/l", "git"),
+        ],
+    )
+    def test_urls_allow_their_own_protocol_only(self, location: str, protocol: str) -> None:
+        assert transport(location) == (location, protocol)
+
+    def test_a_directory_named_like_an_option_becomes_an_absolute_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "ext::x").mkdir()
+        monkeypatch.chdir(tmp_path)
+        assert transport("ext::x") == (str(tmp_path / "ext::x"), "file")
+
+    def test_a_directory_without_a_repository_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "plain").mkdir()
+        with pytest.raises(UnknownTree, match=r"no git repository at .*plain"):
+            open_git("mine", str(tmp_path / "plain"), tmp_path / "trees")
+        assert not (tmp_path / "trees" / "mine.git").exists()
+
+    def test_a_server_that_does_not_answer_may_be_tried_again_and_its_password_is_not_shown(
+        self, tmp_path: Path
+    ) -> None:
+        with pytest.raises(TreeUnreachable) as caught:
+            open_git("mine", "http://me:secret@127.0.0.1:1/linux.git", tmp_path)
+        assert caught.value.retry
+        assert "secret" not in str(caught.value) + caught.value.detail
+
+    def test_unnamed_locations_get_names_of_their_own(self) -> None:
+        names = {
+            location_name(where) for where in ("https://a/linux.git", "https://b/linux.git", "/src/linux/")
+        }
+        assert len(names) == 3
+        assert all(name.startswith("linux-") for name in names)
+
+    @pytest.mark.parametrize("name", ["../x", "A", "", "-x", "a/b", ".hidden"])
+    def test_a_tree_cannot_be_named_like_a_path_or_an_option(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(UnknownTree, match="cannot name a tree"):
+            open_git(name, str(tmp_path), tmp_path)
+
+
+class TestLookup:
+    def test_an_unknown_tree_names_those_there_are(self, tree: Tree, tmp_path: Path) -> None:
+        with pytest.raises(UnknownTree, match=r'"fake-6.2".*Did you mean "fake-6.1"'):
+            open_tree("fake-6.2", tmp_path / "trees")
+
+    def test_an_unknown_revision_names_the_nearest(self, tree: Tree) -> None:
+        with pytest.raises(UnknownRevision, match=r'"v6.1.129".*Did you mean "v6.1.192"'):
+            resolve(tree, "v6.1.129")
+
+    @pytest.mark.parametrize(
+        "revision",
+        [
+            "--all",
+            "--upload-pack=x",
+            "main..main",
+            ":/fix",
+            "main@{1}",
+            "main^{/x}",
+            "main:Makefile",
+            "main main",
+            "-",
+            "a\nb",
+        ],
+    )
+    def test_a_revision_that_is_more_than_a_name_is_unknown(self, tree: Tree, revision: str) -> None:
+        with pytest.raises(UnknownRevision):
+            resolve(tree, revision)
+
+    def test_a_short_id_is_a_revision(self, tree: Tree) -> None:
+        assert resolve(tree, COMMIT[:10]).commit == COMMIT
+
+    def test_a_file_is_read_from_a_tree(self, tree: Tree) -> None:
+        assert read_file(tree, resolve(tree, "").tree_id, "Makefile") == MAKEFILE
+
+    @pytest.mark.parametrize("path", ["fs/inode.d", "fs", "", "../x", "/Makefile", "no/such/folder.c"])
+    def test_a_file_that_is_not_there_is_named(self, tree: Tree, path: str) -> None:
+        with pytest.raises(UnknownPath, match=f'no file "{path}"'):
+            read_file(tree, resolve(tree, "").tree_id, path)
+
+    def test_the_nearest_file_is_suggested(self, tree: Tree) -> None:
+        with pytest.raises(UnknownPath, match=r'Did you mean "fs/inode.c"'):
+            read_file(tree, resolve(tree, "").tree_id, "fs/inode.h")
+
+
+class TestChanges:
+    def variant(self, tmp_path: Path, files: dict[str, bytes | None]) -> tuple[Tree, str, str]:
+        """Two trees in one repository: FILES, and FILES with some replaced, added or (None) left out."""
+        root = tmp_path / "trees"
+        before = import_archive("t", make_archive(tmp_path / "a.tar.xz"), root)
+        after_files = {path: data for path, data in {**FILES, **files}.items() if data is not None}
+        first = resolve(before, "").tree_id
+        after = import_archive("t", make_archive(tmp_path / "b.tar.xz", after_files), root)
+        return after, first, resolve(after, "").tree_id
+
+    def test_only_what_differs_is_written_and_deleted(self, tmp_path: Path) -> None:
+        tree, first, second = self.variant(
+            tmp_path, {"fs/inode.c": b"new\n", "fs/dir.c": None, "new/deep/x.c": b"x"}
+        )
+        out = tmp_path / "out"
+        extract_tree(tree, first, out)
+        untouched = (out / "Makefile").stat()
+        changes = extract_changes(tree, first, second, out)
+        assert changes.written == ("fs/inode.c", "new/deep/x.c")
+        assert changes.deleted == ("fs/dir.c",)
+        assert (out / "Makefile").stat() == untouched
+        extract_tree(tree, second, tmp_path / "whole")
+        assert (
+            subprocess.run(
+                ["diff", "-r", "--no-dereference", out, tmp_path / "whole"], check=False
+            ).returncode
+            == 0
+        )
+
+    def test_a_file_shared_by_a_hard_link_is_not_written_into(self, tmp_path: Path) -> None:
+        tree, first, second = self.variant(tmp_path, {"fs/inode.c": b"new\n"})
+        extract_tree(tree, first, tmp_path / "out")
+        (tmp_path / "shared").hardlink_to(tmp_path / "out" / "fs/inode.c")
+        extract_changes(tree, first, second, tmp_path / "out")
+        assert (tmp_path / "shared").read_bytes() == FILES["fs/inode.c"]
+
+    def test_a_folder_left_empty_goes_and_a_file_may_take_its_place(self, tmp_path: Path) -> None:
+        odd = {path: None for path in FILES if path.startswith("fs/")}
+        tree, first, second = self.variant(tmp_path, {**odd, "fs": b"a file now\n"})
+        extract_tree(tree, first, tmp_path / "out")
+        extract_changes(tree, first, second, tmp_path / "out")
+        assert (tmp_path / "out" / "fs").read_bytes() == b"a file now\n"
+        extract_changes(tree, second, first, tmp_path / "out")
+        assert (tmp_path / "out" / "fs/inode.c").read_bytes() == FILES["fs/inode.c"]
+
+    def test_a_link_replaced_by_a_folder_is_not_followed(self, tmp_path: Path) -> None:
+        root, outside = tmp_path / "trees", tmp_path / "outside"
+        outside.mkdir()
+        (outside / "x.c").write_text("mine")
+        link = tarfile.TarInfo("linux-6.1/sub")
+        link.type, link.linkname = tarfile.SYMTYPE, str(outside)
+        before = import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(link,)), root)
+        first = resolve(before, "").tree_id
+        tree = import_archive("t", make_archive(tmp_path / "b.tar.xz", {**FILES, "sub/x.c": b"theirs"}), root)
+        extract_tree(tree, first, tmp_path / "out")
+        extract_changes(tree, first, resolve(tree, "").tree_id, tmp_path / "out")
+        assert (outside / "x.c").read_text() == "mine"
+        assert (tmp_path / "out/sub/x.c").read_text() == "theirs"
+
+    def test_modes_and_blobs_are_told(self, tmp_path: Path) -> None:
+        tree, first, second = self.variant(tmp_path, {"fs/inode.c": b"new\n", "fs/dir.c": None})
+        told = {file.path: (file.mode, file.deleted) for file in changed_files(tree, first, second)}
+        assert told == {"fs/inode.c": ("100644", False), "fs/dir.c": ("", True)}
+
+
+def test_what_git_is_given_cannot_be_a_users_configuration(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".gitconfig").write_text("[broken\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_DIR", "/nonexistent")
+    assert run_git(tree.repository, "rev-parse", "HEAD").decode().strip() == COMMIT
