@@ -37,3 +37,7 @@ class UnknownRow(LabError):
     """No row has that number."""
 
     blame: ClassVar[Blame] = "submission"
+
+
+class MeasurementRefused(LabError):
+    """A sample that is no finite number: the workload's reader is wrong, not the kernel."""

@@ -106,23 +106,22 @@ def allowed(start: models.TextChoices, to: models.TextChoices) -> bool:
     return type(start) is type(to) and to.value in MOVES[type(start)].get(start.value, frozenset())
 
 
-def final(state: models.TextChoices) -> bool:
-    """Tell whether nothing is waited for any more: the states an experiment's parts end in."""
-    return state.value not in {"queued", "running", "planned", "building"}
-
-
 def move(
     model: type[models.Model],
     pk: int,
     start: models.TextChoices,
     to: models.TextChoices,
+    *,
+    held: str | None = None,
     **fields: Any,
 ) -> bool:
-    """Change one row's state if it still is `start`; True if it was.
+    """Change one row's state if it still is `start` (and its token is `held`); True if it was.
 
     `fields` are written in the same statement. Raises IllegalMove for a move no table knows.
     """
     if not allowed(start, to):
         raise IllegalMove(f"{model.__name__} {pk} cannot go from {start.value} to {to.value}")
     rows = model._default_manager.filter(pk=pk, state=start.value)
+    if held is not None:
+        rows = rows.filter(token=held)
     return rows.update(state=to.value, **fields) == 1

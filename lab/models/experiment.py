@@ -110,6 +110,8 @@ class Case(models.Model):
     workload = models.CharField(max_length=100)
     preset = models.CharField(max_length=50)
     params = models.JSONField(default=dict)
+    # The workload's metrics as they were at submission: name, unit, better, margin, primary.
+    metrics = models.JSONField(default=list)
 
     class Meta:
         ordering = ("position",)

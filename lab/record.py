@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What workers found out, written down once.
+
+Every record names its claim; when the claim was taken back meanwhile nothing is written and the
+answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
+A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
+goes back to the queue, at most MOST_ATTEMPTS times.
+"""
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from lab.analysis.flame import write_folded
+from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
+from lab.errors import Blame, MeasurementRefused
+from lab.models import Build, Host, Profile, Run, Sample
+from lab.settle import build_failed, build_made, experiments_of, run_failed, settle
+from lab.states import BuildState, Outcome, RunState, move
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSuccess:
+    """An artifact; cached tells that the store had it already and nothing was compiled."""
+
+    artifact_key: str
+    release: str
+    code_hash: str
+    cpu_seconds: float | None = None
+    wall_seconds: float | None = None
+    cached: bool = False
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no artifact: one line, the long part, and whether to try again."""
+
+    blame: Blame
+    problem: str
+    detail: str = ""
+    log: str = ""
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleValue:
+    """One metric's value from one iteration."""
+
+    metric: str
+    iteration: int
+    warmup: bool
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedProfile:
+    """Folded stacks, outermost frame first, with the number of samples in all and of those lost."""
+
+    stacks: Mapping[tuple[str, ...], int]
+    samples: int
+    lost: int = 0
+    perf_data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt."""
+
+    outcome: Outcome
+    blame: Blame | str = ""
+    problem: str = ""
+    problem_detail: str = ""
+    retry: bool = False
+    samples: tuple[SampleValue, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Mapping[str, Any], ...] = ()
+    console: str = ""
+    directory: str = ""
+    profile: FoldedProfile | None = None
+
+
+def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
+    """Store an artifact's particulars and make the variants that waited for it ready."""
+    with transaction.atomic():
+        moved = move(
+            Build,
+            claim.id,
+            BuildState.BUILDING,
+            BuildState.BUILT,
+            held=claim.token,
+            artifact_key=found.artifact_key,
+            release=found.release,
+            code_hash=found.code_hash,
+            cpu_seconds=found.cpu_seconds,
+            wall_seconds=found.wall_seconds,
+            cached=found.cached,
+            log=found.log,
+            blame="",
+            problem="",
+            problem_detail="",
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
+        if moved:
+            build_made(claim.id)
+    return moved
+
+
+def record_build_failure(claim: Claim, failure: Failure) -> bool:
+    """Store why a build failed; its variants fail with it, the others go on."""
+    again = failure.retry and _attempts(Build.objects.get(pk=claim.id)) < MOST_ATTEMPTS
+    with transaction.atomic():
+        moved = move(
+            Build,
+            claim.id,
+            BuildState.BUILDING,
+            BuildState.QUEUED if again else BuildState.FAILED,
+            held=claim.token,
+            blame=failure.blame,
+            problem=failure.problem,
+            problem_detail=failure.detail,
+            log=failure.log,
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
+        if moved and not again:
+            build_failed(claim.id)
+    if moved and not again:
+        for experiment_id in experiments_of(claim.id):
+            settle(experiment_id)
+    return moved
+
+
+def record_run(claim: Claim, found: RunRecord) -> bool:
+    """Store a boot: its outcome, samples, profile and surroundings, all or nothing.
+
+    Raises MeasurementRefused for samples that are not finite numbers; then nothing is stored.
+    """
+    _check(found.samples)
+    run = Run.objects.only("attempt", "experiment_id").get(pk=claim.id)
+    again = found.retry and found.outcome != Outcome.FINISHED and _attempts(run) < MOST_ATTEMPTS
+    with transaction.atomic():
+        moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **_columns(claim, found))
+        if moved and not again:
+            _store_measurements(claim.id, found)
+            if found.outcome != Outcome.FINISHED:
+                run_failed(claim.id)
+    if moved and not again:
+        settle(run.experiment_id)
+    return moved
+
+
+def record_host(*, name: str, accelerator: str, reason: str, fingerprint: str) -> None:
+    """Remember which accelerator a host's guests boot under, and why that one."""
+    Host.objects.update_or_create(
+        name=name,
+        defaults={
+            "accelerator": accelerator,
+            "accelerator_reason": reason,
+            "fingerprint": fingerprint,
+            "probed_at": timezone.now(),
+        },
+    )
+
+
+def forget_artifact(build_id: int) -> bool:
+    """Queue a build again whose artifact is no longer in the store."""
+    return move(Build, build_id, BuildState.BUILT, BuildState.QUEUED, attempt=0)
+
+
+def _attempts(row: Build | Run) -> int:
+    return row.attempt
+
+
+def _state_after(found: RunRecord, again: bool) -> RunState:
+    if again:
+        return RunState.QUEUED
+    return RunState.DONE if found.outcome == Outcome.FINISHED else RunState.FAILED
+
+
+def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
+    return {
+        "held": claim.token,
+        "outcome": found.outcome,
+        "blame": found.blame,
+        "problem": found.problem,
+        "problem_detail": found.problem_detail,
+        "environment": dict(found.environment),
+        "line": found.line,
+        "extras": dict(found.extras),
+        "findings": [dict(finding) for finding in found.findings],
+        "console": found.console,
+        "directory": found.directory,
+        "finished_at": timezone.now(),
+        **UNCLAIMED,
+    }
+
+
+def _store_measurements(run_id: int, found: RunRecord) -> None:
+    Sample.objects.bulk_create(
+        [
+            Sample(run_id=run_id, metric=s.metric, iteration=s.iteration, warmup=s.warmup, value=s.value)
+            for s in found.samples
+        ],
+        batch_size=1000,
+    )
+    if found.profile is not None:
+        Profile.objects.create(
+            run_id=run_id,
+            samples=found.profile.samples,
+            lost=found.profile.lost,
+            folded=zlib.compress(write_folded(found.profile.stacks).encode(), 6),
+            perf_data=found.profile.perf_data,
+        )
+
+
+def _check(samples: tuple[SampleValue, ...]) -> None:
+    for sample in samples:
+        if not math.isfinite(sample.value):
+            raise MeasurementRefused(
+                f"{sample.metric} of iteration {sample.iteration} is {sample.value}: not a measurement"
+            )

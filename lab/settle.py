@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How one fact spreads: what a build or boot that ended means for its variant and experiment."""
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from lab.compare import compare_experiment
+from lab.models import Build, Experiment, Run, Variant
+from lab.states import BuildState, ExperimentState, Outcome, Purpose, RunState, VariantState, move
+
+# A kernel that failed so often without one success is not booted again for the same case.
+GIVE_UP_AFTER = 2
+# These concern the kernel as such, whatever the workload.
+OF_THE_KERNEL = (Outcome.BOOT_FAILED, Outcome.WRONG_KERNEL)
+
+
+def build_made(build_id: int) -> None:
+    """Make the variants that waited for a build ready, and note those whose code is the base's."""
+    for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
+        move(Variant, variant.pk, VariantState.PLANNED, VariantState.READY)
+    for experiment_id in experiments_of(build_id):
+        note_same_code(experiment_id)
+
+
+def note_same_code(experiment_id: int) -> None:
+    """Say so where a variant differs from the base in nothing that runs."""
+    variants = list(Variant.objects.filter(experiment=experiment_id).select_related("build"))
+    base = next((v.build for v in variants if not v.switches and v.build), None)
+    if base is None or not base.code_hash:
+        return
+    for variant in variants:
+        if variant.switches and variant.build and variant.build.code_hash == base.code_hash:
+            many = "these switches change" if len(variant.switches) > 1 else "this switch changes"
+            note = f"{many} no code here: the kernel is the base's"
+            Variant.objects.filter(pk=variant.pk).update(note=note)
+
+
+def build_failed(build_id: int) -> None:
+    """Fail the variants of a build and cancel their boots; without a base, everything else too."""
+    build = Build.objects.get(pk=build_id)
+    for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
+        fail_variant(variant, build.problem, build.problem_detail)
+
+
+def fail_variant(variant: Variant, problem: str, detail: str) -> None:
+    """Fail a variant that waits for its build. There is nothing to compare without the base."""
+    move(
+        Variant,
+        variant.pk,
+        VariantState.PLANNED,
+        VariantState.FAILED,
+        problem=problem,
+        problem_detail=detail,
+    )
+    why = f"{variant.name} was not built: {problem}"
+    cancel_runs(Run.objects.filter(variant=variant), why)
+    if not variant.switches:
+        cancel_runs(Run.objects.filter(experiment=variant.experiment_id), why)
+        cancel_builds(variant.experiment_id)
+
+
+def run_failed(run_id: int) -> None:
+    """Stop booting a kernel that keeps failing, and everything if it is the base's."""
+    run = Run.objects.select_related("variant").get(pk=run_id)
+    alike = Run.objects.filter(variant=run.variant_id)
+    if run.outcome not in OF_THE_KERNEL:
+        alike = alike.filter(case=run.case_id)
+    failures = alike.filter(state=RunState.FAILED).exclude(blame="lab").count()
+    if failures >= GIVE_UP_AFTER and not alike.filter(state=RunState.DONE).exists():
+        last = run.problem or run.outcome
+        why = f"not booted any more: {run.variant.name} failed {failures} times, last: {last}"
+        if not run.variant.switches:
+            # Without the base's boots there is nothing to compare the others' with.
+            alike = _compared_with(run)
+        cancel_runs(alike, why)
+
+
+def _compared_with(run: Run) -> QuerySet[Run]:
+    runs = Run.objects.filter(experiment=run.experiment_id)
+    return runs if run.outcome in OF_THE_KERNEL else runs.filter(case=run.case_id)
+
+
+def cancel_runs(runs: QuerySet[Run], problem: str) -> None:
+    """Cancel those that wait; what is running ends and is recorded."""
+    for pk in runs.filter(state=RunState.QUEUED).values_list("pk", flat=True):
+        move(Run, pk, RunState.QUEUED, RunState.CANCELLED, problem=problem, finished_at=timezone.now())
+
+
+def cancel_builds(experiment_id: int) -> None:
+    """Cancel waiting builds of an experiment that no other open experiment asks for."""
+    for build in Build.objects.filter(variants__experiment=experiment_id, state=BuildState.QUEUED).distinct():
+        others = build.variants.exclude(experiment=experiment_id).filter(
+            experiment__state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
+        )
+        if not others.exists():
+            move(Build, build.pk, BuildState.QUEUED, BuildState.CANCELLED, finished_at=timezone.now())
+
+
+def cancel_experiment(experiment_id: int) -> bool:
+    """Cancel what has not begun; False if the experiment is already over."""
+    with transaction.atomic():
+        now = timezone.now()
+        moved = any(
+            move(Experiment, experiment_id, start, ExperimentState.CANCELLED, finished_at=now)
+            for start in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+        )
+        if moved:
+            cancel_runs(Run.objects.filter(experiment=experiment_id), "the experiment was cancelled")
+            cancel_builds(experiment_id)
+    return moved
+
+
+def experiments_of(build_id: int) -> list[int]:
+    """Return the open experiments that use a build."""
+    found = Experiment.objects.filter(
+        variants__build=build_id, state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
+    )
+    return list(found.order_by("pk").values_list("pk", flat=True).distinct())
+
+
+def settle(experiment_id: int) -> bool:
+    """End an experiment with its comparisons once nothing of it is open; True if this call did.
+
+    Called after every record; calling it again is harmless, and ends what a killed process left.
+    """
+    open_runs = Run.objects.filter(experiment=experiment_id, state__in=(RunState.QUEUED, RunState.RUNNING))
+    open_builds = Build.objects.filter(
+        variants__experiment=experiment_id, state__in=(BuildState.QUEUED, BuildState.BUILDING)
+    )
+    if open_runs.exists() or open_builds.exists():
+        return False
+    # Everything may have been over before the first claim, as when every run was cancelled.
+    move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
+    experiment = Experiment.objects.get(pk=experiment_id)
+    if experiment.state != ExperimentState.RUNNING:
+        return False
+    compare_experiment(experiment_id)
+    problem = _without_base(experiment)
+    to = ExperimentState.FAILED if problem else ExperimentState.DONE
+    return move(
+        Experiment,
+        experiment_id,
+        ExperimentState.RUNNING,
+        to,
+        problem=problem,
+        finished_at=timezone.now(),
+    )
+
+
+def _without_base(experiment: Experiment) -> str:
+    """Why there is nothing to compare with, or nothing."""
+    base = experiment.variants.get(position=0)
+    if base.state == VariantState.FAILED:
+        return f"the base does not build: {base.problem}"
+    measured = Run.objects.filter(variant=base, purpose=Purpose.MEASURED)
+    if measured.exists() and not measured.filter(state=RunState.DONE).exists():
+        last = measured.exclude(outcome="").order_by("-finished_at").first()
+        return f"no boot of the base finished: {(last.problem or last.outcome) if last else 'none ran'}"
+    return ""
