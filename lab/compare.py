@@ -6,7 +6,6 @@ block; a block in which one side has no finished boot is left out for this varia
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -20,14 +19,6 @@ from lab.states import Purpose, RunState
 Boots = dict[tuple[int, str], dict[int, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A candidate and what it is compared with."""
-
-    base: Variant
-    candidate: Variant
-
-
 def compare_experiment(experiment_id: int) -> int:
     """Compute all comparisons anew and store them; returns how many. Doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
@@ -38,7 +29,7 @@ def compare_experiment(experiment_id: int) -> int:
         boots = _boots(case)
         for variant in variants:
             if variant.switches and any(key[0] == variant.pk for key in boots):
-                found += _compare(case, boots, Side(base, variant), experiment.seed)
+                found += _compare(case, boots, (base, variant), experiment.seed)
     _store(experiment_id, found)
     return len(found)
 
@@ -58,17 +49,18 @@ def _boots(case: Case) -> Boots:
     return dict(boots)
 
 
-def _compare(case: Case, boots: Boots, side: Side, seed: int) -> list[Comparison]:
+def _compare(case: Case, boots: Boots, sides: tuple[Variant, Variant], seed: int) -> list[Comparison]:
+    base_variant, variant = sides
     found = []
     for metric in case.metrics:
-        base = boots.get((side.base.pk, metric["name"]), {})
-        candidate = boots.get((side.candidate.pk, metric["name"]), {})
+        base = boots.get((base_variant.pk, metric["name"]), {})
+        candidate = boots.get((variant.pk, metric["name"]), {})
         if not candidate:
             continue
         blocks = sorted(base.keys() & candidate.keys())
         found.append(
             _comparison(
-                case, side.candidate, metric, [base[b] for b in blocks], [candidate[b] for b in blocks], seed
+                case, variant, metric, [base[b] for b in blocks], [candidate[b] for b in blocks], seed
             )
         )
     return found

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rows for tests, each with defaults for what a test does not care about."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lab.claims import Claim
+from lab.models import Build, Case, Experiment, Run, Switch, Target, Tree, Variant
+from lab.queue import claim_build, claim_run
+from lab.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
+from lab.states import Outcome, Purpose
+
+NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
+USER = {"name": "user", "unit": "s", "better": "lower", "margin": 0.05, "primary": False}
+ME = "host:1:1"
+
+
+def make_experiment(**fields: Any) -> Experiment:
+    tree, _ = Tree.objects.get_or_create(
+        name="tiny", defaults={"kind": "git", "location": "/srv/tiny", "default_revision": "v1"}
+    )
+    given: dict[str, Any] = {
+        "name": "an experiment",
+        "spec": {},
+        "digest": "d" * 64,
+        "tree": tree,
+        "base_name": "v1",
+        "base_commit": "c" * 40,
+        "base_tree_id": "t" * 40,
+        "design": "full",
+        "target": Target.objects.get_or_create(name="guest")[0],
+        "boots": 5,
+        "iterations": 2,
+        "warmup": 1,
+        "profile": False,
+        "verify": False,
+        "seed": 1,
+    }
+    return Experiment.objects.create(**(given | fields))
+
+
+def make_build(inputs: str, **fields: Any) -> Build:
+    request = {
+        "tree": "tiny",
+        "base_name": "v1",
+        "base_commit": "c" * 40,
+        "base_tree_id": "t" * 40,
+        "config_base": "tiny",
+        "fragments": [["guest", "CONFIG_SMP=y\n"]],
+        "cc": "gcc",
+        "modules_of": [],
+    }
+    given: dict[str, Any] = {"tree_id": "t" * 40, "commit": "c" * 40, "request": request}
+    return Build.objects.create(inputs=inputs, **(given | fields))
+
+
+def make_variant(
+    experiment: Experiment, *switches: str, build: Build | None = None, **fields: Any
+) -> Variant:
+    name = "+".join(switches) or "base"
+    if build is None:
+        build = make_build(f"{experiment.pk}/{name}")
+    position = experiment.variants.count()
+    return Variant.objects.create(
+        experiment=experiment, position=position, name=name, switches=list(switches), build=build, **fields
+    )
+
+
+def make_case(experiment: Experiment, **fields: Any) -> Case:
+    given: dict[str, Any] = {
+        "position": experiment.cases.count(),
+        "workload": "showgids",
+        "preset": "smoke",
+        "params": {"threads": 2},
+        "metrics": [NS_PER_OPEN, USER],
+    }
+    return Case.objects.create(experiment=experiment, **(given | fields))
+
+
+def make_run(variant: Variant, case: Case, **fields: Any) -> Run:
+    given: dict[str, Any] = {"block": 0, "purpose": Purpose.MEASURED}
+    given["position"] = variant.experiment.runs.count()
+    return Run.objects.create(experiment=variant.experiment, variant=variant, case=case, **(given | fields))
+
+
+def make_patch_switch(experiment: Experiment, name: str, **fields: Any) -> Switch:
+    position = experiment.switches.count()
+    return Switch.objects.create(
+        experiment=experiment, position=position, name=name, kind="patch", **({"text": "diff"} | fields)
+    )
+
+
+def make_grid(switches: Sequence[tuple[str, ...]] = (("p",),), blocks: int = 2) -> Experiment:
+    """An experiment with a base, one variant for each group of switches, one case and its runs."""
+    experiment = make_experiment(boots=blocks)
+    variants = [make_variant(experiment), *(make_variant(experiment, *group) for group in switches)]
+    case = make_case(experiment)
+    for block in range(blocks):
+        for variant in variants:
+            make_run(variant, case, block=block)
+    return experiment
+
+
+def claimed_build(build: Build) -> Claim:
+    claim = claim_build(build.pk, by=ME)
+    assert claim is not None
+    return claim
+
+
+def claimed_run(run: Run) -> Claim:
+    claim = claim_run(run.pk, by=ME)
+    assert claim is not None
+    return claim
+
+
+def finish_build(build: Build, **fields: Any) -> None:
+    given: dict[str, Any] = {"artifact_key": f"k{build.pk}", "release": "6.1-k1", "code_hash": f"h{build.pk}"}
+    assert record_build_success(claimed_build(build), BuildSuccess(**(given | fields)))
+
+
+def finish_builds(experiment: Experiment) -> None:
+    for variant in experiment.variants.exclude(build=None):
+        assert variant.build is not None
+        finish_build(variant.build)
+
+
+def samples(values: Mapping[str, Sequence[float]], warmup: int = 1) -> tuple[SampleValue, ...]:
+    """Values by metric in order of iteration, the first of them warm-up."""
+    return tuple(
+        SampleValue(metric, iteration, iteration < warmup, value)
+        for metric, series in values.items()
+        for iteration, value in enumerate(series)
+    )
+
+
+def finish_run(run: Run, values: Mapping[str, Sequence[float]] | None = None, **fields: Any) -> None:
+    given: dict[str, Any] = {"outcome": Outcome.FINISHED, "samples": samples(values or {})}
+    assert record_run(claimed_run(run), RunRecord(**(given | fields)))
