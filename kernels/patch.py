@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kernels.diff import FileDiff, parse_diff, render_diff
 from kernels.errors import PatchRejected
@@ -18,6 +19,7 @@ from kernels.mail import Letter, Title, read_letters, to_text
 from kernels.safety import MAX_PATCHES, check_files, check_size
 from kernels.tree import Tree, resolve
 
+Diff = TypeVar("Diff")
 _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILINE)
 
 
@@ -92,7 +94,7 @@ def newest(letters: Sequence[Letter]) -> tuple[Letter, ...]:
     return tuple(letter for letter in letters if letter.title.version == version)
 
 
-def in_order(patched: Sequence[tuple[Letter, Sequence[FileDiff]]]) -> list[tuple[Letter, Sequence[FileDiff]]]:
+def in_order(patched: Sequence[tuple[Letter, Sequence[Diff]]]) -> list[tuple[Letter, Sequence[Diff]]]:
     """Put a series' patches in the order of their n/m; the same patch twice counts once.
 
     Raises PatchRejected if one is missing, or two differ that have the same number.
@@ -104,7 +106,7 @@ def in_order(patched: Sequence[tuple[Letter, Sequence[FileDiff]]]) -> list[tuple
     total = max((letter.title.total for letter, _ in patched), default=0)
     if total < 2 or len(patched) == 1:
         return list(patched)
-    numbered: dict[int, tuple[Letter, Sequence[FileDiff]]] = {}
+    numbered: dict[int, tuple[Letter, Sequence[Diff]]] = {}
     for letter, files in patched:
         known = numbered.setdefault(letter.title.number, (letter, files))
         if tuple(known[1]) != tuple(files):

@@ -11,7 +11,8 @@ counts, and only if there is one such place and one such reading.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from kernels.damage import DamagedHunk, count_pieces, squash
@@ -41,31 +42,49 @@ class Reading:
         return sum(side in " -" for side, _ in self.lines)
 
 
-@dataclass(frozen=True, slots=True)
 class BaseText:
-    """A base file: its lines, exactly and without blanks."""
+    """A base file's lines, without line ends: exactly, and (made when first asked for) without blanks."""
 
-    lines: tuple[str, ...]
-    ends_with_newline: bool = True
-    squashed: tuple[str, ...] = field(init=False)
-    searched: str = field(init=False)
-    starts: dict[int, int] = field(init=False)
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = tuple(lines)
 
-    def __post_init__(self) -> None:
-        squashed = tuple(squash(line) for line in self.lines)
-        offsets = accumulate((len(line) + 1 for line in squashed), initial=0)
-        object.__setattr__(self, "squashed", squashed)
-        object.__setattr__(self, "searched", "\n" + "\n".join(squashed) + "\n")
-        object.__setattr__(self, "starts", {offset: number for number, offset in enumerate(offsets)})
+    @cached_property
+    def squashed(self) -> tuple[str, ...]:
+        """The lines without their blanks."""
+        return tuple(squash(line) for line in self.lines)
+
+    @cached_property
+    def _squashed_search(self) -> _Search:
+        return _Search(self.squashed)
+
+    @cached_property
+    def _exact_search(self) -> _Search:
+        return _Search(self.lines)
 
     def find(self, old: Sequence[str]) -> tuple[int, ...]:
         """Where these lines (without blanks) stand one after the other: the first line's number, from 0."""
-        needle = "\n" + "".join(line + "\n" for line in old)
+        return self._squashed_search.find(old)
+
+    def find_exactly(self, old: Sequence[str]) -> tuple[int, ...]:
+        """Where exactly these lines stand one after the other: the first line's number, from 0."""
+        return self._exact_search.find(old)
+
+
+class _Search:
+    """All places of a run of lines; at most MAX_PLACES of them, for a file of equal lines has too many."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.text = "\n" + "".join(line + "\n" for line in lines)
+        offsets = accumulate((len(line) + 1 for line in lines), initial=0)
+        self.starts = {offset: number for number, offset in enumerate(offsets)}
+
+    def find(self, wanted: Sequence[str]) -> tuple[int, ...]:
+        needle = "\n" + "".join(line + "\n" for line in wanted)
         found: list[int] = []
-        at = self.searched.find(needle)
+        at = self.text.find(needle)
         while at >= 0 and len(found) < MAX_PLACES:
             found.append(self.starts[at])
-            at = self.searched.find(needle, at + 1)
+            at = self.text.find(needle, at + 1)
         return tuple(found)
 
 

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Mend one file's damaged diff: each hunk at its one place, with the base's own bytes and added lines indented anew.
+
+Which place a hunk has, in this order: the only one in the file; the only one between the neighbours that are sure; the
+only one in the function that its header names; and, among several of those, the one that is as far from its line number
+as its sure neighbours are (without such neighbours: exactly at its line number). Anything else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from kernels.added import AddedLines
+from kernels.damage import DamagedFile, DamagedHunk, count_pieces, squash
+from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_signature
+from kernels.placing import MAX_PLACES, BaseText, Reading, Unplaceable, read_hunk
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedHunk:
+    """A hunk that could not be repaired; `text` is how it came."""
+
+    patch: str
+    file: str
+    hunk: str
+    reason: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}, {self.hunk}" if self.hunk else self.file
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What became of one file's diff: `diff` has the hunks that could be repaired, `lines` is the file with them."""
+
+    diff: FileDiff
+    lines: tuple[str, ...]
+    notes: tuple[str, ...]
+    refused: tuple[RefusedHunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    hunk: DamagedHunk
+    reading: Reading
+    place: int
+
+    @property
+    def end(self) -> int:
+        return self.place + self.reading.old_count
+
+
+def mend_file(file: DamagedFile, base: BaseText, *, last: bool) -> Mended:
+    """Repair the hunks of one file's diff against its base.
+
+    last: no other file's diff follows, so that other text may. A hunk that cannot be repaired is refused, the
+    others are kept.
+    """
+    path = file.diff.path
+    readings: list[Reading | Unplaceable] = []
+    for number, hunk in enumerate(file.hunks):
+        try:
+            readings.append(read_hunk(hunk, base, last=last and number == len(file.hunks) - 1))
+        except Unplaceable as reason:
+            readings.append(reason)
+    placed, refused = _settle(file, readings, base)
+    added = AddedLines(path, base.lines, [text for item in placed for text in _changed(item.reading)])
+    hunks: list[Hunk] = []
+    notes: list[str] = []
+    moved = shift = 0
+    for item in placed:
+        try:
+            mended = _make_hunk(item, _exact_lines(item, base, added), shift)
+        except Unplaceable as reason:
+            refused.append(_refuse(path, item.hunk, reason))
+            continue
+        shift += mended.new_count - mended.old_count
+        moved += item.place + 1 != item.hunk.old_start
+        hunks.append(mended)
+        if item.reading.mended:
+            notes.append(
+                f"{path}, {mended.header}: {item.reading.mended} wrapped, lost or doubled lines put right"
+            )
+    if hunks:
+        summary = f"{path}: {_count(len(hunks), 'hunk')} placed by the text, blanks taken from the tree"
+        summary += f", {moved} at another line than they say" if moved else ""
+        notes.insert(0, summary + added.summary())
+    return Mended(
+        replace(file.diff, hunks=tuple(hunks)), _applied(base.lines, hunks), tuple(notes), tuple(refused)
+    )
+
+
+def mend_new_file(file: DamagedFile, *, last: bool) -> Mended:
+    """Repair the diff of a new file, for which there is no base: only its indentation can be rebuilt."""
+    path = file.diff.path
+    lines: list[str] = []
+    for hunk in file.hunks:
+        pieces = hunk.pieces[: count_pieces(hunk)]
+        rest = [piece for piece in hunk.pieces[len(pieces) :] if piece.strip() and not is_signature(piece)]
+        if (
+            len(pieces) != hunk.new_count
+            or not all(piece[:1] in ("+", "\\") for piece in pieces)
+            or (rest and not last)
+        ):
+            reason = Unplaceable(f"counts disagree: a new file of {hunk.new_count} lines")
+            return Mended(file.diff, (), (), (_refuse(path, hunk, reason),))
+        lines += [piece[1:] for piece in pieces if piece[0] == "+"]
+    added = AddedLines(path, (), lines)
+    try:
+        text = tuple(added.indent(line) for line in lines)
+    except Unplaceable as reason:
+        return Mended(file.diff, (), (), tuple(_refuse(path, hunk, reason) for hunk in file.hunks))
+    hunks = (Hunk(0, 0, 1, len(text), "", tuple(f"+{line}" for line in text)),) if text else ()
+    note = f"{path}: a new file{added.summary()}"
+    return Mended(replace(file.diff, hunks=hunks), text, (note,), ())
+
+
+def _refuse(path: str, hunk: DamagedHunk, reason: Unplaceable) -> RefusedHunk:
+    return RefusedHunk("", path, hunk.header[:120], str(reason), "\n".join(hunk.pieces)[:4_000])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _settle(
+    file: DamagedFile, readings: Sequence[Reading | Unplaceable], base: BaseText
+) -> tuple[list[_Placed], list[RefusedHunk]]:
+    """One place for each hunk, in rising order; what has none is refused."""
+    sure = {
+        number: reading.places[0]
+        for number, reading in enumerate(readings)
+        if isinstance(reading, Reading) and len(reading.places) == 1
+    }
+    placed: list[_Placed] = []
+    refused: list[RefusedHunk] = []
+    for number, (hunk, reading) in enumerate(zip(file.hunks, readings, strict=True)):
+        try:
+            if isinstance(reading, Unplaceable):
+                raise reading
+            place = sure[number] if number in sure else _choose(number, file.hunks, reading, sure, base)
+            if placed and place < placed[-1].end:
+                raise Unplaceable(f"its place, line {place + 1}, lies before the end of the hunk before it")
+            placed.append(_Placed(hunk, reading, place))
+        except Unplaceable as reason:
+            refused.append(_refuse(file.diff.path, hunk, reason))
+    return placed, refused
+
+
+def _choose(
+    number: int, hunks: Sequence[DamagedHunk], reading: Reading, sure: dict[int, int], base: BaseText
+) -> int:
+    """The place of a hunk whose old side stands at several. Raises Unplaceable."""
+    hunk = hunks[number]
+    if not reading.places:
+        raise Unplaceable("it has no line by which it could be placed")
+    if len(reading.places) >= MAX_PLACES:
+        raise Unplaceable(f"{MAX_PLACES} places or more")
+    before = [other for other in sure if other < number]
+    after = [other for other in sure if other > number]
+    lowest = sure[max(before)] + 1 if before else 0
+    highest = sure[min(after)] if after else len(base.lines) + 1
+    near = [place for place in reading.places if lowest <= place < highest]
+    if len(near) == 1:
+        return near[0]
+    named = [place for place in near if hunk.section and _is_in(place, hunk.section, base)]
+    if len(named) == 1:
+        return named[0]
+    shifts = {sure[other] + 1 - hunks[other].old_start for other in (*before[-1:], *after[:1])} or {0}
+    expected = hunk.old_start - 1 + min(shifts)
+    if len(shifts) == 1 and expected in (named or near):
+        return expected
+    lines = ", ".join(str(place + 1) for place in reading.places[:5])
+    raise Unplaceable(
+        f"{len(reading.places)} places: lines {lines}{', ...' if len(reading.places) > 5 else ''}"
+    )
+
+
+def _is_in(place: int, section: str, base: BaseText) -> bool:
+    """Whether the function a hunk's header names is the one at this place, by git's rule for it."""
+    for at in range(place - 1, -1, -1):
+        line = base.lines[at]
+        if line[:1].isalpha() or line[:1] in ("_", "$"):
+            return base.squashed[at].startswith(squash(section))
+    return False
+
+
+def _changed(reading: Reading) -> list[str]:
+    return [text for side, text in reading.lines if side in "+-"]
+
+
+def _exact_lines(item: _Placed, base: BaseText, added: AddedLines) -> list[str]:
+    """The hunk's lines, with prefix: the old side from the base, the added ones indented."""
+    lines: list[str] = []
+    at = item.place
+    added.skip_to(at)
+    for side, text in item.reading.lines:
+        if side == "+":
+            lines.append("+" + added.indent(text))
+        elif side == "\\":
+            lines.append(NO_NEWLINE)
+        else:
+            lines.append(side + base.lines[at])
+            at += 1
+            if side == " ":
+                added.keep(base.lines[at - 1])
+    added.resume_at(at)
+    return lines
+
+
+def _make_hunk(item: _Placed, lines: list[str], shift: int) -> Hunk:
+    old = sum(line[0] in " -" for line in lines)
+    new = sum(line[0] in " +" for line in lines)
+    start = item.place + 1 if old else item.place
+    return Hunk(start, old, start + shift + (not old) - (not new), new, item.hunk.section, tuple(lines))
+
+
+def _applied(lines: Sequence[str], hunks: Sequence[Hunk]) -> tuple[str, ...]:
+    """The file with these hunks applied."""
+    result: list[str] = []
+    at = 0
+    for hunk in hunks:
+        begin = hunk.old_start - 1 if hunk.old_count else hunk.old_start
+        result += lines[at:begin]
+        result += [line[1:] for line in hunk.lines if line[0] in " +"]
+        at = begin + hunk.old_count
+    return (*result, *lines[at:])

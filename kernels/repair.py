@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Intake: whatever was submitted becomes a series that git can apply, with a report of what was repaired or refused.
+
+A diff that is whole, and whose old side is in the base, is left alone. One that an archive or a mailer has damaged is
+repaired against the base (kernels.mending says by which rules). Several diffs in one mail that change the same places
+are alternatives, of which the submitter chooses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from kernels.damage import DamagedFile, archived_letter, count_pieces, find_diffs, flat_diffs, squash
+from kernels.diff import FileDiff, parse_diff
+from kernels.errors import PatchDamaged, PatchRejected, UnknownPath
+from kernels.mail import Letter, read_letters, to_text
+from kernels.mending import Mended, RefusedHunk, mend_file, mend_new_file
+from kernels.overlay import Overlay, ReadBase, apply_exactly
+from kernels.patch import Patch, Series, base_commit, in_order, make_patch, newest, read_series
+from kernels.safety import check_files, check_size
+
+# The repair is slower than reading; an archived mail is nowhere near these.
+MAX_REPAIR_BYTES = 4 * 1024 * 1024
+MAX_REPAIR_HUNKS = 2_000
+Draft = tuple[DamagedFile, ...]
+FLAT = "its line ends are lost, and nothing tells where its lines began; send the mail itself (b4 am <message-id>)"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a submission came to.
+
+    `repaired` are lines for people; `refused` are hunks that are in none of the patches, so that a patch they belong
+    to is not what its author wrote. `alternatives` is empty, or holds every reading of a mail that offers several diffs
+    for the same places; `series` is the first of them.
+    """
+
+    series: Series
+    repaired: tuple[str, ...] = ()
+    refused: tuple[RefusedHunk, ...] = ()
+    alternatives: tuple[Series, ...] = ()
+
+
+def take_in(data: bytes, read_base: ReadBase) -> Intake:
+    """Read a submission (mbox, mail, archived page, plain diff), repairing it against the base if it is damaged.
+
+    read_base: a path's bytes in the base, raising UnknownPath. Raises PatchRejected if nothing of it can be used.
+    """
+    try:
+        whole = read_series(data)
+    except PatchDamaged:
+        return repair_series(data, read_base)
+    overlay = Overlay(read_base)
+    for patch in whole.patches:
+        files = parse_diff(patch.diff)
+        if _lost_blanks(files, overlay):
+            return repair_series(data, read_base)
+        overlay.apply(files)
+    return Intake(whole)
+
+
+def repair_series(data: bytes, read_base: ReadBase) -> Intake:
+    """As take_in, for a submission that is known to be damaged."""
+    check_size(data)
+    if len(data) > MAX_REPAIR_BYTES:
+        raise PatchRejected(
+            f"a damaged diff of more than {MAX_REPAIR_BYTES} bytes is not repaired; send it undamaged"
+        )
+    letters = newest(read_letters(data) or (archived_letter(to_text(data)),))
+    read = [(letter, _find(letter)) for letter in letters]
+    with_diffs = [(letter, diffs) for letter, diffs in read if diffs]
+    flat = [refused for letter, diffs in read for refused in _flat(letter, diffs)]
+    if not with_diffs:
+        reason = (
+            str(flat[0])
+            if flat
+            else "there is no diff in it; send what git format-patch wrote, or a unified diff"
+        )
+        raise PatchRejected(reason)
+    work = _Work(Overlay(read_base), refused=flat)
+    if len(with_diffs) == 1 and len(with_diffs[0][1]) > 1:
+        patches = work.alternatives(*with_diffs[0])
+        every = tuple(_series((patch,), letters, None) for patch in patches)
+    else:
+        patches = work.patches([(letter, _only(letter, diffs)) for letter, diffs in with_diffs])
+        every = (_series(patches, letters, next((letter for letter, diffs in read if not diffs), None)),)
+    return Intake(every[0], tuple(work.repaired), tuple(work.refused), every if len(every) > 1 else ())
+
+
+def _series(patches: tuple[Patch, ...], letters: Sequence[Letter], cover: Letter | None) -> Series:
+    titled = cover if cover and cover.title.text and not cover.title.reply else None
+    return Series(
+        title=titled.title.text if titled else patches[0].title,
+        version=max(letter.title.version for letter in letters),
+        cover=titled.text.strip() if titled else "",
+        patches=patches,
+        base_commit=base_commit([letter.text for letter in letters]),
+    )
+
+
+def _find(letter: Letter) -> tuple[Draft, ...]:
+    """The diffs of a letter, checked as far as their names and modes go."""
+    drafts = find_diffs(letter.text)
+    hunks = sum(len(file.hunks) for draft in drafts for file in draft)
+    if hunks > MAX_REPAIR_HUNKS:
+        raise PatchRejected(
+            f"a damaged diff of {hunks} hunks; up to {MAX_REPAIR_HUNKS} are repaired, send it undamaged"
+        )
+    for draft in drafts:
+        check_files([file.diff for file in draft])
+    return drafts
+
+
+def _only(letter: Letter, drafts: tuple[Draft, ...]) -> Draft:
+    if len(drafts) > 1:
+        raise PatchRejected(
+            f'"{letter.title.text}" offers {len(drafts)} diffs for the same places, in the midst of a series; send one'
+        )
+    return drafts[0]
+
+
+def _flat(letter: Letter, drafts: tuple[Draft, ...]) -> list[RefusedHunk]:
+    """What has to be said of diffs without line ends: nothing, if a diff that has them says the same."""
+    texts = [_flattened(draft) for draft in drafts]
+    return [
+        RefusedHunk(letter.title.text, "a diff in one line", flat[:60], FLAT, flat[:4_000])
+        for flat in flat_diffs(letter.text)
+        if not any(_holds(flat.replace(">", ""), text) for text in texts)
+    ]
+
+
+def _flattened(draft: Draft) -> list[str]:
+    """Each hunk without blanks, line ends and quote marks."""
+    hunks = [hunk for file in draft for hunk in file.hunks]
+    return [
+        squash(hunk.header + "".join(hunk.pieces[: count_pieces(hunk)])).replace(">", "") for hunk in hunks
+    ]
+
+
+def _holds(flat: str, hunks: Sequence[str]) -> bool:
+    at = 0
+    for hunk in hunks:
+        at = flat.find(hunk, at)
+        if at < 0:
+            return False
+        at += len(hunk)
+    return True
+
+
+def _lost_blanks(files: Sequence[FileDiff], overlay: Overlay) -> bool:
+    """Whether a well-formed diff does not fit, but would if its blanks were right."""
+    for file in files:
+        if not file.hunks or file.kind == "added" or not overlay.has(file.old_path):
+            continue
+        base = overlay.read(file.old_path)
+        if apply_exactly(file, base) is None:
+            olds = [[squash(line[1:]) for line in hunk.lines if line[0] in " -"] for hunk in file.hunks]
+            if all(len(base.find(old)) == 1 for old in olds):
+                return True
+    return False
+
+
+@dataclass(slots=True)
+class _Work:
+    """The repair of one submission: the base as it grows, and what there is to tell."""
+
+    overlay: Overlay
+    repaired: list[str] = field(default_factory=list)
+    refused: list[RefusedHunk] = field(default_factory=list)
+
+    def patches(self, drafts: Sequence[tuple[Letter, Draft]]) -> tuple[Patch, ...]:
+        """The patches of a series, each repaired on top of those before it."""
+        ordered = in_order(drafts)
+        made = [
+            make_patch(letter, files)
+            for letter, draft in ordered
+            if (files := self._files(letter, tuple(draft), self.overlay, len(ordered) > 1))
+        ]
+        return self._any(made)
+
+    def alternatives(self, letter: Letter, drafts: Sequence[Draft]) -> tuple[Patch, ...]:
+        """One patch for each diff of a mail that offers several, each repaired on the base itself."""
+        made = []
+        for number, draft in enumerate(drafts, 1):
+            name = f"{letter.title.text} (alternative {number} of {len(drafts)})".strip()
+            named = replace(letter, title=replace(letter.title, text=name))
+            files = self._files(named, draft, self.overlay.copy(), several=True)
+            made += [make_patch(named, files)] if files else []
+        self.repaired.insert(
+            0, f"the mail offers {len(drafts)} diffs for the same places: they are alternatives"
+        )
+        return self._any(made)
+
+    def _any(self, made: list[Patch]) -> tuple[Patch, ...]:
+        if not made:
+            reason = f"none of its hunks can be repaired; the first: {self.refused[0]}"
+            raise PatchRejected(reason, detail="\n".join(str(refused) for refused in self.refused))
+        return tuple(made)
+
+    def _files(self, letter: Letter, draft: Draft, overlay: Overlay, several: bool) -> tuple[FileDiff, ...]:
+        """A letter's diffs, repaired unless they are whole."""
+        try:
+            whole = parse_diff(letter.rest)
+        except PatchDamaged:
+            whole = ()
+        if whole and not _lost_blanks(whole, overlay):
+            overlay.apply(whole)
+            return whole
+        done: list[FileDiff] = []
+        for file in draft:
+            mended = self._mend(file, overlay, last=file is draft[-1])
+            if mended.diff.hunks or not file.hunks:
+                done.append(mended.diff)
+                overlay.write(mended.diff, mended.lines)
+            prefix = f'"{letter.title.text}": ' if several else ""
+            self.repaired += [prefix + note for note in mended.notes]
+            self.refused += [replace(refused, patch=letter.title.text) for refused in mended.refused]
+        return tuple(done)
+
+    def _mend(self, file: DamagedFile, overlay: Overlay, *, last: bool) -> Mended:
+        if file.diff.kind == "added":
+            return mend_new_file(file, last=last)
+        try:
+            base = overlay.read(file.diff.old_path)
+        except UnknownPath:
+            reason = "the base has no such file"
+            refused = tuple(RefusedHunk("", file.diff.path, hunk.header[:120], reason) for hunk in file.hunks)
+            return Mended(file.diff, (), (), refused or (RefusedHunk("", file.diff.path, "", reason),))
+        return mend_file(file, base, last=last)
