@@ -4,11 +4,14 @@
 #include "harness.h"
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 unsigned int harness_threads;
 static const struct workload *workload;
 static pthread_barrier_t ready, go;
+static const char *counted;
+static bool timed;
 
 static void *run_thread(void *index)
 {
@@ -20,6 +23,8 @@ static void *run_thread(void *index)
 	if (unshare(CLONE_FILES | CLONE_FS) != 0)
 		fail_errno("unshare");
 	pin((unsigned int)(unsigned long)index);
+	if (timed && *counted != '\0')
+		prctl(PR_SET_NAME, counted);
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&go);
 	workload->thread((unsigned int)(unsigned long)index);
@@ -31,7 +36,7 @@ static double seconds(struct timeval t)
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-static struct interval run_once(pthread_t *threads, bool timed)
+static struct interval run_once(pthread_t *threads)
 {
 	struct rusage before, after;
 	struct interval took;
@@ -63,6 +68,7 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	arguments(argc, argv);
 	unsigned long iterations = number("iterations", 1), warmup = number("warmup", 0);
 	harness_threads = (unsigned int)number("threads", 1);
+	counted = text("counted", "");
 	control_open(text("control", ""));
 	if (harness_threads == 0)
 		fail("threads=0: at least one is needed");
@@ -76,9 +82,10 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	for (unsigned long i = 0; i < warmup + iterations; i++) {
 		if (workload->prepare)
 			workload->prepare();
-		struct interval took = run_once(threads, i >= warmup);
+		timed = i >= warmup;
+		struct interval took = run_once(threads);
 
-		begin_object(i, i < warmup);
+		begin_object(i, !timed);
 		value("elapsed", took.elapsed);
 		value("user", took.user);
 		value("system", took.system);

@@ -13,6 +13,8 @@
  *   threads=N     threads, pinned round-robin to the allowed CPUs  (1)
  *   control=CTL,ACK  fifos of `perf record --control`: sampling is on during
  *                 timed iterations only
+ *   counted=NAME  what the threads of timed iterations are called, so that a
+ *                 filter in the kernel counts their calls and nobody else's
  */
 #ifndef KPERFLAB_HARNESS_H
 #define KPERFLAB_HARNESS_H

@@ -10,7 +10,6 @@
  *                 machine could hold 15; ballast takes the rest of the memory
  *   drop=inodes|all  what cold drops: dentries and inodes, or the page cache
  *                 with the inode tables too (then disk reads are timed as well)
- *   primed=1      the first walk has been done by an earlier process
  */
 #include "harness.h"
 #include "cache.h"
@@ -41,8 +40,6 @@ static void walk(unsigned int thread)
 
 static void setup(void)
 {
-	bool primed = number("primed", 0);
-
 	root = text("root", NULL);
 	dirs = number("dirs", 1);
 	files = number("files", 1);
@@ -52,7 +49,7 @@ static void setup(void)
 		take_ballast(harness_threads * dirs * (files + 1));
 	else if (strcmp(cache, "warm") != 0 && strcmp(cache, "cold") != 0)
 		fail("cache=%s: cold, warm or thrash", cache);
-	if (strcmp(cache, "cold") != 0 && !primed)
+	if (strcmp(cache, "cold") != 0)
 		for (unsigned int thread = 0; thread < harness_threads; thread++)
 			walk(thread);
 }
@@ -69,6 +66,8 @@ static void report(const struct interval *took)
 
 	value("ns_per_stat", took->elapsed * 1e9 * harness_threads / stats);
 	value("files_per_second", stats / took->elapsed);
+	extra("cache", "\"%s\"", cache);
+	extra("stats", "%.0f", stats);
 	report_cached();
 }
 

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads a workload's folder: workload.toml and the scripts it names. Every mistake is named."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from workloads.errors import BadParam, BadWorkloadFile
+from workloads.metric import Metric
+from workloads.param import Param
+from workloads.step import PURPOSES, StepTemplate
+
+_KEYS = {
+    "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies",
+}  # fmt: skip
+_TYPES = {"int", "bool", "choice", "str", "int-list"}
+_KINDS = {"setup", "measure", "collect"}
+# Every workload can be profiled; how densely decides how large the data grows.
+_PROFILE_HZ = Param("profile_hz", "int", 499, "samples per second and CPU of a profiled run", 1, 20000)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSource:
+    """A kernel module that is built against each variant's tree: file names and their content.
+
+    The object it makes, `<name>.ko`, must be among the files that are packed with the plan.
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A folder's content, checked."""
+
+    name: str
+    summary: str
+    program: str
+    line: str
+    config: tuple[str, ...]
+    modules: tuple[ModuleSource, ...]
+    params: Mapping[str, Param]
+    presets: Mapping[str, Mapping[str, object]]
+    metrics: tuple[Metric, ...]
+    steps: tuple[StepTemplate, ...]
+    disk: Mapping[str, str]
+    verifies: str
+    parser: Path | None
+
+
+def read_definition(folder: Path) -> Definition:
+    """The definition in a folder. Raises BadWorkloadFile, which names the file and the entry."""
+    file = folder / "workload.toml"
+    try:
+        data = tomllib.loads(file.read_text())
+        if unknown := data.keys() - _KEYS:
+            raise BadWorkloadFile(f"{file}: unknown entry {', '.join(sorted(unknown))}")
+        params = {name: _param(name, entry) for name, entry in data["params"].items()} | {
+            _PROFILE_HZ.name: _PROFILE_HZ
+        }
+        return Definition(
+            name=folder.name,
+            summary=data["summary"],
+            program=data.get("program", folder.name),
+            line=data.get("line", ""),
+            config=tuple(data.get("config", ())),
+            modules=_modules(folder, data.get("module")),
+            params=MappingProxyType(params),
+            presets=MappingProxyType(data["presets"]),
+            metrics=tuple(_metric(name, entry) for name, entry in data["metrics"].items()),
+            steps=tuple(_step(folder, entry) for entry in data["steps"]),
+            disk=MappingProxyType(data.get("disk", {})),
+            verifies=data.get("verifies", ""),
+            parser=next(iter(sorted(folder.glob("parse_*.py"))), None),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, BadParam) as exc:
+        what = f"entry {exc} is missing" if isinstance(exc, KeyError) else str(exc)
+        raise BadWorkloadFile(f"{file}: {what}") from exc
+
+
+def _only(name: str, entry: Mapping[str, Any], allowed: set[str]) -> None:
+    if unknown := entry.keys() - allowed:
+        raise ValueError(f"{name} has an unknown entry: {', '.join(sorted(unknown))}")
+
+
+def _one_of(what: str, value: str, valid: set[str]) -> None:
+    if value not in valid:
+        raise ValueError(f"{what} is {value!r}, not one of {', '.join(sorted(valid))}")
+
+
+def _param(name: str, entry: Mapping[str, Any]) -> Param:
+    _only(name, entry, {"type", "default", "help", "min", "max", "choices"})
+    _one_of(f"type of {name}", entry["type"], _TYPES)
+    limits = {"minimum": entry.get("min", 0), "maximum": entry.get("max", 1 << 62)}
+    param = Param(
+        name,
+        entry["type"],
+        entry["default"],
+        entry["help"],
+        choices=tuple(entry.get("choices", ())),
+        **limits,
+    )
+    # The default is written as a file writes it ("4Gi"); from here on it is a value.
+    return Param(name, param.type, param.read(param.default), param.help, choices=param.choices, **limits)
+
+
+def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
+    _only(name, entry, {"unit", "better", "margin", "primary", "help", "each"})
+    _one_of(f"better of {name}", entry["better"], {"lower", "higher"})
+    return Metric(
+        name=name,
+        unit=entry["unit"],
+        better=entry["better"],
+        margin=float(entry["margin"]),
+        primary=bool(entry.get("primary", False)),
+        help=entry.get("help", ""),
+        each=entry.get("each", ""),
+    )
+
+
+def _step(folder: Path, entry: Mapping[str, Any]) -> StepTemplate:
+    name = entry["name"]
+    _only(
+        name,
+        entry,
+        {
+            "name", "kind", "argv", "script", "args", "purposes", "send", "repeat", "control",
+            "deadline_s", "deadline_us", "deadline_work",
+        },
+    )  # fmt: skip
+    _one_of(f"kind of {name}", entry["kind"], _KINDS)
+    for purpose in entry.get("purposes", ()):
+        _one_of(f"purpose of {name}", purpose, set(PURPOSES))
+    return StepTemplate(
+        name=name,
+        kind=entry["kind"],
+        argv=_argv(folder, entry),
+        purposes=tuple(entry.get("purposes", PURPOSES)),
+        send=tuple(entry.get("send", ())),
+        repeat=bool(entry.get("repeat", False)),
+        control=bool(entry.get("control", False)),
+        deadline_s=float(entry["deadline_s"]),
+        deadline_us=float(entry.get("deadline_us", 0)),
+        deadline_work=tuple(entry.get("deadline_work", ())),
+    )
+
+
+def _argv(folder: Path, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    if "script" not in entry:
+        return tuple(entry["argv"])
+    # The script itself is the argument, so that nothing has to be packed for it.
+    text = (folder / entry["script"]).read_text().replace("{", "{{").replace("}", "}}")
+    return ("sh", "-euc", text, entry["script"], *entry.get("args", ()))
+
+
+def _modules(folder: Path, entry: Mapping[str, Any] | None) -> tuple[ModuleSource, ...]:
+    if entry is None:
+        return ()
+    _only("module", entry, {"name", "files"})
+    files = {name: (folder / name).read_bytes() for name in entry["files"]}
+    return (ModuleSource(entry["name"], MappingProxyType(files)),)

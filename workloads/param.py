@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A workload's parameters: their types, their limits, and how values are read and written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from workloads.errors import BadParam
+
+ParamValue = bool | int | str | tuple[int, ...]
+ParamType = Literal["int", "bool", "choice", "str", "int-list"]
+
+_UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_MAX_TEXT = 200
+_MAX_LIST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter. minimum and maximum bound an int and each member of an int-list."""
+
+    name: str
+    type: ParamType
+    default: ParamValue
+    help: str
+    minimum: int = 0
+    maximum: int = 1 << 62
+    choices: tuple[str, ...] = ()
+
+    def read(self, value: object) -> ParamValue:
+        """A value as a file, a form or a database gives it. Raises BadParam.
+
+        Whole numbers may be written as text, with Ki, Mi or Gi; lists as text with commas.
+        """
+        match self.type:
+            case "bool":
+                return self._bool(value)
+            case "int":
+                return self._int(value)
+            case "int-list":
+                return self._list(value)
+            case "choice":
+                if isinstance(value, str) and value in self.choices:
+                    return value
+                raise self._bad(value, "one of " + ", ".join(self.choices))
+            case "str":
+                if isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable():
+                    return value
+                raise self._bad(value, f"printable text of at most {_MAX_TEXT} characters")
+
+    @property
+    def valid(self) -> str:
+        """What may be given, in words."""
+        match self.type:
+            case "bool":
+                return "true or false"
+            case "choice":
+                return ", ".join(self.choices)
+            case "str":
+                return "text"
+            case "int" | "int-list":
+                noun = "a whole number" if self.type == "int" else "whole numbers"
+                return f"{noun} from {self.minimum:,} to {self.maximum:,}"
+
+    def _bool(self, value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.lower() in {"true", "on", "yes", "1"}:
+            return True
+        if isinstance(value, str) and value.lower() in {"false", "off", "no", "0"}:
+            return False
+        raise self._bad(value, self.valid)
+
+    def _int(self, value: object) -> int:
+        number = value
+        if isinstance(value, str) and (found := re.fullmatch(r"\s*([0-9]{1,19}) ?(|Ki|Mi|Gi)\s*", value)):
+            number = int(found[1]) * _UNITS[found[2]]
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise self._bad(value, self.valid)
+        if not self.minimum <= number <= self.maximum:
+            raise self._bad(value, self.valid)
+        return number
+
+    def _list(self, value: object) -> tuple[int, ...]:
+        members = value.split(",") if isinstance(value, str) else value
+        if not isinstance(members, list | tuple) or not 1 <= len(members) <= _MAX_LIST:
+            raise self._bad(value, f"a list of 1 to {_MAX_LIST} whole numbers")
+        numbers = tuple(self._int(member) for member in members)
+        if len(set(numbers)) != len(numbers):
+            raise self._bad(value, "numbers that differ from each other")
+        return numbers
+
+    def _bad(self, value: object, valid: str) -> BadParam:
+        return BadParam(f"{self.name} = {value!r} is not valid: {valid}")
+
+
+def written(value: object) -> str:
+    """A value as the programs' arguments have it: 1 and 0, lists with commas."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, list | tuple):
+        return ",".join(written(member) for member in value)
+    return str(value)
+
+
+def label(number: int) -> str:
+    """A number as part of a metric's name: 4294967296 is `4g`."""
+    gibi = 1 << 30
+    return f"{number // gibi}g" if number and number % gibi == 0 else str(number)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a guest's records to samples: what the programs printed, what files came, what failed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workloads.errors import OutputUnreadable, WorkloadFailed
+from workloads.guest.records import Record
+
+Object = dict[str, Any]
+_OWN = {"iteration", "warmup", "values"}
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One execution within a run: each metric's value, in the metric's unit."""
+
+    index: int
+    warmup: bool
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What one run gave.
+
+    iterations: empty unless the run was a measured one.
+    extras: what belongs to the run beside its samples; JSON. Values that changed from
+        iteration to iteration are lists.
+    line: the mail's own line, of the iteration with the median of the first primary metric.
+    """
+
+    iterations: tuple[Iteration, ...]
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
+
+
+def raise_failed_step(records: Sequence[Record]) -> None:
+    """Raise WorkloadFailed if a step did not end well: its stderr's last line, and all of it in `detail`."""
+    for record in records:
+        if record.kind != "exit":
+            continue
+        ending = _json(record.payload, f"the exit record of {record.name}")
+        if not (ending.get("status") or ending.get("signal") or ending.get("timed_out")):
+            continue
+        if ending.get("timed_out"):
+            how = f"did not end within its deadline ({ending.get('wall_s', 0):.0f} s)"
+        elif ending.get("signal"):
+            how = f"was ended by signal {ending['signal']}"
+        else:
+            how = f"ended with status {ending['status']}"
+        stderr = joined(records, "err", record.name).decode(errors="replace")
+        lines = [line for line in stderr.splitlines() if line.strip()]
+        raise WorkloadFailed(f'step "{record.name}" {how}' + (f": {lines[-1]}" if lines else ""), stderr)
+
+
+def joined(records: Sequence[Record], kind: str, name: str) -> bytes:
+    """All payload of one kind and name, in order."""
+    return b"".join(record.payload for record in records if (record.kind, record.name) == (kind, name))
+
+
+def objects_of(records: Sequence[Record], steps: Sequence[str]) -> list[Object]:
+    """The JSON objects that the measuring steps printed, in order. Raises OutputUnreadable."""
+    printed = []
+    for name in dict.fromkeys(record.name for record in records if record.kind == "out"):
+        # A repeated step is called walk-0, walk-1, ...
+        if name not in steps and name.rpartition("-")[0] not in steps:
+            continue
+        lines = joined(records, "out", name).splitlines()
+        printed += [_json(line, f'what step "{name}" printed') for line in lines]
+    return printed
+
+
+def files_of(records: Sequence[Record]) -> dict[str, bytes]:
+    """The files that came home, by their paths in the guest."""
+    names = dict.fromkeys(record.name for record in records if record.kind == "file")
+    return {name: joined(records, "file", name) for name in names}
+
+
+def iterations_of(objects: Sequence[Object]) -> tuple[Iteration, ...]:
+    """The objects as iterations. Raises OutputUnreadable for what is not a finite number."""
+    found = []
+    for item in objects:
+        try:
+            values = {str(name): float(value) for name, value in item["values"].items()}
+            found.append(Iteration(int(item["iteration"]), bool(item["warmup"]), values))
+        except (KeyError, TypeError, ValueError, AttributeError) as exc:
+            raise OutputUnreadable(f"an iteration is not in our form: {exc!r}", json.dumps(item)) from exc
+        if bad := [name for name, value in values.items() if not math.isfinite(value)]:
+            raise OutputUnreadable(f"iteration {item['iteration']}: {bad[0]} is not a finite number")
+    return tuple(found)
+
+
+def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
+    """What the programs said beside their values; one value if it never changed, else a list."""
+    names = dict.fromkeys(name for item in objects for name in item if name not in _OWN)
+    extras: dict[str, Any] = {}
+    for name in names:
+        said = [item.get(name) for item in objects]
+        extras[name] = said[0] if all(one == said[0] for one in said) else said
+    return extras
+
+
+def _json(text: bytes, what: str) -> Object:
+    try:
+        value = json.loads(text)
+    except ValueError as exc:
+        raise OutputUnreadable(f"{what} is not JSON: {exc}", text.decode(errors="replace")) from exc
+    if not isinstance(value, dict):
+        raise OutputUnreadable(f"{what} is not a JSON object", text.decode(errors="replace"))
+    return value

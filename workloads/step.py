@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Step templates of a workload.toml, and the steps of one run that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from workloads.guest.plan import Step, StepKind
+from workloads.param import ParamValue, written
+
+Purpose = Literal["measured", "profiled", "verified"]
+PURPOSES: tuple[Purpose, ...] = ("measured", "profiled", "verified")
+
+PERF_DATA = "/tmp/perf.data"  # noqa: S108 a path in the guest, which has one user
+_FIFOS = ("/tmp/perf.ctl", "/tmp/perf.ack")  # noqa: S108
+_PERF_DEADLINE_S = 60
+COUNTED = "kperflab-timed"
+"""What a verified run's threads are called in timed iterations, for the kernel's filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTemplate:
+    """One step as workload.toml says it; {names} in argv are parameters and run facts.
+
+    repeat: the step runs once per iteration, for programs that know no iterations.
+    control: the program takes the harness's control= argument.
+    deadline_s + deadline_us × (product of the parameters in deadline_work) × iterations is its deadline.
+    """
+
+    name: str
+    kind: StepKind
+    argv: tuple[str, ...]
+    purposes: tuple[Purpose, ...]
+    send: tuple[str, ...]
+    repeat: bool
+    control: bool
+    deadline_s: float
+    deadline_us: float
+    deadline_work: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What the steps of one run have in common."""
+
+    params: Mapping[str, ParamValue]
+    iterations: int
+    warmup: int
+    purpose: Purpose
+
+
+def steps_of(template: StepTemplate, this: Round) -> list[Step]:
+    """The steps that a template becomes; none if the run has another purpose."""
+    if this.purpose not in template.purposes:
+        return []
+    if not template.repeat:
+        return _wrapped(template, this, _step(template, this, template.name, {}))
+    steps = []
+    for index in range(this.warmup + this.iterations):
+        facts = {"iteration": str(index), "is_warmup": written(index < this.warmup)}
+        step = _step(template, this, f"{template.name}-{index}", facts)
+        steps += _wrapped(template, this, step) if index >= this.warmup else [step]
+    return steps
+
+
+def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, str]) -> Step:
+    names = {key: written(value) for key, value in this.params.items()}
+    names |= {
+        "iterations": str(this.iterations),
+        "warmup": str(this.warmup),
+        "purpose": this.purpose,
+        **facts,
+    }
+    argv = [part.format_map(names) for part in template.argv]
+    if template.control and this.purpose == "profiled":
+        argv.append("control=" + ",".join(_FIFOS))
+    if template.control and this.purpose == "verified":
+        argv.append(f"counted={COUNTED}")
+    return Step(
+        name=name,
+        argv=tuple(argv),
+        deadline_s=_deadline(template, this),
+        kind=template.kind,
+        send=tuple(path.format_map(names) for path in template.send),
+    )
+
+
+def _deadline(template: StepTemplate, this: Round) -> float:
+    times = 1 if template.repeat or template.kind != "measure" else this.iterations + this.warmup + 1
+    sizes = [this.params[name] for name in template.deadline_work]
+    work = prod(size for size in sizes if isinstance(size, int)) if sizes else 0
+    return template.deadline_s + times * work * template.deadline_us / 1e6
+
+
+def _wrapped(template: StepTemplate, this: Round, step: Step) -> list[Step]:
+    """A measured step under `perf record`, and what that needs before it, if the run is profiled."""
+    if template.kind != "measure" or this.purpose != "profiled":
+        return [step]
+    perf = ["perf", "record", "-a", "-g", "-F", written(this.params["profile_hz"]), "-e", "cpu-clock"]
+    # User code has no symbols here, and build ids would be sought in files the guest does not have.
+    perf += ["--kernel-callchains", "--no-buildid", "--no-buildid-cache", "-o", PERF_DATA]
+    before = []
+    if template.control:
+        # Sampling starts off; the harness switches it on for timed iterations only.
+        perf += ["-D", "-1", "--control", "fifo:" + ",".join(_FIFOS)]
+        before = [Step(f"{step.name}-fifos", ("mkfifo", *_FIFOS), _PERF_DEADLINE_S, "setup")]
+    deadline = step.deadline_s + _PERF_DEADLINE_S
+    measured = Step(step.name, (*perf, "--", *step.argv), deadline, "measure", (*step.send, PERF_DATA))
+    return [*before, measured]
