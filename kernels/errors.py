@@ -127,6 +127,18 @@ class UnmetSymbol(KernelsError):
     blame = "submission"
 
 
+class ModuleRejected(KernelsError):
+    """An external module whose name or files are not plain."""
+
+    blame = "submission"
+
+
+class ConfigFailed(KernelsError):
+    """The tree's own Kconfig does not turn a request into a .config; detail is what it printed."""
+
+    blame = "submission"
+
+
 # What the kernel did
 
 
@@ -195,3 +207,23 @@ class SandboxFailed(KernelsError):
     """The sandbox itself could not be set up, before the command in it began."""
 
     retry = True
+
+
+class ArtifactRefused(KernelsError):
+    """A build handed out something that no kernel build makes: a link, a device, too much."""
+
+    blame = "submission"
+
+
+class BuildBusy(KernelsError):
+    """Another process has held what this build needs for longer than any build takes."""
+
+    retry = True
+
+
+class BuildOutOfMemory(KernelsError):
+    """A program of the build was refused memory or killed for it; `log` is what it wrote until then."""
+
+    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
+        super().__init__(message, detail)
+        self.log = log

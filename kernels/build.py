@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Turns a variant into an artifact: once, in the sandbox, over the objects of its base.
+
+The base of an experiment is built from nothing, and its object directory kept as a layer. Every
+variant is built in an overlay of that layer at the same path, so that make sees a finished build in
+which a few files are newer. A variant whose layer is gone builds the base again first: the next
+variants will want it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernels import kbuild
+from kernels.artifact import Artifact, ArtifactMetadata, ArtifactStore
+from kernels.elf import code_hash, read_release
+from kernels.errors import (
+    ArtifactCorrupt,
+    BuildOutOfMemory,
+    BuildTimedOut,
+    CompileFailed,
+    DiskFull,
+)
+from kernels.handout import take
+from kernels.layers import (
+    COLD_BYTES,
+    VARIANT_BYTES,
+    Layers,
+    hand_over,
+    need_room,
+    over_base,
+    own_directory,
+)
+from kernels.progress import Progress
+from kernels.reproducer import reproducer
+from kernels.request import (
+    BuildRequest,
+    ModuleSource,
+    artifact_key,
+    check_modules,
+    layer_key,
+    local_version,
+)
+from kernels.resolve import Question, resolve_config
+from kernels.sandbox import Ended, Layer, Limits, Place, run
+from kernels.scratch import locked, remove_leftovers, scratch, write_synced
+
+__all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
+
+_TAIL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A request with what follows from it. Its base is the plan whose key equals base_key."""
+
+    request: BuildRequest
+    config: str
+    base_config: str
+    key: str
+    layer: str
+    is_base: bool
+
+
+class Builder:
+    """Builds under one state directory; any number of processes may share it.
+
+    Call it from a thread that lives until the call returns: when that thread dies, so does the build.
+    """
+
+    def __init__(self, home: Path, limits: Limits | None = None) -> None:
+        self.home = home
+        self.limits = limits or Limits()
+        self.artifacts = ArtifactStore(home / "artifacts")
+        self._layers = Layers(home)
+        self._no_layer: set[str] = set()
+        remove_leftovers(self._layers.scratch)
+
+    def key(self, request: BuildRequest) -> str:
+        """The artifact's key. Resolves the config: seconds at first, then from a file.
+
+        Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected.
+        """
+        return self._plan(request, lambda: None).key
+
+    def log_path(self, key: str) -> Path:
+        """Where a build's output goes while it runs, and stays when it fails."""
+        return self._layers.objects / "logs" / f"{key}.log"
+
+    def build(
+        self,
+        request: BuildRequest,
+        *,
+        on_line: Callable[[str], None] = lambda line: None,
+        on_progress: Callable[[int, int], None] = lambda done, expected: None,
+    ) -> Artifact:
+        """The artifact of a request, built unless the store has it.
+
+        on_line gets make's output. on_progress gets the steps done and expected (an estimate from
+        earlier builds), at least once a second; an exception out of it cancels the build.
+        Raises what `key` does, and CompileFailed, BuildTimedOut, BuildOutOfMemory, DiskFull,
+        ArtifactRefused, SandboxFailed, BuildBusy.
+        """
+        plan = self._plan(request, lambda: on_progress(0, 0))
+        progress = Progress(self._layers.objects / "steps", on_line, on_progress)
+        with locked(self._layers.lock(f"build-{plan.key}"), on_wait=progress.tick):
+            with contextlib.suppress(ArtifactCorrupt):
+                if self.artifacts.has(plan.key):
+                    return self.artifacts.get(plan.key)
+            self.artifacts.remove(plan.key)
+            return self._build(plan, progress)
+
+    def _plan(self, request: BuildRequest, on_wait: Callable[[], None]) -> _Plan:
+        check_modules(request.modules)
+        question = Question(request.tree, request.base, request.revision, request.config, request.toolchain)
+        config = resolve_config(question, self._layers, self.limits, on_wait)
+        asked = replace(question, revision=request.base, config=request.base_config or request.config)
+        base_config = (
+            config if asked == question else resolve_config(asked, self._layers, self.limits, on_wait)
+        )
+        return _Plan(
+            request=request,
+            config=config,
+            base_config=base_config,
+            key=artifact_key(request, request.revision.tree_id, config),
+            layer=layer_key(request.toolchain, request.base.tree_id, base_config),
+            is_base=request.revision.tree_id == request.base.tree_id and config == base_config,
+        )
+
+    def _build(self, plan: _Plan, progress: Progress) -> Artifact:
+        lock = self._layers.lock(f"layer-{plan.layer}")
+        while plan.layer not in self._no_layer:
+            with locked(lock, shared=True, on_wait=progress.tick):
+                if self._layers.has(plan.layer):
+                    return self._over_layer(plan, progress)
+            with locked(lock, on_wait=progress.tick):
+                if not self._layers.has(plan.layer):
+                    self._make_layer(plan, progress)
+            if plan.is_base and self.artifacts.has(plan.key):
+                return self.artifacts.get(plan.key)
+        return self._from_nothing(plan, progress, keep=False)
+
+    def _make_layer(self, plan: _Plan, progress: Progress) -> None:
+        if plan.is_base:
+            self._from_nothing(plan, progress, keep=True)
+            return
+        progress.line("kperflab: the objects of the base are not there; building the base first")
+        request = replace(
+            plan.request,
+            revision=plan.request.base,
+            config=plan.request.base_config or plan.request.config,
+            base_config=None,
+        )
+        try:
+            self._from_nothing(self._plan(request, progress.tick), progress, keep=True)
+        except CompileFailed as exc:
+            # The variant may well be what repairs it.
+            progress.line(f"kperflab: the base does not compile ({exc}); building the variant from nothing")
+            self._no_layer.add(plan.layer)
+
+    def _from_nothing(self, plan: _Plan, progress: Progress, *, keep: bool) -> Artifact:
+        need_room(self._layers.objects, COLD_BYTES, "the objects of a whole build")
+        with scratch(self._layers.scratch) as own:
+            objects = own_directory(own / "obj")
+            artifact = self._compile(plan, progress, own, Layer(objects))
+            if keep:
+                self._layers.keep(plan.layer, objects)
+            return artifact
+
+    def _over_layer(self, plan: _Plan, progress: Progress) -> Artifact:
+        need_room(self._layers.objects, VARIANT_BYTES, "the objects of a variant")
+        with scratch(self._layers.scratch) as own:
+            upper = own_directory(own / "upper")
+            return self._compile(plan, progress, own, Layer(self._layers.objects_of(plan.layer), upper))
+
+    def _compile(self, plan: _Plan, progress: Progress, own: Path, objects: Layer) -> Artifact:
+        request = plan.request
+        base_id, tree_id = request.base.tree_id, request.revision.tree_id
+        (own / "work").mkdir()
+        out = own_directory(own / "out")
+        _write_modules(request.modules, out / kbuild.EXTERNAL)
+        if objects.upper is None or plan.config != plan.base_config:
+            _write_config(plan.config, objects.upper or objects.lower)
+        log = self.log_path(plan.key)
+        with (
+            self._layers.source(request.tree, base_id, progress.tick) as lower,
+            progress.building(log, plan.layer if objects.upper else f"cold-{plan.layer}"),
+        ):
+            source = over_base(request.tree, lower, base_id, tree_id, own / "source")
+            flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
+            ended = run(
+                ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
+                Place(source, objects, out, own / "work"),
+                kbuild.ENVIRONMENT,
+                self.limits,
+                on_line=progress.line,
+                on_tick=progress.tick,
+            )
+            self._check(ended, progress, log)
+            progress.succeeded()
+        return self._store(plan, out / kbuild.HANDOUT, own / "artifact", ended, over=bool(objects.upper))
+
+    def _check(self, ended: Ended, progress: Progress, log: Path) -> None:
+        if ended.status == 0 and not ended.stopped:
+            return
+        tail = "\n".join(progress.lines(_TAIL))
+        lacks = kbuild.ran_out_of(progress.lines(_TAIL))
+        if ended.stopped == "disk" or lacks == "disk":
+            raise DiskFull(
+                f"the disk of {self.home} filled up while building; free some space and try again", tail
+            )
+        if ended.stopped == "time":
+            limit = f"{self.limits.seconds / 60:.0f} minutes"
+            raise BuildTimedOut(f"the build was stopped after {limit}; see {log}", log=log, detail=tail)
+        if lacks == "memory":
+            raise BuildOutOfMemory(
+                f"the build ran out of memory ({self.limits.memory >> 20} MiB for each process) "
+                f"or processes ({self.limits.processes}); see {log}",
+                log=log,
+                detail=tail,
+            )
+        if ended.stopped == "log":
+            reason = f"the build printed more than {self.limits.log_bytes >> 20} MiB and was stopped"
+        else:
+            reason = (
+                progress.first_error() or f"make ended with status {ended.status} without naming an error"
+            )
+        raise CompileFailed(reason, log=log, detail=tail)
+
+    def _store(self, plan: _Plan, handout: Path, place: Path, ended: Ended, *, over: bool) -> Artifact:
+        take(handout, place)
+        request = plan.request
+        release = read_release(place / "vmlinux")
+        if not release.endswith(local_version(plan.key)):
+            raise ArtifactCorrupt(
+                f'the built kernel calls itself "{release}", not *{local_version(plan.key)}'
+            )
+        metadata = ArtifactMetadata(
+            release=release,
+            tree=request.tree.name,
+            revision=request.revision.commit,
+            tree_id=request.revision.tree_id,
+            base=request.base.commit,
+            config_sha256=hashlib.sha256(plan.config.encode()).hexdigest(),
+            toolchain=f"{request.toolchain.cc_version}; {request.toolchain.ld_version}",
+            toolchain_identity=request.toolchain.identity,
+            code_hash=code_hash(place / "vmlinux", (place / "modules").glob("*.ko"), release),
+            seconds_cpu=round(ended.cpu_seconds, 2),
+            seconds_wall=round(ended.wall_seconds, 2),
+            layer=plan.layer if over else "",
+            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        write_synced(place / "config", plan.config.encode())
+        write_synced(place / "build.log", self.log_path(plan.key).read_bytes())
+        write_synced(place / "reproducer.sh", reproducer(request, plan.config, plan.key, place / "vmlinux"))
+        artifact = self.artifacts.add(plan.key, place, metadata)
+        self.log_path(plan.key).unlink()
+        return artifact
+
+
+def _write_config(text: str, folder: Path) -> None:
+    (folder / ".config").write_text(text)
+    (folder / ".config").chmod(0o644)
+    hand_over(folder / ".config")
+
+
+def _write_modules(modules: tuple[ModuleSource, ...], folder: Path) -> None:
+    own_directory(folder)
+    for module in modules:
+        own_directory(folder / module.name)
+        for name, data in module.files.items():
+            (folder / module.name / name).write_bytes(data)
+            (folder / module.name / name).chmod(0o644)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What builds stand on: whole source trees, and the object directories of base builds.
+
+Both are only ever read by the builds above them: each build writes to an overlay of its own, so a
+variant costs what it changes, and dropping its overlay undoes it for nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernels.errors import DiskFull
+from kernels.sandbox import Layer, build_owner
+from kernels.scratch import free_bytes, locked, scratch, sync_directory
+from kernels.tree import Tree, extract_changes, extract_tree
+
+# Sizes on disk, rounded up: 6.12's sources; the objects and artifact of a build from nothing.
+SOURCE_BYTES = 2 << 30
+COLD_BYTES = 2 << 30
+VARIANT_BYTES = 512 << 20
+# make compares times: sources must be older than every object, also when extracted again later.
+_SOURCE_TIME_NS = 1_000_000_000 * 10**9
+_SYNC_S = 600.0
+_FOLDER, _FILE = 0o755, 0o644
+
+
+class Layers:
+    """Sources under `<home>/sources`, objects under `<home>/objects`."""
+
+    def __init__(self, home: Path) -> None:
+        self.sources = home / "sources"
+        self.objects = home / "objects"
+        self.scratch = self.objects / "tmp"
+
+    def lock(self, name: str) -> Path:
+        """The lock file for a name."""
+        return self.objects / "locks" / name
+
+    def objects_of(self, layer: str) -> Path:
+        """The object directory of a base build; it may not be there."""
+        return self.objects / layer / "obj"
+
+    def has(self, layer: str) -> bool:
+        """Whether this base build's objects are there."""
+        return self.objects_of(layer).is_dir()
+
+    def keep(self, layer: str, objects: Path) -> None:
+        """Make a finished object directory the layer, at once; it must be on the same file system."""
+        staged = objects.parent / "layer"
+        staged.mkdir()
+        objects.rename(staged / "obj")
+        # A layer half on disk after a power cut would spoil every build above it.
+        subprocess.run(["sync", "-f", str(staged)], check=True, timeout=_SYNC_S)
+        staged.rename(self.objects / layer)
+        sync_directory(self.objects)
+
+    @contextmanager
+    def source(self, tree: Tree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:
+        """A tree's files on disk, extracted when missing, and held while in use. Raises DiskFull."""
+        path = self.sources / tree_id
+        lock = self.lock(f"source-{tree_id}")
+        while True:
+            with locked(lock, shared=True, on_wait=on_wait):
+                if path.is_dir():
+                    yield path
+                    return
+            with locked(lock, on_wait=on_wait):
+                if not path.is_dir():
+                    self._extract(tree, tree_id, path)
+
+    def _extract(self, tree: Tree, tree_id: str, path: Path) -> None:
+        need_room(self.sources, SOURCE_BYTES, f"the sources of {tree.name}")
+        self.sources.mkdir(parents=True, exist_ok=True)
+        with scratch(self.scratch) as own:
+            extract_tree(tree, tree_id, own / "tree")
+            _settle(own / "tree")
+            (own / "tree").rename(path)
+
+
+def over_base(tree: Tree, lower: Path, base_tree_id: str, tree_id: str, upper: Path) -> Layer:
+    """The source layer of a variant: its changed files, and marks for deleted ones, above the base."""
+    if tree_id == base_tree_id:
+        return Layer(lower)
+    upper.mkdir(mode=0o755)
+    changes = extract_changes(tree, base_tree_id, tree_id, upper)
+    for path in changes.deleted:
+        place = upper / path
+        if any((upper / parent).is_file() for parent in place.relative_to(upper).parents):
+            continue  # a file took the place of its directory, and hides it
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Overlayfs's mark for "not here": a character device 0/0, which anybody may make.
+        os.mknod(place, stat.S_IFCHR | 0o600, 0)
+    return Layer(lower, upper)
+
+
+def own_directory(path: Path) -> Path:
+    """A new directory that belongs to the build user."""
+    path.mkdir()
+    hand_over(path)
+    return path
+
+
+def hand_over(path: Path) -> None:
+    """Give a file or directory to the build user."""
+    if os.geteuid() == 0:
+        os.chown(path, *build_owner(), follow_symlinks=False)
+
+
+def need_room(path: Path, size: int, what: str) -> None:
+    """Raise DiskFull unless there are `size` bytes free where path is."""
+    free = free_bytes(path)
+    if free < size:
+        raise DiskFull(
+            f"{what} need {size / (1 << 30):.1f} GiB free under {path.parent}, there are {free / (1 << 30):.1f} GiB; "
+            "free some space, or set KPERFLAB_HOME to a larger disk"
+        )
+
+
+def _settle(top: Path) -> None:
+    """Old times for everything, and readable for the build user whatever our umask was."""
+    top.chmod(_FOLDER)
+    for _, folders, files, descriptor in os.fwalk(top):
+        for name in (*folders, *files):
+            mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+            if not stat.S_ISLNK(mode):
+                os.chmod(name, _FOLDER if mode & 0o111 else _FILE, dir_fd=descriptor)
+            os.utime(name, ns=(_SOURCE_TIME_NS,) * 2, dir_fd=descriptor, follow_symlinks=False)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a build is made of, and the key that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernels.config import ConfigRequest
+from kernels.errors import ModuleRejected
+from kernels.kbuild import ENVIRONMENT, make_flags
+from kernels.toolchain import Toolchain
+from kernels.tree import Revision, Tree
+
+# Part of every key: raise it when the way of building changes the bytes.
+RECIPE = 1
+RELEASE_DIGITS = 12
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSource:
+    """An external module: a name, and its files (Kbuild or Makefile, *.c, *.h) by plain name."""
+
+    name: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """One variant to build: `revision` of a tree, over the layer of `base`.
+
+    base_config: the config of the base where it differs from the variant's own (a config switch).
+    """
+
+    tree: Tree
+    base: Revision
+    revision: Revision
+    config: ConfigRequest
+    toolchain: Toolchain
+    modules: tuple[ModuleSource, ...] = ()
+    base_config: ConfigRequest | None = None
+
+
+def check_modules(modules: tuple[ModuleSource, ...]) -> None:
+    """Raise ModuleRejected unless names are plain and each once."""
+    names = [module.name for module in modules]
+    for module in modules:
+        if not _NAME.fullmatch(module.name) or names.count(module.name) > 1:
+            raise ModuleRejected(
+                f'"{module.name}" cannot name an external module here: use a-z, 0-9, _ and -, once'
+            )
+        for file in module.files:
+            if not _FILE.fullmatch(file):
+                raise ModuleRejected(f'external module "{module.name}": "{file}" is no plain file name')
+
+
+def artifact_key(request: BuildRequest, tree_id: str, config: str) -> str:
+    """64 hex digits over everything that decides the bytes of a build."""
+    modules = [
+        [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
+        for module in sorted(request.modules, key=lambda module: module.name)
+    ]
+    return _hash([*_common(request.toolchain, tree_id, config), modules])
+
+
+def layer_key(toolchain: Toolchain, base_tree_id: str, base_config: str) -> str:
+    """Which object directory builds of this base stand on: 32 hex digits."""
+    return _hash(_common(toolchain, base_tree_id, base_config))[:32]
+
+
+def local_version(key: str) -> str:
+    """The end of the release, of the same length in every build, so that equal code can be told."""
+    return f"-k{key[:RELEASE_DIGITS]}"
+
+
+def _common(toolchain: Toolchain, tree_id: str, config: str) -> list[object]:
+    digest = hashlib.sha256(config.encode()).hexdigest()
+    return [RECIPE, tree_id, digest, toolchain.identity, make_flags(toolchain), ENVIRONMENT]
+
+
+def _hash(told: list[object]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

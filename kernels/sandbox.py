@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs one command of an untrusted tree where it can touch nothing but its own build.
+
+The command sees /usr read-only, its source at /build/linux, its objects at /build/obj and a
+directory for what it hands out at /build/out; no network, no capabilities, no other process. Source
+and objects are always at these two paths, because absolute paths are in every compiler command line:
+an object directory that appears elsewhere is rebuilt from nothing. Each may be a layer: an overlay
+over a directory that the command can read but never change.
+
+Started by root, the mounts are made by root and the command runs as the lab's build user. Started by
+an ordinary user, both happen in a user namespace of that user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernels.errors import SandboxFailed, ToolMissing
+from kernels.output import LineReader
+
+SOURCE = "/build/linux"
+OBJECTS = "/build/obj"
+OUT = "/build/out"
+BUILD_USER = "kperflab-build"
+
+# Exit status of the set-up script when a mount fails; make itself ends with 0, 1 or 2.
+_MOUNT_FAILED = 121
+_POLL_S = 0.5
+# How long a command that closed its output may take to end.
+_END_S = 10.0
+_MARK = "kperflab-sandbox-ready"
+
+# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option, then the command.
+# An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
+# the build user can reach the mounts however closed the directories above the originals are.
+_SETUP = f"""
+fail() {{ exit {_MOUNT_FAILED}; }}
+place() {{
+    if [ -n "$2" ]
+    then mount -t overlay -o "lowerdir=$1,upperdir=$2,workdir=$work/$3$option" overlay "/mnt/$3"
+    else mount --bind "$1" "/mnt/$3"
+    fi
+}}
+mount -t tmpfs -o mode=0755,size=64k tmpfs /mnt || fail
+mkdir /mnt/linux /mnt/obj /mnt/out || fail
+work=$5; option=$7
+place "$1" "$2" linux || fail
+place "$3" "$4" obj || fail
+place "$6" "" out || fail
+shift 7
+exec "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A directory of the sandbox: `lower` itself, or, with `upper`, an overlay that keeps `lower` as it is."""
+
+    lower: Path
+    upper: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use. Bytes and seconds; cores is how many make starts at once.
+
+    memory: address space of each process. reserve: free disk space at which the command is stopped.
+    """
+
+    seconds: float = 3600.0
+    memory: int = 6 << 30
+    processes: int = 1024
+    file_bytes: int = 4 << 30
+    log_bytes: int = 64 << 20
+    reserve: int = 256 << 20
+    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command runs: its layers, a directory to hand things out, a directory for overlay's own use."""
+
+    source: Layer
+    objects: Layer
+    out: Path
+    work: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log"."""
+
+    status: int
+    stopped: str
+    cpu_seconds: float
+    wall_seconds: float
+
+
+def build_owner() -> tuple[int, int]:
+    """The user and group id as which commands run; own ones unless we are root. Raises SandboxFailed."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    try:
+        entry = pwd.getpwnam(BUILD_USER)
+    except KeyError as exc:
+        raise SandboxFailed(f'the system user "{BUILD_USER}" is missing; run: ./bootstrap') from exc
+    return entry.pw_uid, entry.pw_gid
+
+
+def run(
+    argv: Sequence[str],
+    place: Place,
+    environment: dict[str, str],
+    limits: Limits,
+    *,
+    on_line: Callable[[str], None] = lambda line: None,
+    on_tick: Callable[[], None] = lambda: None,
+) -> Ended:
+    """Run argv in /build/obj and hand on its output line by line.
+
+    on_tick is called at least once a second. An exception out of either callback kills the command
+    and is passed on. Raises SandboxFailed when the command could not even start, ToolMissing.
+    """
+    started = time.monotonic()
+    child = _start([*_outer(place), *_bwrap(environment), *_limited(limits), *argv])
+    watch = _Watch(place.out, limits, started + limits.seconds)
+    ready = False
+    complaints: list[str] = []
+    with LineReader(child, limits.log_bytes) as reader:
+        try:
+            while not reader.ended and not watch.verdict(reader.overflow):
+                for line in reader.lines(_POLL_S):
+                    if ready:
+                        on_line(line)
+                    elif line == _MARK:
+                        ready = True
+                        _go(child)
+                    else:
+                        complaints.append(line)
+                on_tick()
+        finally:
+            status, cpu_seconds = _end(child, kill=not reader.ended)
+    if not ready and not watch.stopped:
+        raise _not_started(complaints)
+    return Ended(status, watch.stopped, cpu_seconds, time.monotonic() - started)
+
+
+class _Watch:
+    """Decides when a command has had enough."""
+
+    def __init__(self, disk: Path, limits: Limits, deadline: float) -> None:
+        self.disk, self.limits, self.deadline = disk, limits, deadline
+        self.stopped = ""
+
+    def verdict(self, overflow: bool) -> str:
+        status = os.statvfs(self.disk)
+        if time.monotonic() > self.deadline:
+            self.stopped = "time"
+        elif overflow:
+            self.stopped = "log"
+        elif status.f_bavail * status.f_frsize < self.limits.reserve:
+            self.stopped = "disk"
+        return self.stopped
+
+
+def _start(argv: list[str]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/"
+        )
+    except FileNotFoundError as exc:
+        raise ToolMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
+
+
+def _go(child: subprocess.Popen[bytes]) -> None:
+    """Let the command begin: by now the sandbox is tied to our life.
+
+    Were we killed before that, the command would read the end of its input instead, and stop.
+    """
+    if child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(b"go\n")
+            child.stdin.close()
+
+
+def _end(child: subprocess.Popen[bytes], *, kill: bool) -> tuple[int, float]:
+    """Exit status and CPU seconds of the command and all it started, killed first if need be.
+
+    The sandbox's init dies with the process we started, and with it every process inside.
+    """
+    deadline = time.monotonic() + _END_S
+    pid = 0
+    while not kill and time.monotonic() < deadline:
+        pid, raw, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            break
+        time.sleep(0.005)
+    if not pid:
+        os.kill(child.pid, signal.SIGKILL)
+        pid, raw, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(raw)
+    if child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
+    return child.returncode, usage.ru_utime + usage.ru_stime
+
+
+def _not_started(complaints: list[str]) -> SandboxFailed:
+    reason = complaints[-1] if complaints else "it said nothing"
+    return SandboxFailed(
+        f"the build sandbox does not start: {reason[:200]} (needs bubblewrap, user namespaces and overlayfs)",
+        "\n".join(complaints),
+    )
+
+
+def _outer(place: Place) -> list[str]:
+    """The mount namespace, its mounts, and the way down to the build user."""
+    uid, gid = build_owner()
+    root = os.geteuid() == 0
+    paths = [place.source.lower, place.source.upper, place.objects.lower, place.objects.upper]
+    for path in (*paths, place.work, place.out):
+        if path is not None and any(char in str(path) for char in ",:\\\n"):
+            raise SandboxFailed(f'the directory "{path}" cannot be an overlay layer; use one without , : \\')
+    for name in ("linux", "obj"):
+        (place.work / name).mkdir(exist_ok=True)
+    space = ["--mount", "--propagation", "private"]
+    user = [] if root else ["--user", "--map-root-user"]
+    # Whiteouts and opaque marks live in user.* attributes when the mount is not root's own.
+    option = "" if root else ",userxattr"
+    named = ["" if path is None else str(path) for path in paths]
+    setup = ["/bin/sh", "-c", _SETUP, "sh", *named, str(place.work), str(place.out), option]
+    down = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups"] if root else []
+    return ["unshare", *user, *space, "--", *setup, *down]
+
+
+def _bwrap(environment: dict[str, str]) -> list[str]:
+    uid, gid = build_owner()
+    argv = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(uid), "--gid", str(gid)]
+    argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "kperflab"]
+    argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
+    for name in ("bin", "sbin", "lib", "lib64"):
+        argv += ["--symlink", f"usr/{name}", f"/{name}"]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/build"]  # noqa: S108
+    argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
+    argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
+    for name, value in environment.items():
+        argv += ["--setenv", name, value]
+    return [*argv, "--"]
+
+
+def _limited(limits: Limits) -> list[str]:
+    """Set inside the sandbox's user namespace, where only its own processes are counted."""
+    return [
+        "prlimit",
+        f"--as={limits.memory}",
+        f"--nproc={limits.processes}",
+        f"--fsize={limits.file_bytes}",
+        f"--cpu={int(limits.seconds * max(1, limits.cores))}",
+        "--core=0",
+        "--",
+        "/bin/sh",
+        "-c",
+        f'echo {_MARK}; read -r go || exit; exec "$@" </dev/null',
+        "sh",
+    ]
