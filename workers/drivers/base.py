@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a driver is: something that boots one kernel on one target and hands over its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from workloads.guest.records import Record
+
+Accelerator = Literal["kvm", "tcg"]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The size of a guest and what runs it."""
+
+    vcpus: int
+    memory_mib: int
+    accelerator: Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A golden image; the guest writes to an overlay that lives as long as its run.
+
+    serial: the guest finds the disk as /dev/disk/by-id/virtio-<serial>.
+    """
+
+    path: Path
+    format: Literal["raw", "qcow2"]
+    serial: str
+
+
+@dataclass(frozen=True, slots=True)
+class BootRequest:
+    """One boot.
+
+    name: for people, shown by `virsh list --title`.
+    kernel: a vmlinux with a PVH entry. initrd: initramfs and plan in one file.
+    cmdline: added to what the driver itself needs.
+    release: the `uname -r` that proves the right kernel; "" if it is not known.
+    directory: the run's own; gets console.log and records.bin.
+    boot_deadline_s: from power-on to the agent's hello.
+    silence_deadline_s: longest time without a record, heartbeats included; they come every second.
+    """
+
+    name: str
+    kernel: Path
+    initrd: Path
+    cmdline: str
+    machine: Machine
+    disks: tuple[Disk, ...]
+    release: str
+    directory: Path
+    boot_deadline_s: float
+    silence_deadline_s: float
+
+    @property
+    def console(self) -> Path:
+        """Where all of the guest's console goes."""
+        return self.directory / "console.log"
+
+    @property
+    def raw_records(self) -> Path:
+        """Where the records go as they came."""
+        return self.directory / "records.bin"
+
+
+class Session(Protocol):
+    """A booted guest, until its context ends."""
+
+    @property
+    def hello(self) -> Mapping[str, Any]:
+        """What the agent said of its machine: release, cpus, clocksource, cmdline, mitigations, ..."""
+
+    @property
+    def host(self) -> Mapping[str, Any]:
+        """What the host was like; grows a `load_after` and `steal_share` when the records have ended."""
+
+    def records(self, deadline_s: float) -> Iterator[Record]:
+        """The records after hello, heartbeats included, the last one a bye.
+
+        deadline_s: from now to bye. Raises GuestPanicked, GuestHung, GuestSilent, TargetLost, RecordCorrupt.
+        """
+
+
+class Driver(Protocol):
+    """Boots one kind of target."""
+
+    def boot(self, request: BootRequest) -> AbstractContextManager[Session]:
+        """Power on and wait for the agent; whatever happens then, the guest is gone when the context ends.
+
+        Raises BootFailed, WrongKernel, GuestPanicked; TargetLost and the other lab faults.
+        """

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The libvirt domain of one boot: what it needs to run a workload, and no other device.
+
+How the choices were measured: docs/guest.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from workers.drivers.base import BootRequest, Disk
+
+QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
+PORT_NAME = "kperflab.records"
+MACHINE = "q35"
+CMDLINE = (
+    "console=ttyS0",
+    # A kernel that oopsed measures nothing any more: end at once, by a reset that ends the domain.
+    "oops=panic",
+    "panic=-1",
+    # Warnings and worse on the console; printing all of the boot through an emulated UART costs time.
+    "quiet",
+    "loglevel=5",
+    # All boots of a variant at the same addresses, or code layout would differ between them.
+    "nokaslr",
+    # The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit per look.
+    "tsc=reliable",
+    # Nothing to wait for, nothing to test.
+    "no_timer_check",
+    "cryptomgr.notests",
+    "random.trust_cpu=on",
+    "rcupdate.rcu_expedited=1",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What the driver adds to a request: the domain's name, its sockets, the overlay of each disk."""
+
+    name: str
+    console: Path
+    records: Path
+    overlays: tuple[Path, ...]
+
+
+def domain_xml(request: BootRequest, wiring: Wiring) -> str:
+    """The domain as libvirt takes it."""
+    kvm = request.machine.accelerator == "kvm"
+    ET.register_namespace("qemu", QEMU_NAMESPACE)
+    domain = ET.Element("domain", type="kvm" if kvm else "qemu")
+    _text(domain, "name", wiring.name)
+    _text(domain, "title", request.name)
+    _text(domain, "memory", str(request.machine.memory_mib), unit="MiB")
+    _text(domain, "vcpu", str(request.machine.vcpus), placement="static")
+    _add_boot(domain, request)
+    ET.SubElement(ET.SubElement(domain, "features"), "acpi")
+    ET.SubElement(domain, "cpu", mode="host-passthrough" if kvm else "maximum")
+    # A guest that panics resets (panic=-1); it must end, not start again.
+    for event in ("on_poweroff", "on_reboot", "on_crash"):
+        _text(domain, event, "destroy")
+    _add_devices(domain, request, wiring)
+    _skip_cpu_check(domain)
+    return ET.tostring(domain, encoding="unicode")
+
+
+def _add_boot(domain: ET.Element, request: BootRequest) -> None:
+    system = ET.SubElement(domain, "os")
+    _text(system, "type", "hvm", arch="x86_64", machine=MACHINE)
+    _text(system, "kernel", str(request.kernel))
+    _text(system, "initrd", str(request.initrd))
+    _text(system, "cmdline", " ".join((*CMDLINE, request.cmdline)).strip())
+
+
+def _add_devices(domain: ET.Element, request: BootRequest, wiring: Wiring) -> None:
+    devices = ET.SubElement(domain, "devices")
+    for index, (disk, overlay) in enumerate(zip(request.disks, wiring.overlays, strict=True)):
+        _add_disk(devices, index, disk, overlay)
+    # QEMU connects to us, so that not a byte is written before we listen; a file would go through virtlogd,
+    # which cuts it at 2 MB.
+    serial = ET.SubElement(devices, "serial", type="unix")
+    ET.SubElement(serial, "source", mode="connect", path=str(wiring.console))
+    ET.SubElement(ET.SubElement(devices, "controller", type="virtio-serial", index="0", ports="2"), "driver")
+    _place(devices[-1], 2)
+    channel = ET.SubElement(devices, "channel", type="unix")
+    ET.SubElement(channel, "source", mode="connect", path=str(wiring.records))
+    ET.SubElement(channel, "target", type="virtio", name=PORT_NAME)
+    # libvirt adds these unless told not to.
+    ET.SubElement(devices, "controller", type="usb", index="0", model="none")
+    ET.SubElement(devices, "memballoon", model="none")
+    ET.SubElement(ET.SubElement(devices, "video"), "model", type="none")
+
+
+def _add_disk(devices: ET.Element, index: int, disk: Disk, overlay: Path) -> None:
+    element = ET.SubElement(devices, "disk", type="file", device="disk")
+    # The overlay is thrown away with the run: nothing in it needs to reach a platter.
+    ET.SubElement(element, "driver", name="qemu", type="qcow2", cache="unsafe")
+    ET.SubElement(element, "source", file=str(overlay))
+    backing = ET.SubElement(element, "backingStore", type="file")
+    ET.SubElement(backing, "format", type=disk.format)
+    ET.SubElement(backing, "source", file=str(disk.path))
+    ET.SubElement(backing, "backingStore")
+    ET.SubElement(element, "target", dev=f"vd{chr(ord('a') + index)}", bus="virtio")
+    _text(element, "serial", disk.serial)
+    _place(element, 3 + index)
+
+
+def _place(device: ET.Element, slot: int) -> None:
+    """On the root bus: libvirt would give each device a PCIe port of its own, which the kernel has to scan."""
+    ET.SubElement(device, "address", type="pci", domain="0", bus="0", slot=str(slot), function="0")
+
+
+def _skip_cpu_check(domain: ET.Element) -> None:
+    """Without this capability libvirt asks QEMU two questions about the CPU instead of 300, one by one, while the guest waits.
+
+    That is 0.2 s of each start (libvirt 9.0), for a list that a CPU model of "maximum" or "host-passthrough" has no use for.
+    """
+    capabilities = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}capabilities")
+    ET.SubElement(capabilities, f"{{{QEMU_NAMESPACE}}}del", capability="cpu-unavailable-features")
+
+
+def _text(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
+    ET.SubElement(parent, tag, attributes).text = text

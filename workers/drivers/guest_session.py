@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What happens between a guest's hello and its bye, and what to call it when there is no bye."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from workers.drivers.base import BootRequest
+from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
+from workers.drivers.streams import Streams
+from workers.errors import (
+    BootFailed,
+    GuestHung,
+    GuestPanicked,
+    GuestSilent,
+    TargetLost,
+    WorkersError,
+    WrongKernel,
+)
+from workloads.guest.errors import RecordCorrupt
+from workloads.guest.records import Record
+
+
+class GuestSession:
+    """A Session over two streams, whoever connected them.
+
+    ended_itself: asked once the guest is gone without a bye; true if it switched itself off or reset.
+    """
+
+    def __init__(
+        self,
+        request: BootRequest,
+        streams: Streams,
+        ended_itself: Callable[[], bool],
+        facts: Mapping[str, Any],
+    ) -> None:
+        self._request = request
+        self._streams = streams
+        self._ended_itself = ended_itself
+        self._before: Moment = take_moment()
+        self._step = "before its first step"
+        self.host: dict[str, Any] = {**host_facts(), **facts, "accelerator": request.machine.accelerator}
+        self.hello: dict[str, Any] = {}
+
+    def greet(self) -> None:
+        """Wait for hello. Raises BootFailed, WrongKernel, GuestPanicked, TargetLost, RecordCorrupt."""
+        deadline_s = self._request.boot_deadline_s
+        record = self._streams.next(time.monotonic() + deadline_s)
+        if record is None and self._streams.ended:
+            raise self._gone(
+                BootFailed("the guest reset or switched itself off while it booted", self._streams.tail())
+            )
+        if record is None:
+            raise BootFailed(
+                f"the kernel did not reach its user space within {deadline_s:g} s", self._streams.tail()
+            )
+        try:
+            self.hello = dict(json.loads(record.payload))
+            release = str(self.hello["release"])
+        except (ValueError, KeyError, TypeError):
+            raise RecordCorrupt(record.seq, "the guest's first words make no sense") from None
+        if self._request.release and release != self._request.release:
+            raise WrongKernel(
+                f'the guest runs kernel "{release}", not "{self._request.release}"', self._streams.tail()
+            )
+
+    def records(self, deadline_s: float) -> Iterator[Record]:
+        """See base.Session.records."""
+        end = time.monotonic() + deadline_s
+        try:
+            while True:
+                record = self._next(end, deadline_s)
+                yield record
+                if record.kind == "bye":
+                    return
+        finally:
+            self.host.update(change(self._before, take_moment()))
+
+    def _next(self, end: float, deadline_s: float) -> Record:
+        silence_s = self._request.silence_deadline_s
+        while True:
+            record = self._streams.next(min(end, self._streams.last_record_at + silence_s))
+            if record is not None:
+                if record.kind == "step":
+                    self._step = f'in step "{record.name}"'
+                return record
+            now, tail = time.monotonic(), self._streams.tail()
+            if self._streams.ended:
+                raise self._gone(GuestPanicked(f"the guest reset or switched itself off {self._step}", tail))
+            if now >= end:
+                raise GuestHung(
+                    f"the guest did not finish within {deadline_s:g} s; it was {self._step}", tail
+                )
+            if now >= self._streams.last_record_at + silence_s:
+                raise GuestSilent(f"no sign of life from the guest for {silence_s:g} s {self._step}", tail)
+
+    def _gone(self, own_doing: WorkersError) -> WorkersError:
+        if self._ended_itself():
+            return own_doing
+        return TargetLost(f"the guest was ended from outside {self._step}", self._streams.tail())

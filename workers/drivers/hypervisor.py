@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The connection to libvirt: which daemon, how to say that it is missing, what becomes of domains."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import libvirt
+
+from workers.errors import LibvirtMissing, TargetLost
+
+T = TypeVar("T")
+
+ANSWER_DEADLINE_S = 90.0
+"""For any one request; the slowest start of a domain seen took 56 s (see kvm_device.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class QemuUser:
+    """The user and group that libvirt runs QEMU as."""
+
+    uid: int
+    gid: int
+
+
+class Hypervisor:
+    """One connection, and how each domain ended."""
+
+    def __init__(self, uri: str = "") -> None:
+        self.uri = uri or ("qemu:///system" if os.geteuid() == 0 else "qemu:///session")
+        _start_events()
+        self.connection = within(ANSWER_DEADLINE_S, "to open", lambda: _open(self.uri))
+        self._ends: dict[str, int] = {}
+        self._ended = threading.Condition()
+        self.connection.domainEventRegisterAny(
+            None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None
+        )
+
+    def start(self, xml: str) -> libvirt.virDomain:
+        """Start a transient domain. Raises libvirt.libvirtError, TargetLost."""
+        return within(ANSWER_DEADLINE_S, "to start a guest", lambda: self.connection.createXML(xml, 0))
+
+    def ended_itself(self, name: str, timeout_s: float) -> bool:
+        """Whether a guest that is gone switched itself off; false if something else ended it, or nobody knows."""
+        with self._ended:
+            self._ended.wait_for(lambda: name in self._ends, timeout_s)
+            return self._ends.get(name) == int(libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN)
+
+    def destroy(self, name: str) -> None:
+        """Make sure that no domain of that name runs."""
+        try:
+            domain = self.connection.lookupByName(name)
+            within(ANSWER_DEADLINE_S, "to destroy a guest", domain.destroy)
+        except libvirt.libvirtError as error:
+            gone = {libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_OPERATION_INVALID}
+            if error.get_error_code() not in gone:
+                raise TargetLost(f"libvirt cannot destroy {name}: {error}") from error
+        with self._ended:
+            self._ends.pop(name, None)
+
+    def domains(self, prefix: str) -> list[str]:
+        """Names of the running domains that begin with a prefix."""
+        return [
+            domain.name() for domain in self.connection.listAllDomains() if domain.name().startswith(prefix)
+        ]
+
+    def qemu_user(self) -> QemuUser:
+        """Who must be able to read a guest's files; ourselves with a session daemon."""
+        found = re.search(
+            r"<baselabel type='qemu'>\+(\d+):\+(\d+)</baselabel>", self.connection.getCapabilities()
+        )
+        return QemuUser(int(found[1]), int(found[2])) if found else QemuUser(os.geteuid(), os.getegid())
+
+    def versions(self) -> dict[str, str]:
+        """QEMU's and libvirt's, as people write them."""
+        return {
+            "qemu": _dotted(self.connection.getVersion()),
+            "libvirt": _dotted(self.connection.getLibVersion()),
+        }
+
+    def _on_lifecycle(
+        self, _connection: object, domain: libvirt.virDomain, event: int, detail: int, _opaque: object
+    ) -> None:
+        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED:
+            with self._ended:
+                self._ends[domain.name()] = detail
+                self._ended.notify_all()
+
+
+def within(deadline_s: float, what: str, request: Callable[[], T]) -> T:
+    """The answer of a request to libvirt, whose calls know no deadline themselves.
+
+    Raises TargetLost when it does not come in time; the request's own thread is left behind then.
+    """
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            answers.append(request())
+        except libvirt.libvirtError as error:
+            errors.append(error)
+        except LibvirtMissing as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True, name=f"libvirt {what}")
+    thread.start()
+    thread.join(deadline_s)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise TargetLost(f"libvirt took more than {deadline_s:.0f} s {what}")
+    return answers[0]
+
+
+def _open(uri: str) -> libvirt.virConnect:
+    try:
+        return libvirt.open(uri)
+    except libvirt.libvirtError as error:
+        start = "virtlogd -d; libvirtd -d" if uri.endswith("/system") else "libvirtd --daemon"
+        raise LibvirtMissing(f"libvirt does not answer at {uri}; start it: {start}", str(error)) from error
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
+
+
+@cache
+def _start_events() -> None:
+    """Run libvirt's event loop, which must be there before the first connection."""
+    # Errors come as exceptions; without this libvirt prints them too.
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)
+    libvirt.virEventRegisterDefaultImpl()
+
+    def run() -> None:
+        while True:
+            libvirt.virEventRunDefaultImpl()
+
+    threading.Thread(target=run, daemon=True, name="libvirt events").start()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names of what a boot leaves on the host, and how to tell what a killed worker left behind.
+
+A boot's sockets, overlays and domain all carry one id: the worker's pid, its start time and a random part.
+So what is found later says itself whose it was, even if its owner had no time to write anything down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+Alive = Callable[[int, int], bool]
+"""Whether the process of this pid and start time still runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootId:
+    """Who booted what: unique on this host until it reboots."""
+
+    pid: int
+    started: int
+    token: str
+
+    def __str__(self) -> str:
+        return f"{self.pid}-{self.started}-{self.token}"
+
+    @classmethod
+    def new(cls) -> BootId:
+        """An id for one boot by this process."""
+        return cls(os.getpid(), process_started(os.getpid()), secrets.token_hex(4))
+
+    @classmethod
+    def read(cls, text: str) -> BootId:
+        """The id that a name ends with. Raises ValueError if it is none of ours."""
+        found = re.search(r"(\d+)-(\d+)-([0-9a-f]{8})$", text)
+        if not found:
+            raise ValueError(f'"{text}" does not end with a boot\'s id')
+        return cls(int(found[1]), int(found[2]), found[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Where the boots of one state root leave things."""
+
+    home: Path
+
+    @property
+    def prefix(self) -> str:
+        """How the names of this home's domains begin: two homes on one host do not meet."""
+        return f"kperflab-{hashlib.sha256(bytes(self.home.resolve())).hexdigest()[:8]}-"
+
+    @property
+    def sockets(self) -> Path:
+        """A short path, for a socket's may have 107 bytes only."""
+        base = (
+            Path("/run")
+            if os.geteuid() == 0
+            else Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir()))
+        )
+        return base / self.prefix.rstrip("-")
+
+    @property
+    def overlays(self) -> Path:
+        """On disk, beside the golden images they grow over."""
+        return self.home / "overlays"
+
+    def remove(self, boot: BootId) -> None:
+        """Remove what a boot left in files; nothing is fine too."""
+        shutil.rmtree(self.sockets / str(boot), ignore_errors=True)
+        shutil.rmtree(self.overlays / str(boot), ignore_errors=True)
+
+    def boots(self) -> set[BootId]:
+        """The boots that left files."""
+        names = [
+            path.name for where in (self.sockets, self.overlays) if where.is_dir() for path in where.iterdir()
+        ]
+        return {BootId.read(name) for name in names if re.fullmatch(r"\d+-\d+-[0-9a-f]{8}", name)}
+
+
+def process_started(pid: int) -> int:
+    """When a process began, in clock ticks since boot: field 22 of /proc/<pid>/stat.
+
+    Raises ProcessLookupError if there is none.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        raise ProcessLookupError(pid) from None
+    # The second field is the program's name and may hold blanks and brackets itself.
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def process_alive(pid: int, started: int) -> bool:
+    """Whether this very process runs, and not a later one of the same number."""
+    try:
+        return process_started(pid) == started
+    except ProcessLookupError:
+        return False

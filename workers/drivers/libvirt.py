@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boots kernels as transient libvirt guests on this host."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import libvirt
+
+from workers.drivers.access import check_readable, mend_kvm
+from workers.drivers.base import BootRequest, Disk
+from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
+from workers.drivers.guest_session import GuestSession
+from workers.drivers.hypervisor import Hypervisor
+from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
+from workers.drivers.streams import Streams, accept, listen
+from workers.errors import DomainRefused, OverlayFailed, WorkersError
+
+log = logging.getLogger(__name__)
+
+CONNECT_DEADLINE_S = 15.0
+COMMAND_DEADLINE_S = 60
+LEAVE_DEADLINE_S = 20.0
+WHY_DEADLINE_S = 10.0
+
+
+@dataclass
+class LibvirtDriver:
+    """Boots on this host's libvirt: qemu:///system for root, qemu:///session for others.
+
+    home: the state root; the guests of two of them do not meet. Raises LibvirtMissing when made.
+    """
+
+    home: Path
+    uri: str = ""
+    _leaving: list[threading.Thread] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.traces = Traces(self.home)
+        self.hypervisor = Hypervisor(self.uri)
+        self.user = self.hypervisor.qemu_user()
+        mend_kvm(self.user)
+
+    @contextmanager
+    def boot(self, request: BootRequest) -> Iterator[GuestSession]:
+        """See base.Driver.boot; also raises DomainRefused, GuestFileUnreadable, OverlayFailed."""
+        boot = BootId.new()
+        name = f"{self.traces.prefix}{boot}"
+        with ExitStack() as stack:
+            # Entered first, so left last: whatever fails from here on, nothing stays behind.
+            leave = stack.enter_context(self._leaving_nothing(boot, name))
+            wiring = self._wire(request, boot, name)
+            console, records = (
+                stack.enter_context(listen(path)) for path in (wiring.console, wiring.records)
+            )
+            for path in (
+                request.kernel,
+                request.initrd,
+                *wiring.overlays,
+                *(disk.path for disk in request.disks),
+            ):
+                check_readable(path, self.user)
+            started_at = time.monotonic()
+            self._start(domain_xml(request, wiring))
+            streams = leave.streams = Streams(
+                accept(console, CONNECT_DEADLINE_S),
+                accept(records, CONNECT_DEADLINE_S),
+                request.console.open("wb"),
+                request.raw_records.open("wb"),
+            )
+            facts = {"machine": MACHINE, **self.hypervisor.versions()}
+            session = GuestSession(
+                request, streams, lambda: self.hypervisor.ended_itself(name, WHY_DEADLINE_S), facts
+            )
+            session.greet()
+            session.host["boot_s"] = time.monotonic() - started_at
+            yield session
+
+    def sweep(self, alive: Alive = process_alive) -> list[str]:
+        """Remove guests, sockets and overlays of this home's workers that are no more; tells what it removed."""
+        removed = []
+        for name in self.hypervisor.domains(self.traces.prefix):
+            boot = BootId.read(name)
+            if not alive(boot.pid, boot.started):
+                self.hypervisor.destroy(name)
+                removed.append(name)
+        for boot in self.traces.boots():
+            if not alive(boot.pid, boot.started):
+                self.traces.remove(boot)
+                removed.append(str(boot))
+        return removed
+
+    def close(self) -> None:
+        """Wait until libvirt has forgotten the last guests."""
+        for thread in self._leaving:
+            thread.join(LEAVE_DEADLINE_S)
+
+    def _wire(self, request: BootRequest, boot: BootId, name: str) -> Wiring:
+        """Make the directories and overlays of a boot."""
+        request.directory.mkdir(parents=True, exist_ok=True)
+        sockets, overlays = self.traces.sockets / str(boot), self.traces.overlays / str(boot)
+        for directory in (sockets, overlays):
+            directory.mkdir(parents=True)
+            # QEMU's user passes through; the files in it belong to root until libvirt lends them.
+            directory.chmod(0o711)
+            directory.parent.chmod(0o711)
+        images = tuple(_overlay(disk, overlays / f"{disk.serial}.qcow2") for disk in request.disks)
+        return Wiring(name, sockets / "console", sockets / "records", images)
+
+    def _start(self, xml: str) -> None:
+        try:
+            self.hypervisor.start(xml)
+        except libvirt.libvirtError as error:
+            raise DomainRefused(f"libvirt would not start the guest: {error}", xml) from error
+
+    @contextmanager
+    def _leaving_nothing(self, boot: BootId, name: str) -> Iterator[_Leave]:
+        leave = _Leave()
+        try:
+            yield leave
+        finally:
+            thread = threading.Thread(target=self._remove, args=(boot, name), name=f"leave {name}")
+            thread.start()
+            # Once QEMU has hung up on us it is dead. That libvirt sees it too can take seconds more where
+            # process 1 is slow to collect the dead, and the next boot need not wait for that.
+            leave.drain(thread)
+            self._leaving = [other for other in self._leaving if other.is_alive()] + [thread]
+
+    def _remove(self, boot: BootId, name: str) -> None:
+        try:
+            self.hypervisor.destroy(name)
+        except (libvirt.libvirtError, WorkersError) as error:
+            # The next sweep tries again.
+            log.warning("guest %s could not be destroyed: %s", name, error)
+            return
+        self.traces.remove(boot)
+
+
+@dataclass
+class _Leave:
+    """What is left to read while a guest is taken down."""
+
+    streams: Streams | None = None
+
+    def drain(self, takedown: threading.Thread) -> None:
+        """Read on until the guest is gone, then close the streams."""
+        end = time.monotonic() + LEAVE_DEADLINE_S
+        while takedown.is_alive() and time.monotonic() < end:
+            if self.streams is None:
+                takedown.join(LEAVE_DEADLINE_S)
+            elif self.streams.drain(0.1):
+                break
+        if self.streams is not None:
+            self.streams.close()
+
+
+def _overlay(disk: Disk, path: Path) -> Path:
+    """A qcow2 file that holds what the guest changes of a golden image."""
+    command = [
+        "qemu-img",
+        "create",
+        "-q",
+        "-f",
+        "qcow2",
+        "-b",
+        str(disk.path.resolve()),
+        "-F",
+        disk.format,
+        str(path),
+    ]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise OverlayFailed(f"no overlay of {disk.path}: {error}", str(error.stderr or "")) from error
+    except FileNotFoundError as error:
+        raise OverlayFailed('"qemu-img" is not installed: apt-get install qemu-utils') from error
+    return path

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The two byte streams of a guest, console and records, each into its file and watched as it comes."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from workers.collect.dmesg import FATAL, PANIC, scan_console
+from workers.errors import GuestPanicked, TargetLost
+from workloads.guest.errors import RecordCorrupt
+from workloads.guest.records import Record, RecordReader
+
+CONSOLE_LIMIT = 64 << 20
+RECORDS_LIMIT = 2 << 30
+"""No guest may fill the disk: what comes after this is read and thrown away, or ends the run."""
+PANIC_GRACE_S = 0.5
+"""From the panic's first line to the report: its call trace comes within milliseconds, then the reset."""
+TAIL_BYTES = 16 << 10
+
+
+def listen(path: Path) -> socket.socket:
+    """A socket that QEMU will connect to; libvirt gives it to QEMU's user."""
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen(1)
+    return server
+
+
+def accept(server: socket.socket, deadline_s: float) -> socket.socket:
+    """The one connection. Raises TargetLost."""
+    server.settimeout(deadline_s)
+    try:
+        stream, _ = server.accept()
+    except TimeoutError:
+        raise TargetLost(
+            f"QEMU did not connect to {server.getsockname()} within {deadline_s:.0f} s"
+        ) from None
+    stream.setblocking(False)
+    return stream
+
+
+@dataclass
+class Streams:
+    """Reads both streams in one thread; knows when each last spoke."""
+
+    console: socket.socket
+    records: socket.socket
+    console_file: BinaryIO
+    records_file: BinaryIO
+    ended: bool = False
+    last_record_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self._reader = RecordReader()
+        self._ready: deque[Record] = deque()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self.console, selectors.EVENT_READ)
+        self._selector.register(self.records, selectors.EVENT_READ)
+        self._tail = bytearray()
+        self._console_bytes = self._records_bytes = 0
+        self._panic_at = 0.0
+
+    def close(self) -> None:
+        """Close everything; what the files hold is whole."""
+        self._selector.close()
+        for stream in (self.console, self.records, self.console_file, self.records_file):
+            stream.close()
+
+    def next(self, deadline: float) -> Record | None:
+        """The next record; nothing if none came by the deadline (time.monotonic()) or the guest has ended.
+
+        Raises GuestPanicked, RecordCorrupt, TargetLost.
+        """
+        while not self._ready and not self.ended:
+            until = min(deadline, self._panic_at + PANIC_GRACE_S) if self._panic_at else deadline
+            # Even at a deadline that has passed: what came while the caller was busy counts.
+            self._read(max(0.0, until - time.monotonic()))
+            if time.monotonic() >= until:
+                break
+        if self._ready:
+            return self._ready.popleft()
+        if self._panic_at:
+            raise self.panicked()
+        return None
+
+    def drain(self, timeout_s: float) -> bool:
+        """Put what still comes into the files, unread; true once the guest has hung up."""
+        end = time.monotonic() + timeout_s
+        while not self.ended and (left := end - time.monotonic()) > 0:
+            # Whoever wanted to know of damage has been told.
+            with suppress(RecordCorrupt, TargetLost):
+                self._read(left)
+        self._ready.clear()
+        return self.ended
+
+    def tail(self) -> str:
+        """The console's last lines."""
+        return self._tail.decode(errors="replace")
+
+    def panicked(self) -> GuestPanicked:
+        """What to raise for a panic: its first cause is the title."""
+        causes = [one.title for one in scan_console(bytes(self._tail)) if one.kind in FATAL]
+        return GuestPanicked(causes[0] if causes else "the guest panicked", self.tail())
+
+    def _read(self, timeout_s: float) -> None:
+        for key, _ in self._selector.select(timeout_s):
+            stream = self.console if key.fileobj is self.console else self.records
+            try:
+                data = stream.recv(1 << 16)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                self._selector.unregister(stream)
+                self.ended = not self._selector.get_map()
+            elif stream is self.console:
+                self._take_console(data)
+            else:
+                self._take_records(data)
+
+    def _take_console(self, data: bytes) -> None:
+        if self._console_bytes < CONSOLE_LIMIT:
+            self.console_file.write(data)
+            self.console_file.flush()
+        self._console_bytes += len(data)
+        # A panic's line may come in two pieces.
+        seen = max(0, len(self._tail) - len(PANIC))
+        self._tail += data
+        if not self._panic_at and self._tail.find(PANIC, seen) >= 0:
+            self._panic_at = time.monotonic()
+        del self._tail[:-TAIL_BYTES]
+
+    def _take_records(self, data: bytes) -> None:
+        self._records_bytes += len(data)
+        if self._records_bytes > RECORDS_LIMIT:
+            raise TargetLost(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records")
+        self.records_file.write(data)
+        self._ready.extend(self._reader.feed(data))
+        self.last_record_at = time.monotonic()

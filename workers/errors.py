@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can go wrong between an artifact and its samples, and whose fault it is.
+
+`str(error)` is one line for people, `detail` the long part (a console's tail, a log). What a kernel does to itself is
+an Outcome: a row of the lab with a word of its own, never a crash of ours.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Blame = Literal["submission", "kernel", "lab"]
+
+
+class WorkersError(Exception):
+    """The base of this package's errors."""
+
+    blame: ClassVar[Blame] = "lab"
+    retry: ClassVar[bool] = False
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(" ".join(message.split()))
+        self.detail = detail
+
+
+# What the kernel did
+
+
+class Outcome(WorkersError):
+    """A run that ended otherwise than by finishing, by the kernel's doing; `detail` holds the console's last lines."""
+
+    blame = "kernel"
+    outcome: ClassVar[str] = "boot-failed"
+
+
+class BootFailed(Outcome):
+    """No sign of life from the guest's user space within the boot deadline."""
+
+
+class WrongKernel(Outcome):
+    """The guest runs, but `uname -r` is not that of the artifact it was given."""
+
+    outcome = "wrong-kernel"
+
+
+class GuestPanicked(Outcome):
+    """The console shows a panic, or the guest reset itself."""
+
+    outcome = "panicked"
+
+
+class GuestHung(Outcome):
+    """The guest lives, but its plan did not end by the run's deadline."""
+
+    outcome = "hung"
+
+
+class GuestSilent(Outcome):
+    """The guest has missed its heartbeats."""
+
+    outcome = "hung"
+
+
+class WorkloadFailed(Outcome):
+    """A step of the plan ended badly; `detail` holds its stderr."""
+
+    outcome = "workload-failed"
+
+
+# What the lab lacks
+
+
+class TargetLost(WorkersError):
+    """The machine, or the way to it, went away in the middle; nobody knows how the run would have ended."""
+
+    retry = True
+
+
+class LibvirtMissing(WorkersError):
+    """No libvirt daemon answers; names the command that starts it."""
+
+
+class DomainRefused(WorkersError):
+    """libvirt would not start the guest; the message is its own."""
+
+
+class GuestFileUnreadable(WorkersError):
+    """The user that runs QEMU may not read a file of the guest; names the way to let it."""
+
+
+class NoAccelerator(WorkersError):
+    """Not even plain emulation boots a known kernel here."""
+
+
+class OverlayFailed(WorkersError):
+    """qemu-img could not make a disk for the run."""
+
+
+class ProfileUnreadable(WorkersError):
+    """A perf.data that is damaged, or not what `perf record` writes."""

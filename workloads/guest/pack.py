@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packs a plan into the second cpio, which the kernel unpacks over the initramfs.
+
+/plan/plan, read by `agent.c`; every string is framed by its length, so nothing is quoted:
+
+    KPLAN 1
+    step <deadline in ms> <arguments> <files to send>
+    <length> <kind>, <length> <name>, then arguments and files to send, one string a line
+    end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from workloads.guest.cpio import Archive
+from workloads.guest.errors import PlanNotPackable
+from workloads.guest.plan import GUEST_FILES, Plan, Step
+
+MAX_NAME = 200
+"""The agent's record header has room for so many bytes of a name."""
+
+
+def pack_plan(plan: Plan, files: Mapping[str, bytes]) -> bytes:
+    """The cpio with the plan and, in /plan/files, the files that its steps use.
+
+    Files are executable. Raises PlanNotPackable.
+    """
+    archive = Archive()
+    steps = b"".join(_step(step) for step in plan.steps)
+    archive.file("/plan/plan", b"KPLAN 1\n" + steps + b"end\n", 0o444)
+    for name, content in files.items():
+        if not name or "/" in name or name in {".", ".."}:
+            raise PlanNotPackable(f'a plan\'s file needs a plain name, not "{name}"')
+        archive.file(str(GUEST_FILES / name), content, 0o555)
+    return archive.pack()
+
+
+def append_plan(initramfs: Path, plan: bytes, to: Path) -> None:
+    """Write initramfs and plan in a row to one file, the initrd of a run."""
+    base = initramfs.read_bytes()
+    to.write_bytes(base + bytes(-len(base) % 4) + plan)
+
+
+def _step(step: Step) -> bytes:
+    if not step.argv or not step.argv[0]:
+        raise PlanNotPackable(f'step "{step.name}" runs no program')
+    if step.deadline_s <= 0:
+        raise PlanNotPackable(f'step "{step.name}" has no time: its deadline is {step.deadline_s} s')
+    for name in (step.name, *step.send):
+        _check_name(name)
+    head = f"step {max(1, round(step.deadline_s * 1000))} {len(step.argv)} {len(step.send)}\n"
+    return head.encode() + b"".join(map(_string, (step.kind, step.name, *step.argv, *step.send)))
+
+
+def _check_name(name: str) -> None:
+    """Names stand in record headers, between blanks."""
+    if not name or len(name.encode()) > MAX_NAME or not name.isprintable() or " " in name:
+        raise PlanNotPackable(f'"{name}" cannot name a step or file: 1 to {MAX_NAME} bytes without blanks')
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    if b"\0" in encoded:
+        raise PlanNotPackable(f"a plan's arguments cannot hold a zero byte: {text!r}")
+    return b"%d %s\n" % (len(encoded), encoded)
