@@ -13,8 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_MAX_FILES = 20_000
+# The kernel has 1,700 files with 6 MB.
 _MAX_BYTES = 1 << 20
+_MAX_TOTAL = 64 << 20
+_MAX_LINE = 4096
 _MAX_DEPTH = 60
 # What the kernel's Makefile exports for x86 and Kconfig's source lines use.
 _VARIABLES = {"SRCARCH": "x86", "ARCH": "x86", "HEADER_ARCH": "x86", "KBUILD_EXTMOD": ""}
@@ -61,7 +63,7 @@ class _Block:
 def read_kconfig(sources: Sequence[Path]) -> Kconfig:
     """Parse the Kconfig files of a tree; of several directories, the first that has a file counts."""
     reader = _Reader(sources)
-    reader.read("Kconfig", 0)
+    reader.read("Kconfig")
     return reader.found
 
 
@@ -72,15 +74,22 @@ class _Reader:
         self.blocks: list[_Block] = []
         self.symbol = ""
         self.definition: Definition | None = None
-        self.files = 0
+        self.left = _MAX_TOTAL
+        self.reading: list[str] = []
 
-    def read(self, name: str, depth: int) -> None:
-        text = self._text(name) if depth < _MAX_DEPTH else ""
+    def read(self, name: str) -> None:
+        if name in self.reading or len(self.reading) > _MAX_DEPTH:
+            return
+        self.reading.append(name)
+        self._parse(name, self._text(name))
+        self.reading.pop()
+
+    def _parse(self, name: str, text: str) -> None:
         for number, line in _logical_lines(text):
             if match := _SOURCE.fullmatch(line):
                 self._close()
                 folder = str(Path(name).parent) + "/" if "r" in match[1] else ""
-                self.read(_expand(folder + match[2].strip()), depth + 1)
+                self.read(_expand(folder + match[2].strip()))
             elif match := _END.match(line):
                 self._close()
                 if self.blocks:
@@ -91,13 +100,14 @@ class _Reader:
                 self._attribute(match[1], match[2].strip())
 
     def _text(self, name: str) -> str:
-        self.files += 1
-        for source in self.sources if self.files < _MAX_FILES else ():
+        for source in self.sources if self.left > 0 else ():
             path = (source / name).resolve()
             # A link of the tree must not lead us out of it.
             if path.is_relative_to(source) and path.is_file():
                 with path.open("rb") as file:
-                    return file.read(_MAX_BYTES).decode("utf-8", "replace")
+                    data = file.read(_MAX_BYTES)
+                self.left -= len(data) + _MAX_LINE
+                return data.decode("utf-8", "replace")
         return ""
 
     def _close(self) -> None:
@@ -258,7 +268,8 @@ class _Expression:
             return token
         if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", token):
             return token
-        return self.config.get(token, "n").strip('"')
+        # Kconfig: a name that nothing defines stands for itself, and such names are written small.
+        return self.config.get(token, token if token.islower() else "n").strip('"')
 
     def _compare(self, left: str, sign: str, right: str) -> int:
         try:

@@ -182,8 +182,9 @@ def test_modules_of_the_tree_are_handed_out(builder: Builder, pretend: PretendKe
 
 
 def test_progress_is_told_with_what_to_expect(builder: Builder, pretend: PretendKernel) -> None:
+    seen: list[tuple[int, int]] = []
     for factor in (7, 8):
-        seen: list[tuple[int, int]] = []
+        seen.clear()
         revision = pretend.edited("fs/buffer.c", "block * 3", f"block * {factor}")
         builder.build(pretend.request(revision), on_progress=lambda *told: seen.append(told))
     done, expected = seen[-1]
@@ -235,6 +236,6 @@ def test_the_reproducer_builds_the_same_bytes(
     checkout = tmp_path / "checkout"
     subprocess.run(["git", "clone", "-q", pretend.work, checkout], check=True, timeout=60)
     subprocess.run(["git", "-C", checkout, "checkout", "-q", pretend.base.commit], check=True, timeout=60)
-    command = ["sh", artifact.reproducer, checkout, tmp_path / "objects"]
+    command = ["sh", str(artifact.reproducer), str(checkout), str(tmp_path / "objects")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "vmlinux: OK" in done.stdout, done.stdout + done.stderr
