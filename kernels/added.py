@@ -63,6 +63,10 @@ class AddedLines:
         self._layout.feed(line)
         self._previous = line if line.strip() else self._previous
 
+    def replace(self, line: str) -> None:
+        """A line of the base that the patch removes."""
+        self._layout.replaced(line)
+
     def indent(self, text: str) -> str:
         """The added line with its blanks. Raises Unplaceable where they mean something and cannot be known."""
         line = self._spare(text) if self._spared else self._lay_out(text)

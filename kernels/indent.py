@@ -3,7 +3,7 @@
 
 The layout is fed with the lines before (which have their blanks) and keeps what a reader would: open braces, open
 parentheses, control statements without braces, a comment that goes on. From that follows where the next line begins.
-Where the style leaves a choice (how a statement continues on the next line) the last such place in the file decides.
+Where the style leaves a choice (how a statement goes on in the next line) the file's own habit so far decides.
 Checked by predicting every line of kernel sources from the lines before it (see tests and `bench`).
 """
 
@@ -36,9 +36,19 @@ class _Bracket:
 
 @dataclass(slots=True)
 class _Style:
-    """How the last continued line of a kind began: aligned with the bracket, or so many tabs further in."""
+    """How continued lines begin in this file: votes for "so many tabs further in", 0 for "aligned with the bracket"; and
+    what was done in the last place that is most alike."""
 
-    tabs: int | None = None
+    votes: dict[int, int] = field(default_factory=lambda: {0: 0})
+    same: dict[str, int] = field(default_factory=dict)
+
+    def vote(self, tabs: int, likeness: str) -> None:
+        self.same[likeness] = tabs
+        self.votes[tabs] = self.votes.get(tabs, 0) + 1
+
+    @property
+    def tabs(self) -> int:
+        return max(self.votes, key=lambda tabs: self.votes[tabs])
 
 
 class Layout:
@@ -67,7 +77,7 @@ class Layout:
             return ""
         top = self._brackets[-1]
         if top.kind in ("(", "["):
-            return self._in_parentheses(top)
+            return self._in_parentheses(text, top)
         if text.startswith("}"):
             return top.indent
         if _CASE_START.match(text) and top.kind == "{":
@@ -82,16 +92,21 @@ class Layout:
         code, in_comment = _code(line.strip(), in_comment=was_comment)
         indent = line[: len(line) - len(line.lstrip())]
         macro = line.endswith("\\")
-        if self._macro or line.startswith("#"):
-            self._macro, self._previous = macro, line
-            return
-        if in_comment:
-            self._comment = self._comment if was_comment and self._comment is not None else indent
-        else:
+        directive = self._macro or line.startswith("#")
+        if not in_comment:
             self._comment = None
+        elif not was_comment:
+            self._comment = _blanks(_width(line[: line.rindex("/*")]))
         self._previous = line
-        if code:
+        self._macro = macro and directive
+        if code and not directive:
             self._feed_code(code, indent, line)
+
+    def replaced(self, line: str) -> None:
+        """A line that the next ones stand in for: if it went on in a parenthesis, they do so as it did."""
+        top = self._brackets[-1]
+        if top.kind in ("(", "[") and top.inner is None and line.strip():
+            top.inner = line[: len(line) - len(line.lstrip())]
 
     # what to say
 
@@ -111,15 +126,16 @@ class Layout:
             return f"{self._comment}   "
         return self._previous[: len(self._previous) - len(self._previous.lstrip())]
 
-    def _in_parentheses(self, top: _Bracket) -> str:
+    def _in_parentheses(self, text: str, top: _Bracket) -> str:
         if top.inner is not None:
             return top.inner
         style = self._styles[self._outside()]
+        tabs = style.same.get(self._likeness(text), style.tabs)
         if top.hanging:
-            return top.indent + "\t" * (style.tabs or 1 + self._outside())
-        if style.tabs is not None:
-            return top.indent + "\t" * style.tabs
-        return "\t" * (top.column // TAB) + " " * (top.column % TAB)
+            return top.indent + "\t" * (tabs or 1 + self._outside())
+        if tabs:
+            return top.indent + "\t" * tabs
+        return _blanks(top.column)
 
     def _statement(self, text: str, top: _Bracket) -> str:
         if self._start is not None:
@@ -138,6 +154,8 @@ class Layout:
         start = self._start or ""
         if text.startswith("{"):
             return start
+        if text.startswith(("__acquires(", "__releases(", "__must_hold(")):
+            return start + "\t"
         if (
             self._outside()
             and not self._start_code.endswith(("=", ",", "\\"))
@@ -161,7 +179,7 @@ class Layout:
         top = self._brackets[-1]
         inside = top.kind in ("(", "[")
         if inside and top.inner is None:
-            self._learn(top, indent)
+            self._learn(top, indent, line.strip())
             top.inner = indent
         fresh = self._start is None and not inside
         if fresh:
@@ -169,20 +187,24 @@ class Layout:
             self._note_statement(code, indent, top)
         elif not inside and not code.startswith("{"):
             self._continued = indent
-        self._scan(code, line)
+        self._scan("" if fresh else self._start_code, code, line)
         self._start_code = self._start_code if fresh else f"{self._start_code} {code}"
         if self._brackets[-1].kind in ("(", "["):
             return
         self._finish(code)
 
-    def _learn(self, bracket: _Bracket, indent: str) -> None:
+    def _learn(self, bracket: _Bracket, indent: str, text: str) -> None:
         """Remember how a bracket's lines go on."""
         width = _width(indent) - _width(bracket.indent)
         style = self._styles[self._outside()]
         if not bracket.hanging and _width(indent) == bracket.column:
-            style.tabs = None
+            style.vote(0, self._likeness(text))
         elif width > 0 and width % TAB == 0 and not bracket.hanging:
-            style.tabs = width // TAB
+            style.vote(width // TAB, self._likeness(text))
+
+    def _likeness(self, text: str) -> str:
+        """What two continued lines have in common that most likely begin alike."""
+        return f"{self._start_code.partition(' ')[0]} {text}"
 
     def _note_statement(self, code: str, indent: str, top: _Bracket) -> None:
         """A statement begins: it shows where its block's statements begin, unless it is a label or a lone body."""
@@ -195,8 +217,8 @@ class Layout:
             return
         top.inner = indent
 
-    def _scan(self, code: str, line: str) -> None:
-        """Open and close brackets."""
+    def _scan(self, head: str, code: str, line: str) -> None:
+        """Open and close brackets; head is what the statement has before this line."""
         column = _width(line[: len(line) - len(line.lstrip())])
         text = line.strip()
         positions = _columns(text, column)
@@ -204,7 +226,7 @@ class Layout:
             if char in _OPENERS:
                 rest = code[at + 1 :].strip()
                 where = positions[at + 1] if at + 1 < len(positions) else column
-                data = char == "{" and self._is_data(code[:at])
+                data = char == "{" and self._is_data(f"{head} {code[:at]}".strip(), code[:at])
                 self._brackets.append(_Bracket(char, self._start or "", where, not rest, data))
             elif char in _CLOSERS and len(self._brackets) > 1:
                 self._close(_CLOSERS[char])
@@ -219,10 +241,8 @@ class Layout:
                     self._start = closed.indent
                 return
 
-    def _is_data(self, before: str) -> bool:
+    def _is_data(self, head: str, before: str) -> bool:
         """Whether the brace that follows holds data (members, initialisers), not statements."""
-        head = f"{self._start_code} {before}" if self._start_code != before else before
-        head = head.rstrip()
         if head.endswith(("=", ",", "{")) or (not before.strip() and self._brackets[-1].data):
             return True
         return re.search(r"\b(?:struct|union|enum)\b[^()]*$", head) is not None
@@ -255,8 +275,12 @@ class Layout:
         self._start = None
 
 
-def _width(indent: str) -> int:
-    return len(indent.expandtabs(TAB))
+def _width(text: str) -> int:
+    return len(text.expandtabs(TAB))
+
+
+def _blanks(width: int) -> str:
+    return "\t" * (width // TAB) + " " * (width % TAB)
 
 
 def _columns(text: str, first: int) -> list[int]:

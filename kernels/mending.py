@@ -205,8 +205,7 @@ def _exact_lines(item: _Placed, base: BaseText, added: AddedLines) -> list[str]:
         else:
             lines.append(side + base.lines[at])
             at += 1
-            if side == " ":
-                added.keep(base.lines[at - 1])
+            (added.keep if side == " " else added.replace)(base.lines[at - 1])
     added.resume_at(at)
     return lines
 
