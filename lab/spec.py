@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+from kernels.catalog import load_catalog as load_switches
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -25,7 +26,9 @@ from pydantic import (
 )
 
 from lab.errors import SpecError
-from lab.spec_messages import explain
+from lab.spec_messages import explain, nearest
+from workloads.catalog import load_catalog as load_workloads
+from workloads.errors import WorkloadsError
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
 # A switch's text; the finer limits of a patch are kernels.patch's.
@@ -62,12 +65,15 @@ class PatchSpec(_Switch):
     """A patch or series as one switch: given as text, from the catalogue, or as a git range.
 
     text: mbox or unified diff; origin: the file it was read from, if any. range: `base..tip`.
+    alternative: which of several diffs that one mail offers for the same places, from 1.
     """
 
     text: Text | None = None
     origin: str = ""
     catalog: SwitchName | None = None
     range: Annotated[str, StringConstraints(pattern=r"^[^\s.-][^\s]*\.\.[^\s.-][^\s]*$")] | None = None
+
+    alternative: Annotated[StrictInt, Field(ge=1, le=16)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -185,9 +191,30 @@ def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
 def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
     """Validate a description that a form or an API sends. Raises SpecError."""
     try:
-        return ExperimentSpec.model_validate(_inline_files(mapping, directory))
+        spec = ExperimentSpec.model_validate(_inline_files(mapping, directory))
     except ValidationError as exc:
         raise explain(exc, ExperimentSpec) from exc
+    _check_catalogues(spec)
+    return spec
+
+
+def _check_catalogues(spec: ExperimentSpec) -> None:
+    """Look up by name what our catalogues hold: workloads, presets, parameters, switches."""
+    workloads, switches = load_workloads(), load_switches()
+    for index, case in enumerate(spec.cases):
+        if case.workload not in workloads:
+            raise SpecError(
+                f'cases[{index}].workload: there is no workload "{case.workload}"; {nearest(case.workload, workloads)}'
+            )
+        try:
+            workloads[case.workload].resolve(case.preset, case.params)
+        except WorkloadsError as exc:
+            raise SpecError(f"cases[{index}]: {exc}", exc.detail) from exc
+    for index, patch in enumerate(spec.patches):
+        if patch.catalog is not None and patch.catalog not in switches:
+            raise SpecError(
+                f'patches[{index}].catalog: there is no switch "{patch.catalog}"; {nearest(patch.catalog, switches)}'
+            )
 
 
 def spec_digest(spec: ExperimentSpec) -> str:
@@ -223,7 +250,6 @@ def _read_patch(field: str, name: Any, directory: Path | None) -> tuple[str, str
     try:
         if path.stat().st_size > TEXT_LIMIT:
             raise SpecError(f"{field}: {name} is larger than {TEXT_LIMIT >> 20} MiB")
-        # Latin-1 keeps every byte of a patch that is not UTF-8; kernels.patch takes bytes again.
         data = path.read_bytes()
     except OSError as exc:
         raise SpecError(f'{field}: cannot read "{name}" in {directory}: {exc.strerror}') from exc

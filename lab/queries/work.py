@@ -11,7 +11,10 @@ from lab.models import Build, Host, Run, Tree
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """What to build: a revision over its base, config fragments as (name, text), workloads' modules."""
+    """What to build: a revision over its base, config fragments as (name, text), workloads' modules.
+
+    base_fragments: the fragments of the base, fewer where a config switch is on.
+    """
 
     id: int
     tree: str
@@ -22,6 +25,7 @@ class BuildOrder:
     tree_id: str
     config_base: str
     fragments: tuple[tuple[str, str], ...]
+    base_fragments: tuple[tuple[str, str], ...]
     cc: str
     modules_of: tuple[str, ...]
     variants: tuple[str, ...]
@@ -80,6 +84,7 @@ def build_order(build_id: int) -> BuildOrder:
         tree_id=build.tree_id,
         config_base=request["config_base"],
         fragments=tuple((name, text) for name, text in request["fragments"]),
+        base_fragments=tuple((name, text) for name, text in request["base_fragments"]),
         cc=request["cc"],
         modules_of=tuple(request["modules_of"]),
         variants=tuple(

@@ -47,6 +47,7 @@ def make_build(inputs: str, **fields: Any) -> Build:
         "base_tree_id": "t" * 40,
         "config_base": "tiny",
         "fragments": [["guest", "CONFIG_SMP=y\n"]],
+        "base_fragments": [["guest", "CONFIG_SMP=y\n"]],
         "cc": "gcc",
         "modules_of": [],
     }
