@@ -4,42 +4,28 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workloads.definition import Definition, ModuleSource, read_definition
 from workloads.errors import (
     BadParam,
     BadWorkloadFile,
     NotVerifiable,
-    OutputUnreadable,
     UnknownParam,
     UnknownPreset,
     UnknownWorkload,
 )
 from workloads.guest.plan import DiskShape, Plan
 from workloads.guest.records import Record
+from workloads.interpret import read_run
 from workloads.metric import Metric
 from workloads.param import Param, ParamValue
-from workloads.readings import (
-    Iteration,
-    Object,
-    Readings,
-    extras_of,
-    files_of,
-    iterations_of,
-    objects_of,
-    raise_failed_step,
-)
+from workloads.readings import Readings
 from workloads.step import Purpose, Round, steps_of
 
 PROGRAMS = Path(__file__).parent / "programs"
-# Printed by the harness for every program; kept where workload.toml makes metrics of them.
-_OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +126,7 @@ class Workload:
 
         Raises WorkloadFailed (a step that did not end well), OutputUnreadable.
         """
-        kept = list(records)
-        raise_failed_step(kept)
-        objects = objects_of(kept, [step.name for step in self.definition.steps if step.kind == "measure"])
-        objects, extras = self._parse(objects, files_of(kept))
-        # Timing beside kprobes or perf says nothing of the kernel alone.
-        iterations = self._checked(iterations_of(objects)) if purpose == "measured" else ()
-        return Readings(iterations, extras_of(objects) | extras, self._line(iterations, objects))
+        return read_run(self.definition, list(records), purpose)
 
     def _disk(self, params: Mapping[str, ParamValue]) -> DiskShape | None:
         shape = dict(self.definition.disk)
@@ -159,61 +139,6 @@ class Workload:
         return DiskShape(
             "stat-tree", **{field: int(size) for field, size in sizes.items() if isinstance(size, int)}
         )
-
-    def _parse(
-        self, objects: list[Object], files: Mapping[str, bytes]
-    ) -> tuple[list[Object], dict[str, Any]]:
-        if self.definition.parser is None:
-            return objects, {}
-        # By path, for a folder's name ("stat-walk") is no module's name.
-        spec = importlib.util.spec_from_file_location(self.definition.parser.stem, self.definition.parser)
-        if spec is None or spec.loader is None:
-            raise BadWorkloadFile(f"{self.definition.parser} cannot be loaded")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        parsed: tuple[list[Object], dict[str, Any]] = module.parse(objects, files)
-        return parsed
-
-    def _checked(self, iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
-        """The iterations with the metrics of workload.toml: none missing, none unknown."""
-        if all(iteration.warmup for iteration in iterations):
-            raise OutputUnreadable(f"{self.name} printed no iteration")
-        stems = tuple(f"{metric.name}_" for metric in self.definition.metrics if metric.each)
-        fixed = {metric.name for metric in self.definition.metrics if not metric.each}
-        kept = []
-        for iteration in iterations:
-            known = {
-                name: value
-                for name, value in iteration.values.items()
-                if name in fixed or (stems and name.startswith(stems))
-            }
-            where = f"{self.name}: iteration {iteration.index}"
-            if missing := fixed - known.keys():
-                raise OutputUnreadable(f"{where} lacks {', '.join(sorted(missing))}")
-            if strange := iteration.values.keys() - known.keys() - _OF_THE_HARNESS:
-                raise OutputUnreadable(f"{where}: {', '.join(sorted(strange))} is no metric of workload.toml")
-            kept.append(replace(iteration, values=known))
-        return tuple(kept)
-
-    def _line(self, iterations: Sequence[Iteration], objects: Sequence[Object]) -> str:
-        timed = [iteration for iteration in iterations if not iteration.warmup]
-        if not self.definition.line or not timed:
-            return ""
-        primary = next(name for name, metric in self.metrics.items() if metric.primary)
-        at = statistics.median_low(iteration.values.get(primary, 0.0) for iteration in timed)
-        chosen = next(iteration for iteration in timed if iteration.values.get(primary, 0.0) == at)
-        said = {
-            name: value
-            for item in objects
-            if item["iteration"] == chosen.index
-            for name, value in item.items()
-        }
-        # zsh's time cuts the percentage off, it does not round: <metric>_whole does as it does.
-        whole = {f"{name}_whole": int(value) for name, value in chosen.values.items()}
-        try:
-            return self.definition.line.format_map({**said, **whole, **chosen.values})
-        except KeyError:
-            return ""  # the line speaks of a metric that this case does not have
 
 
 def load_catalog(programs: Path = PROGRAMS) -> dict[str, Workload]:

@@ -43,6 +43,7 @@ class Definition:
     summary: str
     program: str
     line: str
+    line_by: str
     config: tuple[str, ...]
     modules: tuple[ModuleSource, ...]
     params: Mapping[str, Param]
@@ -68,7 +69,8 @@ def read_definition(folder: Path) -> Definition:
             name=folder.name,
             summary=data["summary"],
             program=data.get("program", folder.name),
-            line=data.get("line", ""),
+            line=data.get("line", {}).get("text", ""),
+            line_by=data["line"]["by"] if "line" in data else "",
             config=tuple(data.get("config", ())),
             modules=_modules(folder, data.get("module")),
             params=MappingProxyType(params),

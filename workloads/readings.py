@@ -32,7 +32,7 @@ class Readings:
     iterations: empty unless the run was a measured one.
     extras: what belongs to the run beside its samples; JSON. Values that changed from
         iteration to iteration are lists.
-    line: the mail's own line, of the iteration with the median of the first primary metric.
+    line: the mail's own line, of the iteration with the median of the metric it speaks of.
     """
 
     iterations: tuple[Iteration, ...]

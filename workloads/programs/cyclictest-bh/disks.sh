@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A directory on a ramdisk for the filling threads, and a loop device for the flushing one.
+mkdir -p /dev/shm
+mount -t tmpfs tmpfs /dev/shm  # cyclictest publishes its state there
 mke2fs -b 1024 /dev/ram0 >/dev/null
 mkdir -p /tmp/ram /tmp/loop
 mount -t ext4 -o noatime /dev/ram0 /tmp/ram

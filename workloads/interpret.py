@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run's records as its workload means them: parsed, checked against its metrics, told as the mail tells it."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workloads.definition import Definition
+from workloads.errors import BadWorkloadFile, OutputUnreadable
+from workloads.guest.records import Record
+from workloads.readings import (
+    Iteration,
+    Object,
+    Readings,
+    extras_of,
+    files_of,
+    iterations_of,
+    objects_of,
+    raise_failed_step,
+)
+from workloads.step import Purpose
+
+# Printed by the harness for every program; kept where workload.toml makes metrics of them.
+_OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}
+
+
+def read_run(definition: Definition, records: Sequence[Record], purpose: Purpose) -> Readings:
+    """The readings of one run. Raises WorkloadFailed, OutputUnreadable."""
+    raise_failed_step(records)
+    measuring = [step.name for step in definition.steps if step.kind == "measure"]
+    objects, extras = _parsed(definition, objects_of(records, measuring), files_of(records))
+    # Timing beside kprobes or perf says nothing of the kernel alone.
+    iterations = _checked(definition, iterations_of(objects)) if purpose == "measured" else ()
+    return Readings(iterations, extras_of(objects) | extras, _line(definition, iterations, objects))
+
+
+def _parsed(
+    definition: Definition, objects: list[Object], files: Mapping[str, bytes]
+) -> tuple[list[Object], dict[str, Any]]:
+    if definition.parser is None:
+        return objects, {}
+    # By path, for a folder's name ("stat-walk") is no module's name.
+    spec = importlib.util.spec_from_file_location(definition.parser.stem, definition.parser)
+    if spec is None or spec.loader is None:
+        raise BadWorkloadFile(f"{definition.parser} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parsed: tuple[list[Object], dict[str, Any]] = module.parse(objects, files)
+    return parsed
+
+
+def _checked(definition: Definition, iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:
+    """The iterations with the metrics of workload.toml: none missing, none unknown."""
+    if all(iteration.warmup for iteration in iterations):
+        raise OutputUnreadable(f"{definition.name} printed no iteration")
+    stems = tuple(f"{metric.name}_" for metric in definition.metrics if metric.each)
+    fixed = {metric.name for metric in definition.metrics if not metric.each}
+    kept = []
+    for iteration in iterations:
+        known = {
+            name: value for name, value in iteration.values.items() if name in fixed or name.startswith(stems)
+        }
+        where = f"{definition.name}: iteration {iteration.index}"
+        if missing := fixed - known.keys():
+            raise OutputUnreadable(f"{where} lacks {', '.join(sorted(missing))}")
+        if strange := iteration.values.keys() - known.keys() - _OF_THE_HARNESS:
+            raise OutputUnreadable(f"{where}: {', '.join(sorted(strange))} is no metric of workload.toml")
+        kept.append(replace(iteration, values=known))
+    return tuple(kept)
+
+
+def _line(definition: Definition, iterations: Sequence[Iteration], objects: Sequence[Object]) -> str:
+    """The mail's own line, of the iteration with the median of the metric it speaks of."""
+    timed = [iteration for iteration in iterations if not iteration.warmup]
+    by = definition.line_by
+    if not by or not timed or any(by not in iteration.values for iteration in timed):
+        return ""  # no such line, or this case has no such metric
+    middle = statistics.median_low(iteration.values[by] for iteration in timed)
+    chosen = next(iteration for iteration in timed if iteration.values[by] == middle)
+    said = next(item for item in objects if item["iteration"] == chosen.index)
+    # zsh's time cuts the percentage off, it does not round: <metric>_whole does as it does.
+    whole = {f"{name}_whole": int(value) for name, value in chosen.values.items()}
+    return definition.line.format_map({**said, **whole, **chosen.values})

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""cyclictest's JSON: percentiles of all threads together, and the histogram, kept whole.
+
+All latencies are in µs: cyclictest counts its histogram in the unit it prints, and its buckets
+of 1 ns (-N) would end at 1 ms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from workloads.errors import OutputUnreadable
+from workloads.hist import parse_hist, read_number
+from workloads.percentile import percentile
+
+_CALLS = "/tmp/calls.hist"  # noqa: S108 the guest's
+_SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+
+
+def parse(
+    objects: list[dict[str, Any]], files: Mapping[str, bytes]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """bh-load's objects with the percentiles as values; the histogram of all timed iterations."""
+    read, reports, pooled, lost = [], [], Counter[int](), 0
+    for item in objects:
+        report = _report(files, item["iteration"])
+        counts, overflow, top = _histogram(report)
+        values = {name: percentile(counts, share, overflow, top) for name, share in _SHARES.items()}
+        read.append({**item, "values": {**values, "max": float(top)}})
+        if not item["warmup"]:
+            pooled, lost = pooled + counts, lost + overflow
+            reports.append(report)
+    histogram = {"unit": "µs", "counts": {str(at): pooled[at] for at in sorted(pooled)}, "overflow": lost}
+    return read, {"histogram": histogram, "cyclictest": reports, **_verified(objects, files)}
+
+
+def _report(files: Mapping[str, bytes], iteration: int) -> dict[str, Any]:
+    name = f"/tmp/cyclictest-{iteration}.json"  # noqa: S108
+    try:
+        report: dict[str, Any] = json.loads(files[name])
+    except KeyError as exc:
+        raise OutputUnreadable(f"cyclictest left no {name}") from exc
+    except ValueError as exc:
+        raise OutputUnreadable(f"{name} is not JSON: {exc}", files[name].decode(errors="replace")) from exc
+    return report
+
+
+def _histogram(report: dict[str, Any]) -> tuple[Counter[int], int, int]:
+    """Counts by latency of all threads, how many were beyond the histogram, and the maximum."""
+    counts, overflow, top = Counter[int](), 0, 0
+    for thread in report["thread"].values():
+        own = {int(at): int(count) for at, count in thread["histogram"].items()}
+        counts.update(own)
+        overflow += int(thread["cycles"]) - sum(own.values())
+        top = max(top, int(thread["max"]))
+    if not counts and overflow <= 0:
+        raise OutputUnreadable("cyclictest counted no wake-up", json.dumps(report))
+    return counts, max(overflow, 0), top
+
+
+def _verified(objects: list[dict[str, Any]], files: Mapping[str, bytes]) -> dict[str, Any]:
+    if _CALLS not in files:
+        return {}
+    by_cpu = {
+        str(read_number(keys, "common_cpu")): count
+        for histogram in parse_hist(files[_CALLS].decode())
+        for keys, count in histogram.rows
+    }
+    flushes = sum(item.get("flushes", 0) for item in objects)
+    said = ", ".join(f"CPU {cpu}: {by_cpu[cpu]:,}" for cpu in sorted(by_cpu, key=int))
+    statement = f"{flushes:,} flushes; calls of invalidate_bh_lru: {said or 'none'}"
+    return {"invalidate_bh_lru": by_cpu, "verified": statement, "verified_holds": True}
