@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,32 +115,30 @@ class Plot:
 def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
     """Outlines of latency histograms, one per variant: value → how often.
 
-    Values are gathered into 24 classes a decade, so that a microsecond and a millisecond read alike.
-    Empty classes lie on the floor of the axis.
+    Values are gathered into at most 24 classes a decade, so that a microsecond and a millisecond
+    read alike. An empty class lies on the floor of the axis, half a decade below one sample.
     """
-    classes = {name: _classes(values) for name, values in counts.items()}
-    filled = [at for values in classes.values() for at in values]
-    first, last = (min(filled), max(filled)) if filled else (0, 24)
-    top = max([n for values in classes.values() for n in values.values()] or [1])
+    edges = _edges([value for values in counts.values() for value in values])
+    classes = {name: _gather(values, edges) for name, values in counts.items()}
+    most = max([2, *(n for levels in classes.values() for n in levels)])
     right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
-    tall = math.ceil(math.log10(max(top, 2)) * 2) / 2 + 0.3
+    first, wide = math.log10(edges[0]), math.log10(edges[-1]) - math.log10(edges[0])
+    tall = math.log10(most) + 0.4
 
-    def across(at: float) -> float:
-        return round(_LEFT + (right - _LEFT) * (at - first) / (last + 1 - first), 1)
+    def across(value: float) -> float:
+        return round(_LEFT + (right - _LEFT) * (math.log10(value) - first) / wide, 1)
 
     def down(n: float) -> float:
-        # Half a decade below one sample is the floor: a single outlier stays visible.
         return round(bottom - (bottom - _TOP) * (math.log10(n) + 0.3 if n else 0.0) / tall, 1)
 
     lines = []
-    for index, (name, values) in enumerate(classes.items()):
-        steps = [f"{across(first)},{down(0)}"]
-        for at in range(first, last + 1):
-            level = down(values.get(at, 0))
-            steps += [f"{across(at)},{level}", f"{across(at + 1)},{level}"]
-        steps.append(f"{across(last + 1)},{down(0)}")
+    for index, (name, levels) in enumerate(classes.items()):
+        steps = [f"{across(edges[0])},{down(0)}"]
+        for left, end, level in zip(edges, edges[1:], levels, strict=False):
+            steps += [f"{across(left)},{down(level)}", f"{across(end)},{down(level)}"]
+        steps.append(f"{across(edges[-1])},{down(0)}")
         series = index % len(DASHES)
-        lines.append(Line(name, series, DASHES[series], " ".join(steps), sum(values.values())))
+        lines.append(Line(name, series, DASHES[series], " ".join(steps), sum(levels)))
     return Plot(
         width=PLOT_WIDTH,
         height=PLOT_HEIGHT,
@@ -147,8 +146,10 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
         right=right,
         top=_TOP,
         bottom=bottom,
-        x_ticks=tuple(Tick(across(at), number(value)) for at, value in _decades(first, last)),
-        y_ticks=tuple(Tick(down(10**power), number(10**power)) for power in range(math.floor(math.log10(top)) + 1)),
+        x_ticks=tuple(Tick(across(value), number(value)) for value in _marks(edges[0], edges[-1])),
+        y_ticks=tuple(
+            Tick(down(10**power), number(10**power)) for power in range(math.floor(math.log10(most)) + 1)
+        ),
         lines=tuple(lines),
         x_label=x_label,
     )
@@ -157,25 +158,30 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
 _PER_DECADE = 24
 
 
-def _classes(values: Mapping[float, int]) -> dict[int, int]:
-    """Gather values into logarithmic classes; what is not above zero joins the lowest."""
-    positive = [value for value in values if value > 0]
-    floor = min(positive) if positive else 1.0
-    gathered: dict[int, int] = {}
+def _edges(values: Sequence[float]) -> list[float]:
+    """Borders of the classes: logarithmic, but never finer than the whole numbers they hold.
+
+    Without that, small whole numbers would leave every other class empty and the outline a comb.
+    """
+    positive = [value for value in values if value > 0] or [1.0]
+    whole = all(value == int(value) for value in values)
+    first = math.floor(math.log10(min(positive)) * _PER_DECADE)
+    last = math.floor(math.log10(max(positive)) * _PER_DECADE + 1e-9) + 1
+    raw = [10 ** (at / _PER_DECADE) for at in range(first, last + 1)]
+    return sorted({float(max(1, math.ceil(edge - 1e-9))) for edge in raw}) if whole else raw
+
+
+def _gather(values: Mapping[float, int], edges: Sequence[float]) -> list[int]:
+    """How many samples fall into each class; what is not above zero joins the lowest."""
+    levels = [0] * (len(edges) - 1)
     for value, n in values.items():
-        at = math.floor(math.log10(max(value, floor)) * _PER_DECADE + 1e-9)
-        gathered[at] = gathered.get(at, 0) + n
-    return {at: n for at, n in gathered.items() if n > 0}
+        at = bisect_right(edges, value) - 1
+        levels[min(max(at, 0), len(levels) - 1)] += n
+    return levels
 
 
-def _decades(first: int, last: int) -> list[tuple[float, float]]:
-    """Marks at 1, 2 and 5 of each decade, fewer where the axis is long."""
-    steps = (1, 2, 5) if last - first <= 3 * _PER_DECADE else (1,)
-    marks = []
-    for power in range(math.floor(first / _PER_DECADE), math.ceil((last + 1) / _PER_DECADE) + 1):
-        for step in steps:
-            value = step * 10.0**power
-            at = math.log10(value) * _PER_DECADE
-            if first <= at <= last + 1:
-                marks.append((at, value))
-    return marks
+def _marks(first: float, last: float) -> list[float]:
+    """Marks at 1, 2 and 5 of each decade, only at 1 where the axis is long."""
+    steps = (1, 2, 5) if last / first <= 1000 else (1,)
+    powers = range(math.floor(math.log10(first)), math.ceil(math.log10(last)) + 1)
+    return [step * 10.0**power for power in powers for step in steps if first <= step * 10.0**power <= last]

@@ -8,6 +8,7 @@ import math
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
 _THIN = "\N{NARROW NO-BREAK SPACE}"
+_SPACE = "\N{NO-BREAK SPACE}"
 _TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3}
 
 
@@ -26,10 +27,12 @@ def quantity(value: float | None, unit: str) -> str:
         return NONE
     if unit in _TIMES and abs(value) >= 10_000:
         seconds = value * _TIMES[unit]
-        unit, scale = next((name, s) for name, s in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)) if abs(seconds) * s >= 1)
+        unit, scale = next(
+            (name, s) for name, s in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)) if abs(seconds) * s >= 1
+        )
         value = seconds * scale
     unit = "µs" if unit == "us" else unit
-    return f"{number(value)}{_THIN}{unit}" if unit else number(value)
+    return f"{number(value)}{_SPACE}{unit}" if unit else number(value)
 
 
 def change(ratio: float | None) -> str:
@@ -38,12 +41,12 @@ def change(ratio: float | None) -> str:
         return NONE
     percent = (ratio - 1) * 100
     decimals = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
-    return f"{percent:+,.{decimals}f}{_THIN}%".replace(",", _THIN).replace("-", _MINUS)
+    return f"{percent:+,.{decimals}f}{_SPACE}%".replace(",", _THIN).replace("-", _MINUS)
 
 
 def share(part: float, whole: float) -> str:
     """A share of samples in percent."""
-    return f"{100 * part / whole:.2f}{_THIN}%" if whole else NONE
+    return f"{100 * part / whole:.2f}{_SPACE}%" if whole else NONE
 
 
 def duration(seconds: float | None) -> str:
@@ -51,14 +54,14 @@ def duration(seconds: float | None) -> str:
     if seconds is None or not math.isfinite(seconds):
         return NONE
     if seconds < 10:
-        return f"{seconds:.2f}{_THIN}s"
+        return f"{seconds:.2f}{_SPACE}s"
     if seconds < 60:
-        return f"{seconds:.1f}{_THIN}s"
+        return f"{seconds:.1f}{_SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes}{_THIN}min {rest}{_THIN}s" if rest else f"{minutes}{_THIN}min"
+        return f"{minutes}{_SPACE}min {rest}{_SPACE}s" if rest else f"{minutes}{_SPACE}min"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}{_THIN}h {minutes}{_THIN}min"
+    return f"{hours}{_SPACE}h {minutes}{_SPACE}min"
 
 
 def count(amount: int, one: str, many: str = "") -> str:

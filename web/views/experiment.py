@@ -18,12 +18,13 @@ from lab.queries.experiments import (
     experiment_list,
     experiment_page,
 )
+from web.logs import printable
 from web.views.missing import found
 from web.words import count, duration, last_lines
 
 # The evidence of this many troubles is shown in place; of the others it is one click away.
 _SHOWN = 6
-_EVIDENCE_LINES = 24
+_EVIDENCE_LINES = 14
 _VERDICTS = ("regression", "improvement", "inconclusive", "unchanged")
 
 
@@ -33,6 +34,12 @@ class Tally:
 
     verdict: str
     amount: int
+
+    @property
+    def text(self) -> str:
+        """Such as "2 improvements"; the other two verdicts have no plural."""
+        noun = self.verdict in ("regression", "improvement")
+        return f"{self.amount} {self.verdict}{'s' if noun and self.amount != 1 else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ def _build_said(build: BuildLine | None) -> str:
     if build is None or build.state != "built":
         return ""
     if build.reused:
-        return "reused, nothing compiled"
+        return "reused"
     return duration(build.wall_seconds) if build.wall_seconds else ""
 
 
@@ -154,4 +161,4 @@ def _with_evidence(trouble: Trouble) -> Trouble:
         detail = build_page(trouble.build_id).problem_detail
     elif trouble.run_id is not None:
         detail = run_page(trouble.run_id).problem_detail
-    return replace(trouble, evidence=last_lines(detail, _EVIDENCE_LINES))
+    return replace(trouble, evidence=last_lines(printable(detail), _EVIDENCE_LINES))

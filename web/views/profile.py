@@ -15,6 +15,8 @@ from web.views.missing import found
 from web.words import share
 
 _ASKED_AT_MOST = 8
+# Below this share of a variant's samples a symbol says nothing.
+_LEAST_OWN = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
                 [(_share(one.own), _share(one.total)) for one in row.shares],
             )
             for row in page.symbols
+            if max(one.own for one in row.shares) >= _LEAST_OWN
         ],
     }
     return render(request, "web/profile.html", ctx)
@@ -94,7 +97,9 @@ def _callers(page: ProfilePage) -> list[ShareRow]:
     for symbol in page.asked:
         own = [_of_symbol(column, symbol) for column in columns]
         rows.append(ShareRow(symbol, 0, tuple(_share(total) for total, _ in own)))
-        names = sorted({name for _, split in own for name in split}, key=lambda n: -max(s.get(n, 0) for _, s in own))
+        names = sorted(
+            {name for _, split in own for name in split}, key=lambda n: -max(s.get(n, 0) for _, s in own)
+        )
         rows += [ShareRow(name, 1, tuple(_share(split.get(name, 0.0)) for _, split in own)) for name in names]
     return rows
 

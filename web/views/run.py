@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.queries.executions import MetricValues, build_page, run_page
-from web.logs import TAIL_BYTES, WHOLE_BYTES, read_end
+from web.logs import TAIL_BYTES, WHOLE_BYTES, printable, read_end
 from web.views.missing import found
 from web.words import NONE, duration, number
 
@@ -40,6 +40,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     lines = [_metric_line(metric) for metric in page.metrics]
     ctx = {
         "page": page,
+        "detail": printable(page.problem_detail),
         "took": _took(page.started_at, page.finished_at),
         "lines": lines,
         "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
@@ -70,6 +71,7 @@ def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
     page = found(build_page, build_id)
     ctx = {
         "page": page,
+        "detail": printable(page.problem_detail),
         "cpu": duration(page.cpu_seconds),
         "wall": duration(page.wall_seconds),
         "request_text": _text(page.request),

@@ -1,5 +1,163 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+"""The submission form: one page, every fault beside the field it lies in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from lab.errors import LabError, SpecError
+from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice, submission_choices
+from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
+from lab.submit import submit_experiment
+from web.forms import SLOTS, Typed, TypedCase, TypedSwitch, describe, read_form, sort_errors
+
+_EMPTY_SLOTS = 3
+_DESIGNS = {
+    "full": "every combination of the switches",
+    "one-at-a-time": "each switch alone",
+    "leave-one-out": "all switches, and all but each one",
+    "cumulative": "the first, the first two, and so on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSlot:
+    """One place to paste a patch or a fragment."""
+
+    id: str
+    number: int
+    typed: TypedSwitch
+    open: bool
+    name_error: str
+    text_error: str
+    requires_error: str
+    excludes_error: str
+    alternative_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """One switch of the catalogue."""
+
+    choice: SwitchChoice
+    chosen: bool
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One workload with what was chosen of it."""
+
+    choice: WorkloadChoice
+    typed: TypedCase
+    error: str
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
 def submit(request: HttpRequest) -> HttpResponse:
-    return render(request, "web/submission.html", {"here": "submit"})
+    """The empty form; a posted one becomes an experiment or comes back with its faults."""
+    choices = submission_choices()
+    if request.method != "POST":
+        return _form(request, choices, _fresh(choices), {})
+    if "toml" in request.POST:
+        return _submit_toml(request, choices)
+    typed, errors = read_form(request.POST.dict(), dict(request.POST.lists()), request.FILES.getlist("files"))
+    description = describe(typed)
+    errors = description.errors | errors
+    try:
+        spec = spec_from_mapping(description.mapping)
+    except SpecError as exc:
+        lines = (exc.detail or str(exc)).splitlines()
+        return _form(request, choices, typed, sort_errors(lines, description.fields) | errors)
+    if errors:
+        return _form(request, choices, typed, errors)
+    try:
+        experiment = _accept(spec)
+    except LabError as exc:
+        told = sort_errors([str(exc)], description.fields)
+        return _form(request, choices, typed, told, detail=exc.detail)
+    return redirect("experiment", experiment)
+
+
+def _submit_toml(request: HttpRequest, choices: Choices) -> HttpResponse:
+    text = request.POST["toml"]
+    try:
+        experiment = _accept(read_spec(text.encode(), None))
+    except LabError as exc:
+        return _form(request, choices, _fresh(choices), {"toml": str(exc)}, toml=text, detail=exc.detail)
+    return redirect("experiment", experiment)
+
+
+def _accept(spec: ExperimentSpec) -> int:
+    """Submit; LabError for whatever the submission is to blame for."""
+    return submit_experiment(spec=spec).pk
+
+
+def _fresh(choices: Choices) -> Typed:
+    """The form before anything was typed: the first tree, the first target, no case ticked."""
+    return Typed(
+        tree=choices.trees[0].name if choices.trees else "",
+        target=choices.targets[0] if choices.targets else "",
+        cases={workload.name: TypedCase(preset="small") for workload in choices.workloads},
+    )
+
+
+def _form(
+    request: HttpRequest,
+    choices: Choices,
+    typed: Typed,
+    errors: dict[str, str],
+    *,
+    toml: str = "",
+    detail: str = "",
+) -> HttpResponse:
+    ctx = {
+        "here": "submit",
+        "choices": choices,
+        "designs": [(name, _DESIGNS.get(name, "")) for name in choices.designs],
+        "typed": typed,
+        "errors": errors,
+        "detail": detail,
+        "toml": toml,
+        "base_hint": next((t.default_revision for t in choices.trees if t.name == typed.tree), ""),
+        "patches": _slots("patch", typed.patches, errors),
+        "configs": _slots("config", typed.configs, errors)[: len(typed.configs) + 1],
+        "catalog": [
+            CatalogRow(one, one.name in typed.catalog, errors.get(f"catalog-{one.name}", ""))
+            for one in choices.switches
+        ],
+        "cases": [
+            CaseRow(
+                one, typed.cases.get(one.name, TypedCase(preset="small")), errors.get(f"case-{one.name}", "")
+            )
+            for one in choices.workloads
+        ],
+    }
+    return render(request, "web/submission.html", ctx, status=422 if errors else 200)
+
+
+def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: dict[str, str]) -> list[SwitchSlot]:
+    """What was pasted, then some empty places; the first empty one is open if nothing was pasted."""
+    wanted = [*typed, *[TypedSwitch()] * _EMPTY_SLOTS][:SLOTS]
+    slots = []
+    for number, switch in enumerate(wanted):
+        key = f"{kind}-{number}"
+        slot = SwitchSlot(
+            id=key,
+            number=number + 1,
+            typed=switch,
+            open=switch.filled,
+            name_error=errors.get(f"{key}-name", ""),
+            text_error=errors.get(f"{key}-text", ""),
+            requires_error=errors.get(f"{key}-requires", ""),
+            excludes_error=errors.get(f"{key}-excludes", ""),
+            alternative_error=errors.get(f"{key}-alternative", ""),
+        )
+        slots.append(slot)
+    if slots and not typed and kind == "patch":
+        slots[0] = replace(slots[0], open=True)
+    return slots

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The submission form: what was typed, and the description it stands for. Pure but for uploads.
+
+`read_form` keeps everything as typed, so that a refused form comes back as it was. `describe`
+turns it into the mapping that lab.spec validates, with a map from that mapping's places back to
+the form's fields, so that each fault is told beside the field it lies in.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Protocol
+
+SLOTS = 12
+_PARTS = ("name", "requires", "excludes", "alternative")
+UPLOAD_LIMIT = 8 * 1024 * 1024
+
+
+class Upload(Protocol):
+    """What the form needs of an uploaded file."""
+
+    name: str | None
+    size: int | None
+
+    def read(self) -> bytes:
+        """Return all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedSwitch:
+    """One pasted patch or config fragment."""
+
+    name: str = ""
+    text: str = ""
+    requires: str = ""
+    excludes: str = ""
+    alternative: str = ""
+
+    @property
+    def filled(self) -> bool:
+        """Tell whether anything was typed."""
+        return bool(self.name or self.text.strip() or self.requires or self.excludes)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCase:
+    """One workload's row: whether it is ticked, which preset, and what overrides it."""
+
+    chosen: bool = False
+    preset: str = ""
+    params: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The whole form as typed; numbers are still text."""
+
+    name: str = ""
+    tree: str = ""
+    git: str = ""
+    base: str = ""
+    design: str = "full"
+    target: str = ""
+    catalog: tuple[str, ...] = ()
+    patches: tuple[TypedSwitch, ...] = ()
+    configs: tuple[TypedSwitch, ...] = ()
+    cases: Mapping[str, TypedCase] = field(default_factory=dict)
+    boots: str = "10"
+    iterations: str = "5"
+    warmup: str = "1"
+    seed: str = "1"
+    profile: bool = True
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the form stands for; `fields` leads from a place such as "cases[0]" to a field's id."""
+
+    mapping: dict[str, Any]
+    fields: dict[str, str]
+    errors: dict[str, str]
+
+
+def read_form(
+    given: Mapping[str, Any], lists: Mapping[str, Sequence[str]], uploads: Sequence[Upload]
+) -> tuple[Typed, dict[str, str]]:
+    """Read what was typed; uploaded patches become pasted ones, so that they survive a refusal."""
+
+    def text(key: str) -> str:
+        return str(given.get(key, "")).strip()
+
+    pasted = [switch for slot in range(SLOTS) if (switch := _switch(given, f"patch-{slot}")).filled]
+    files, errors = _read_uploads(uploads)
+    workloads = [key.removeprefix("preset-") for key in given if key.startswith("preset-")]
+    ticked = set(lists.get("case", ()))
+    typed = Typed(
+        name=text("name"),
+        tree=text("tree"),
+        git=text("git"),
+        base=text("base"),
+        design=text("design"),
+        target=text("target"),
+        catalog=tuple(lists.get("catalog", ())),
+        patches=(*pasted, *files),
+        configs=tuple(s for slot in range(SLOTS) if (s := _switch(given, f"config-{slot}")).filled),
+        cases={
+            name: TypedCase(name in ticked, text(f"preset-{name}"), text(f"params-{name}"))
+            for name in workloads
+        },
+        boots=text("boots"),
+        iterations=text("iterations"),
+        warmup=text("warmup"),
+        seed=text("seed"),
+        profile="profile" in given,
+        verify="verify" in given,
+    )
+    return typed, errors
+
+
+def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
+    # Browsers send \r\n; a patch is compared byte for byte with a tree of \n.
+    words = {part: str(given.get(f"{key}-{part}", "")).strip() for part in _PARTS}
+    return TypedSwitch(text=str(given.get(f"{key}-text", "")).replace("\r\n", "\n"), **words)
+
+
+def _read_uploads(uploads: Sequence[Upload]) -> tuple[list[TypedSwitch], dict[str, str]]:
+    files: list[TypedSwitch] = []
+    for upload in uploads:
+        name = upload.name or "patch"
+        if (upload.size or 0) > UPLOAD_LIMIT:
+            return files, {"files": f"{name} is larger than {UPLOAD_LIMIT >> 20} MiB."}
+        try:
+            body = upload.read().decode()
+        except UnicodeDecodeError:
+            return files, {"files": f"{name} is not UTF-8 text. Re-encode it: iconv -t utf-8."}
+        files.append(TypedSwitch(switch_name(name), body))
+    return files, {}
+
+
+def switch_name(file_name: str) -> str:
+    """A switch's name from a file's: 0001-kernfs-Add-x.patch is kernfs-Add-x."""
+    stem = re.sub(r"\.(patch|diff|mbox|mbx|txt|eml)$", "", PurePath(file_name).name, flags=re.IGNORECASE)
+    stem = re.sub(r"^(v\d+-)?\d{4}-", "", stem)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:60] or "patch"
+
+
+def describe(typed: Typed) -> Description:
+    """Turn the form into a description; errors are those that only the form can have."""
+    made = Description(
+        mapping={"name": typed.name, "base": typed.base, "design": typed.design},
+        fields={name: name for name in ("name", "tree", "git", "base", "design", "target")},
+        errors={},
+    )
+    if typed.git:
+        made.mapping["git"] = typed.git
+    elif typed.tree:
+        made.mapping["tree"] = typed.tree
+    if typed.target:
+        made.mapping["target"] = typed.target
+    _describe_patches(typed, made)
+    _describe_configs(typed, made)
+    _describe_cases(typed, made)
+    _describe_measure(typed, made)
+    return made
+
+
+def _describe_patches(typed: Typed, made: Description) -> None:
+    patches: list[dict[str, Any]] = [{"catalog": name} for name in typed.catalog]
+    made.fields["patches"] = "switches"
+    for place, name in enumerate(typed.catalog):
+        made.fields[f"patches[{place}]"] = made.fields[f'switch "{name}"'] = f"catalog-{name}"
+    for slot, patch in enumerate(typed.patches):
+        key = f"patch-{slot}"
+        made.fields.update(_places(f"patches[{len(patches)}]", key, patch))
+        number, wrong = _whole(patch.alternative) if patch.alternative else (None, "")
+        if wrong:
+            made.errors[f"{key}-alternative"] = wrong
+        chosen = {} if number is None else {"alternative": number}
+        patches.append({**_partners(patch), **chosen, "text": patch.text})
+    made.mapping["patches"] = patches
+
+
+def _describe_configs(typed: Typed, made: Description) -> None:
+    made.mapping["configs"] = []
+    made.fields["configs"] = "switches"
+    for slot, config in enumerate(typed.configs):
+        made.fields.update(_places(f"configs[{slot}]", f"config-{slot}", config))
+        lines = [line.strip() for line in config.text.splitlines() if line.strip()]
+        made.mapping["configs"].append({**_partners(config), "lines": lines})
+
+
+def _describe_cases(typed: Typed, made: Description) -> None:
+    cases: list[dict[str, Any]] = []
+    made.fields["cases"] = "cases"
+    for name, case in typed.cases.items():
+        if not case.chosen:
+            continue
+        made.fields[f"cases[{len(cases)}]"] = f"case-{name}"
+        params, wrong = read_params(case.params)
+        if wrong:
+            made.errors[f"case-{name}"] = wrong
+        cases.append({"workload": name, "preset": case.preset, "params": params})
+    if not cases:
+        made.errors["cases"] = "Tick at least one workload."
+    made.mapping["cases"] = cases
+
+
+def _describe_measure(typed: Typed, made: Description) -> None:
+    measure: dict[str, Any] = {"profile": typed.profile, "verify": typed.verify}
+    made.fields["measure.verify"] = "verify"
+    for name in ("boots", "iterations", "warmup", "seed"):
+        made.fields[f"measure.{name}"] = name
+        measure[name], wrong = _whole(getattr(typed, name))
+        if wrong:
+            made.errors[name] = wrong
+            del measure[name]
+    made.mapping["measure"] = measure
+
+
+def _whole(text: str) -> tuple[int | None, str]:
+    """A whole number as typed, or what is wrong with it."""
+    if text.isascii() and text.isdecimal() and len(text) < 20:
+        return int(text), ""
+    return None, f"“{text[:40]}” is not a whole number." if text else "Give a whole number."
+
+
+def _places(place: str, key: str, switch: TypedSwitch) -> dict[str, str]:
+    parts = {f"{place}.{part}": f"{key}-{part}" for part in (*_PARTS, "text")}
+    whole = {place: f"{key}-text", f"{place}.lines": f"{key}-text"}
+    return {**whole, **parts, f'switch "{switch.name}"': f"{key}-text"}
+
+
+def _partners(switch: TypedSwitch) -> dict[str, Any]:
+    return {
+        "name": switch.name,
+        "requires": re.split(r"[\s,]+", switch.requires) if switch.requires else [],
+        "excludes": re.split(r"[\s,]+", switch.excludes) if switch.excludes else [],
+    }
+
+
+def read_params(text: str) -> tuple[dict[str, Any], str]:
+    """Read `key = value` lines, values as in TOML or else plain text; also what is wrong, if anything."""
+    params: dict[str, Any] = {}
+    for line in filter(None, (part.strip() for part in re.split(r"[\n;]", text))):
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not (key and equals and value):
+            return params, f"“{line[:60]}” is not of the form parameter = value."
+        try:
+            params[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            params[key] = value
+    return params, ""
+
+
+_PLACE = re.compile(r"^([A-Za-z_]+(?:\[\d+\])?(?:\.[A-Za-z_]+(?:\[\d+\])?)*)(?::\s*| is missing$)")
+# What is said without a place: of a switch by its name, of the tree and of its revisions.
+_NAMED = re.compile(r"^switch \"[^\"]*\"")
+_WORDED = ((re.compile(r"^there is no tree "), "tree"), (re.compile(r" has no revision \""), "base"))
+
+
+def sort_errors(lines: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+    """Put each fault to the field it lies in; what has no field of its own goes to "form"."""
+    found: dict[str, str] = {}
+    for line in lines:
+        key, message = _locate(line, fields)
+        found.setdefault(key, message)
+    return found
+
+
+def _locate(line: str, fields: Mapping[str, str]) -> tuple[str, str]:
+    if (named := _NAMED.match(line)) and named[0] in fields:
+        return fields[named[0]], line
+    for pattern, key in _WORDED:
+        if pattern.search(line):
+            return key, line
+    match = _PLACE.match(line)
+    place = match[1] if match else ""
+    message = line[match.end() :] if match else line
+    while place and place not in fields:
+        # From cases[0].params.threads to cases[0].params, cases[0], cases: the nearest that is a field.
+        place = re.sub(r"(\.[A-Za-z_]+|\[\d+\]|^[A-Za-z_]+)$", "", place)
+    if not place:
+        return "form", line
+    return fields[place], message or "This is missing."
