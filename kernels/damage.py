@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kernels.diff import FileDiff, is_file_header, is_signature, parse_hunk_header, read_file_header
+from kernels.errors import PatchRejected
 from kernels.mail import Letter, iso_date, read_title
 
 # A line this long is a whole mail whose line ends are gone; the longest line of C in the kernel has about 2,000.
 GIANT_LINE = 2_500
 # How many pieces more than its counts say a hunk may be in: wrapped lines, blank lines that were doubled.
 SPARE_PIECES = 24
+# Files and hunks of a submission that is repaired; archived mails have some dozens.
+MAX_PARTS = 1_000
 MAX_QUOTES = 4
 _QUOTE = re.compile(r"(?:(?<=\s)|^)>(?=\s|$)")
 _SUBJECT = re.compile(r"(?:subject: )?((?:re: )?\[[^\]]{0,80}patch[^\]]{0,80}\] .{1,300})", re.IGNORECASE)
@@ -66,8 +69,15 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
     Raises PatchRejected where a diff is binary or its headers contradict each other.
     """
     chunks: list[tuple[DamagedFile, ...]] = []
+    size = 0
     for lines, joiner in _sheets(text):
-        chunks += [tuple(chunk) for chunk in _chunks(list(_files(lines, joiner)))]
+        files = list(_files(lines, joiner))
+        size += len(files) + sum(len(file.hunks) for file, _ in files)
+        if size > MAX_PARTS:
+            raise PatchRejected(
+                f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it whole"
+            )
+        chunks += [tuple(chunk) for chunk in _chunks(files)]
     if any(_overlap(one, other) for at, one in enumerate(chunks) for other in chunks[:at]):
         return tuple(chunks)
     together = tuple(file for chunk in chunks for file in chunk)

@@ -28,7 +28,8 @@ _FROM_LINE = re.compile(
     rb"^>?From \S+\s.{0,100}?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?.{0,20}? [0-9]{4}(?: [-+][0-9]{4})?\r?$",
     re.MULTILINE,
 )
-_HEADER_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,60}:[ \t]")
+_HEADER_LINE = re.compile(rb"^[A-Za-z][A-Za-z0-9-]{0,60}:[ \t]")
+_HEADERS = re.compile(_HEADER_LINE.pattern, re.MULTILINE)
 _DIFF_BEGINS = re.compile(r"^(?:---[ ]?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 
 
@@ -123,12 +124,25 @@ def _first_bad_byte(data: bytes) -> int:
 def _cut(data: bytes) -> Iterator[bytes]:
     starts = [found.start() for found in _FROM_LINE.finditer(data) if _begins_letter(data, found)]
     if not starts:
-        head = data.lstrip()[:MAX_HEADER]
-        if _HEADER_LINE.match(head) and re.search(rb"^(?:subject|from):", head, re.IGNORECASE | re.MULTILINE):
+        if _is_bare(data.lstrip()[: 16 * MAX_HEADER]):
             yield data.lstrip()
         return
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         yield data[start:end].partition(b"\n")[2]
+
+
+def _is_bare(data: bytes) -> bool:
+    """Whether this is one mail without a From line: a block of headers, subject or sender among them, begins it.
+
+    A page of an archive may begin with the subject alone, which is not enough.
+    """
+    head = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0]
+    names = {found[0].rstrip(b": \t").lower() for found in _HEADERS.finditer(head)}
+    return (
+        _HEADER_LINE.match(head) is not None
+        and len(names) > 1
+        and not names.isdisjoint({b"subject", b"from"})
+    )
 
 
 def _begins_letter(data: bytes, found: re.Match[bytes]) -> bool:

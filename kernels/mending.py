@@ -14,7 +14,10 @@ from dataclasses import dataclass, replace
 from kernels.added import AddedLines
 from kernels.damage import DamagedFile, DamagedHunk, count_pieces, squash
 from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_signature
-from kernels.placing import MAX_PLACES, BaseText, Reading, Unplaceable, read_hunk
+from kernels.placing import MAX_PLACES, BaseText, Effort, Reading, Unplaceable, read_hunk
+
+# Lines; how far above a hunk the function is looked for that its header names.
+MAX_FUNCTION = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class _Placed:
         return self.place + self.reading.old_count
 
 
-def mend_file(file: DamagedFile, base: BaseText, *, last: bool) -> Mended:
+def mend_file(file: DamagedFile, base: BaseText, effort: Effort, *, last: bool) -> Mended:
     """Repair the hunks of one file's diff against its base.
 
     last: no other file's diff follows, so that other text may. A hunk that cannot be repaired is refused, the
@@ -63,7 +66,7 @@ def mend_file(file: DamagedFile, base: BaseText, *, last: bool) -> Mended:
     readings: list[Reading | Unplaceable] = []
     for number, hunk in enumerate(file.hunks):
         try:
-            readings.append(read_hunk(hunk, base, last=last and number == len(file.hunks) - 1))
+            readings.append(read_hunk(hunk, base, effort, last=last and number == len(file.hunks) - 1))
         except Unplaceable as reason:
             readings.append(reason)
     placed, refused = _settle(file, readings, base)
@@ -181,7 +184,7 @@ def _choose(
 
 def _is_in(place: int, section: str, base: BaseText) -> bool:
     """Whether the function a hunk's header names is the one at this place, by git's rule for it."""
-    for at in range(place - 1, -1, -1):
+    for at in range(place - 1, max(-1, place - 1 - MAX_FUNCTION), -1):
         line = base.lines[at]
         if line[:1].isalpha() or line[:1] in ("_", "$"):
             return base.squashed[at].startswith(squash(section))

@@ -10,7 +10,7 @@ from kernels.errors import PatchRejected, UnknownPath
 from kernels.placing import BaseText
 
 ReadBase = Callable[[str], bytes]
-MAX_BASE_BYTES = 8 * 1024 * 1024
+MAX_BASE_BYTES = 4 * 1024 * 1024
 
 
 class Overlay:

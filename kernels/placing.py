@@ -10,6 +10,7 @@ counts, and only if there is one such place and one such reading.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,8 @@ from itertools import accumulate
 from kernels.damage import DamagedHunk, count_pieces, squash
 from kernels.diff import is_signature
 
-# Steps of the alignment: a bound on time, and on what still counts as "unambiguous".
-MAX_STEPS = 1_500_000
+# Steps of the alignment, for a whole submission: some 20 s. The mails it was made for take 20,000.
+MAX_STEPS = 10_000_000
 MAX_COST = 12
 MAX_PLACES = 50
 
@@ -88,7 +89,20 @@ class _Search:
         return tuple(found)
 
 
-def read_hunk(hunk: DamagedHunk, base: BaseText, *, last: bool) -> Reading:
+class Effort:
+    """What may be spent on one submission: the alignment is a search, and mails come from strangers."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> None:
+        """Raises Unplaceable when nothing is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Unplaceable("there are too many ways to read this mail; send what git format-patch wrote")
+
+
+def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> Reading:
     """The hunk as lines, with all places in the base where its old side stands.
 
     last: other text may follow, since no further hunk or file does. Raises Unplaceable.
@@ -96,9 +110,10 @@ def read_hunk(hunk: DamagedHunk, base: BaseText, *, last: bool) -> Reading:
     plain = _plain(hunk, base, last=last)
     if plain is not None and plain.places:
         return plain
-    aligned = _Alignment(hunk, base, last=last).best()
+    aligned = _Alignment(hunk, base, effort, last=last).best()
     if aligned is not None:
         return aligned
+    effort.spend(len(base.lines))
     raise Unplaceable(_why(hunk, plain, base))
 
 
@@ -141,11 +156,37 @@ def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
             f"counts disagree: the header says {hunk.old_count} old and {hunk.new_count} new lines, "
             f"there are {old} and {new}, and no reading with wrapped or lost lines fits the base"
         )
-    known = set(base.squashed)
-    missing = next((text for side, text in plain.lines if side in " -" and squash(text) not in known), "")
-    if missing:
-        return f'no place: the base has no line "{" ".join(missing.split())[:100]}"'
-    return "no place: the base has its lines, but not together"
+    old = [text for side, text in plain.lines if side in " -"]
+    if not old:
+        return "no place: it has no line by which it could be placed"
+    wanted = [squash(text) for text in old]
+    place = _most_alike(wanted, base)
+    if place is None:
+        return f"no place: the base has none of its lines, such as {_shown(old[0])}"
+    matches = [
+        0 <= at < len(base.lines) and base.squashed[at] == line for at, line in enumerate(wanted, place)
+    ]
+    first = matches.index(False)
+    there = _shown(base.lines[place + first]) if 0 <= place + first < len(base.lines) else "its end"
+    return (
+        f"no place: nearest is line {place + 1}, where {sum(matches)} of {len(old)} lines agree; "
+        f"for {_shown(old[first])} the base has {there}"
+    )
+
+
+def _shown(line: str) -> str:
+    text = " ".join(line.split())[:80]
+    return f'"{text}"' if text else "a blank line"
+
+
+def _most_alike(wanted: Sequence[str], base: BaseText) -> int | None:
+    """The place at which most of these lines (without blanks) stand where they should; None if none does."""
+    offsets: dict[str, list[int]] = {}
+    for at, line in enumerate(wanted):
+        if line and len(offsets.setdefault(line, [])) < MAX_PLACES:
+            offsets[line].append(at)
+    votes = Counter(number - at for number, line in enumerate(base.squashed) for at in offsets.get(line, ()))
+    return votes.most_common(1)[0][0] if votes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +220,9 @@ _States = dict[_State, tuple[int, tuple[_Path | None, ...]]]
 class _Alignment:
     """All readings of a hunk's pieces against the base, kept as states after each piece."""
 
-    def __init__(self, hunk: DamagedHunk, base: BaseText, *, last: bool) -> None:
-        self.hunk, self.base, self.last = hunk, base, last
+    def __init__(self, hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> None:
+        self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
         self.mark = squash(hunk.joiner)
-        self.steps = 0
         self.found: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
 
     def best(self) -> Reading | None:
@@ -190,6 +230,7 @@ class _Alignment:
         if not self.hunk.old_count:
             return None
         starts = range(len(self.base.lines) - self.hunk.old_count + 1)
+        self.effort.spend(len(starts))
         states: _States = {(at, 0, 0, 0, ""): (0, (None,)) for at in starts}
         for number, piece in enumerate(self.hunk.pieces):
             self._restore_blanks(states)
@@ -216,7 +257,7 @@ class _Alignment:
 
     def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
         """Note a way to a state; False if a better one, or this one, is known."""
-        self._spend(1)
+        self.effort.spend(1)
         known, paths = states.get(state, (MAX_COST + 1, ()))
         if cost > known or cost > MAX_COST:
             return False
@@ -227,11 +268,6 @@ class _Alignment:
             states[state] = (cost, (*paths, path))
             return True
         return False
-
-    def _spend(self, steps: int) -> None:
-        self.steps += steps
-        if self.steps > MAX_STEPS:
-            raise Unplaceable("too many ways to read it; send what git format-patch wrote")
 
     def _restore_blanks(self, states: _States) -> None:
         """Add the states in which blank context lines of the base were lost."""
@@ -255,7 +291,7 @@ class _Alignment:
             if rest or old != self.hunk.old_count or old - removed + added != self.hunk.new_count:
                 continue
             for path in paths:
-                self._spend(len(self.hunk.pieces))
+                self.effort.spend(len(self.hunk.pieces))
                 lines = path.lines() if path else ()
                 if _ends(self.hunk, used, lines, last=self.last):
                     self.found[place, lines] = min(cost, self.found.get((place, lines), cost))

@@ -11,18 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kernels.damage import DamagedFile, archived_letter, count_pieces, find_diffs, flat_diffs, squash
+from kernels.damage import (
+    MAX_PARTS,
+    DamagedFile,
+    archived_letter,
+    count_pieces,
+    find_diffs,
+    flat_diffs,
+    squash,
+)
 from kernels.diff import FileDiff, parse_diff
 from kernels.errors import PatchDamaged, PatchRejected, UnknownPath
 from kernels.mail import Letter, read_letters, to_text
 from kernels.mending import Mended, RefusedHunk, mend_file, mend_new_file
 from kernels.overlay import Overlay, ReadBase, apply_exactly
 from kernels.patch import Patch, Series, base_commit, in_order, make_patch, newest, read_series
+from kernels.placing import Effort
 from kernels.safety import check_files, check_size
 
-# The repair is slower than reading; an archived mail is nowhere near these.
+# The repair is slower than reading; an archived mail is nowhere near this.
 MAX_REPAIR_BYTES = 4 * 1024 * 1024
-MAX_REPAIR_HUNKS = 2_000
 Draft = tuple[DamagedFile, ...]
 FLAT = "its line ends are lost, and nothing tells where its lines began; send the mail itself (b4 am <message-id>)"
 
@@ -52,8 +60,10 @@ def take_in(data: bytes, read_base: ReadBase) -> Intake:
     except PatchDamaged:
         return repair_series(data, read_base)
     overlay = Overlay(read_base)
-    for patch in whole.patches:
-        files = parse_diff(patch.diff)
+    every = [parse_diff(patch.diff) for patch in whole.patches]
+    if sum(len(file.hunks) for files in every for file in files) > MAX_PARTS:
+        return Intake(whole)
+    for files in every:
         if _lost_blanks(files, overlay):
             return repair_series(data, read_base)
         overlay.apply(files)
@@ -166,6 +176,7 @@ class _Work:
     """The repair of one submission: the base as it grows, and what there is to tell."""
 
     overlay: Overlay
+    effort: Effort = field(default_factory=Effort)
     repaired: list[str] = field(default_factory=list)
     refused: list[RefusedHunk] = field(default_factory=list)
 
@@ -227,4 +238,4 @@ class _Work:
             reason = "the base has no such file"
             refused = tuple(RefusedHunk("", file.diff.path, hunk.header[:120], reason) for hunk in file.hunks)
             return Mended(file.diff, (), (), refused or (RefusedHunk("", file.diff.path, "", reason),))
-        return mend_file(file, base, last=last)
+        return mend_file(file, base, self.effort, last=last)
