@@ -13,9 +13,9 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from kernels.damage import squash
+from kernels.aligning import Unplaceable
+from kernels.basetext import squash
 from kernels.indent import Layout
-from kernels.placing import Unplaceable
 
 _KCONFIG_ENTRY = re.compile(
     r"(?:config|menuconfig|menu|endmenu|if|endif|source|comment|choice|endchoice|mainmenu)\b"

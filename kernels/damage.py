@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kernels.basetext import squash
 from kernels.diff import FileDiff, is_file_header, is_signature, parse_hunk_header, read_file_header
 from kernels.errors import PatchRejected
 from kernels.mail import Letter, iso_date, read_title
@@ -56,11 +57,6 @@ class DamagedFile:
         """Everything that is in it, without blanks."""
         parts = [part for hunk in self.hunks for part in (hunk.header, *hunk.pieces)]
         return squash("".join(parts))
-
-
-def squash(line: str) -> str:
-    """The line without its blanks: what of a line an archive leaves alone."""
-    return "".join(line.split())
 
 
 def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kernels.basetext import BaseText
 from kernels.diff import FileDiff, Hunk
 from kernels.errors import PatchRejected, UnknownPath
-from kernels.placing import BaseText
 
 ReadBase = Callable[[str], bytes]
 MAX_BASE_BYTES = 4 * 1024 * 1024

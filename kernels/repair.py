@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from kernels.aligning import Effort
+from kernels.basetext import squash
 from kernels.damage import (
     MAX_PARTS,
     DamagedFile,
@@ -26,7 +28,6 @@ from kernels.mail import Letter, read_letters, to_text
 from kernels.mending import Mended, RefusedHunk, mend_file, mend_new_file
 from kernels.overlay import Overlay, ReadBase, apply_exactly
 from kernels.patch import Patch, Series, base_commit, in_order, make_patch, newest, read_series
-from kernels.placing import Effort
 from kernels.safety import check_files, check_size
 
 # The repair is slower than reading; an archived mail is nowhere near this.
@@ -112,11 +113,6 @@ def _series(patches: tuple[Patch, ...], letters: Sequence[Letter], cover: Letter
 def _find(letter: Letter) -> tuple[Draft, ...]:
     """The diffs of a letter, checked as far as their names and modes go."""
     drafts = find_diffs(letter.text)
-    hunks = sum(len(file.hunks) for draft in drafts for file in draft)
-    if hunks > MAX_REPAIR_HUNKS:
-        raise PatchRejected(
-            f"a damaged diff of {hunks} hunks; up to {MAX_REPAIR_HUNKS} are repaired, send it undamaged"
-        )
     for draft in drafts:
         check_files([file.diff for file in draft])
     return drafts

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Align a damaged hunk with its base: which of its pieces are lines, which are halves of lines, what was lost.
+
+A search over all readings at all places at once: after each piece it keeps, for every state that can be reached, the
+least damage that leads there. Damage is a wrapped line, a blank line that was lost or doubled, a header's tail, a
+context line that looks like a changed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kernels.basetext import BaseText, squash
+from kernels.damage import DamagedHunk
+from kernels.diff import is_signature
+
+# Steps, for a whole submission: some 20 s. The mails it was made for take 20,000.
+MAX_STEPS = 10_000_000
+MAX_COST = 12
+
+
+class Unplaceable(Exception):
+    """A hunk that cannot be placed, with the reason in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a hunk: (side, text) of each line, side being one of " -+" or "\\"; what had to be mended."""
+
+    lines: tuple[tuple[str, str], ...]
+    places: tuple[int, ...]
+    mended: int = 0
+
+    @property
+    def old_count(self) -> int:
+        """Lines of the old side."""
+        return sum(side in " -" for side, _ in self.lines)
+
+
+class Effort:
+    """What may be spent on one submission: the alignment is a search, and mails come from strangers."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.left = steps
+
+    def spend(self, steps: int) -> None:
+        """Raises Unplaceable when nothing is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Unplaceable("there are too many ways to read this mail; send what git format-patch wrote")
+
+
+def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, last: bool) -> bool:
+    """Whether a hunk can end after so many pieces: nothing but blank lines, or text that is none of it, follows."""
+    rest = [piece for piece in hunk.pieces[used:] if not is_signature(piece)]
+    if not any(piece.strip() for piece in rest):
+        return True
+    if not last:
+        return False
+    # after an added line, text that goes on at once may be its other half
+    return not (
+        lines and lines[-1][0] == "+" and hunk.pieces[used].strip() and not is_signature(hunk.pieces[used])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The lines read so far, last first. Two paths are the same reading if their digests are."""
+
+    before: _Path | None
+    side: str
+    text: str
+    digest: int
+
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        lines: list[tuple[str, str]] = []
+        path: _Path | None = self
+        while path is not None:
+            lines.append((path.side, path.text))
+            path = path.before
+        return tuple(reversed(lines))
+
+
+def _step(before: _Path | None, side: str, text: str = "") -> _Path:
+    return _Path(before, side, text, hash((before.digest if before else 0, side, text)))
+
+
+# Place, old lines matched, removed lines, added lines, what is left of a base line that was wrapped.
+_State = tuple[int, int, int, int, str]
+# The least damage that leads to a state, and the readings that lead there with it (two are enough to know).
+_States = dict[_State, tuple[int, tuple[_Path | None, ...]]]
+
+
+class Alignment:
+    """All readings of a hunk's pieces against the base, kept as states after each piece."""
+
+    def __init__(self, hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> None:
+        self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
+        self.mark = squash(hunk.joiner)
+        self.found: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
+
+    def best(self) -> Reading | None:
+        """The reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
+        if not self.hunk.old_count:
+            return None
+        starts = range(len(self.base.lines) - self.hunk.old_count + 1)
+        self.effort.spend(len(starts))
+        states: _States = {(at, 0, 0, 0, ""): (0, (None,)) for at in starts}
+        for number, piece in enumerate(self.hunk.pieces):
+            self._restore_blanks(states)
+            self._accept(states, number)
+            states = self._read(states, piece, first=number == 0)
+            if not states:
+                break
+        self._restore_blanks(states)
+        self._accept(states, len(self.hunk.pieces))
+        return self._choose()
+
+    def _choose(self) -> Reading | None:
+        if not self.found:
+            return None
+        least = min(self.found.values())
+        best = [key for key, cost in self.found.items() if cost == least]
+        places = sorted({place for place, _ in best})
+        if len(places) > 1:
+            lines = ", ".join(str(place + 1) for place in places[:5])
+            raise Unplaceable(f"{len(places)} places, at lines {lines}, each with as little damage")
+        if len(best) > 1:
+            raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
+        return Reading(best[0][1], (places[0],), mended=least)
+
+    def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
+        """Note a way to a state; False if a better one, or this one, is known."""
+        self.effort.spend(1)
+        known, paths = states.get(state, (MAX_COST + 1, ()))
+        if cost > known or cost > MAX_COST:
+            return False
+        if cost < known:
+            states[state] = (cost, (path,))
+            return True
+        if len(paths) < 2 and all(_digest(path) != _digest(other) for other in paths):
+            states[state] = (cost, (*paths, path))
+            return True
+        return False
+
+    def _restore_blanks(self, states: _States) -> None:
+        """Add the states in which blank context lines of the base were lost."""
+        waiting = [state for state in states if self._at_blank(state)]
+        while waiting:
+            state = waiting.pop()
+            cost, paths = states[state]
+            place, old, removed, added, _ = state
+            after = (place, old + 1, removed, added, "")
+            changed = [self._put(states, after, cost + 1, _step(path, " ")) for path in paths]
+            if any(changed) and self._at_blank(after):
+                waiting.append(after)
+
+    def _at_blank(self, state: _State) -> bool:
+        place, old, _, _, rest = state
+        return not rest and old < self.hunk.old_count and not self.base.squashed[place + old]
+
+    def _accept(self, states: _States, used: int) -> None:
+        """Keep the readings that are complete after so many pieces."""
+        for (place, old, removed, added, rest), (cost, paths) in states.items():
+            if rest or old != self.hunk.old_count or old - removed + added != self.hunk.new_count:
+                continue
+            for path in paths:
+                self.effort.spend(len(self.hunk.pieces))
+                lines = path.lines() if path else ()
+                if may_end(self.hunk, used, lines, last=self.last):
+                    self.found[place, lines] = min(cost, self.found.get((place, lines), cost))
+
+    def _read(self, states: _States, piece: str, *, first: bool) -> _States:
+        """The states after one more piece."""
+        after: _States = {}
+        bare = squash(piece)
+        for state, (cost, paths) in states.items():
+            for path in paths:
+                for reached, more, reading in self._ways(state, path, piece, bare):
+                    self._put(after, reached, cost + more, reading)
+                if first and bare:
+                    # the tail of a header that was wrapped
+                    self._put(after, state, cost + 1, path)
+        return after
+
+    def _ways(
+        self, state: _State, path: _Path | None, piece: str, bare: str
+    ) -> Iterator[tuple[_State, int, _Path | None]]:
+        """What a piece can be in a state: the state after it, what damage that takes, the lines so far."""
+        place, old, removed, added, rest = state
+        mark = piece[:1]
+        if rest:
+            if bare and rest.startswith(self.mark + bare):
+                left = rest.removeprefix(self.mark + bare)
+                yield (place, old + (not left), removed, added, left), 1, path
+            return
+        if not bare:
+            yield state, 1, path
+        if mark == "\\":
+            yield state, 0, _step(path, "\\", piece[1:])
+        if mark == "+":
+            yield (place, old, removed, added + 1, ""), 0, _step(path, "+", piece[1:])
+        if path is not None and path.side == "+" and bare and mark not in ("+", "-", "\\"):
+            joined = path.text.rstrip() + self.hunk.joiner + piece.strip()
+            yield state, 1, _step(path.before, "+", joined)
+        if old < self.hunk.old_count:
+            wanted = self.base.squashed[place + old]
+            if mark == "-":
+                yield from self._match(state, _step(path, "-"), bare[1:], wanted, 0)
+            yield from self._match(state, _step(path, " "), bare, wanted, int(mark in ("+", "-", "\\")))
+
+    def _match(
+        self, state: _State, path: _Path, bare: str, wanted: str, cost: int
+    ) -> Iterator[tuple[_State, int, _Path | None]]:
+        """A line of the old side, or the first half of one."""
+        place, old, removed, added, _ = state
+        removed += path.side == "-"
+        if bare == wanted:
+            yield (place, old + 1, removed, added, ""), cost, path
+        elif bare and wanted.startswith(bare):
+            yield (place, old, removed, added, wanted.removeprefix(bare)), cost, path
+
+
+def _digest(path: _Path | None) -> int:
+    return path.digest if path else 0

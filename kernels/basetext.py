@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A base file's lines, and where in it a run of lines stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+
+# More places than this are as good as any number: nothing tells them apart.
+MAX_PLACES = 50
+
+
+def squash(line: str) -> str:
+    """The line without its blanks: what of a line an archive leaves alone."""
+    return "".join(line.split())
+
+
+class BaseText:
+    """A base file's lines, without line ends: exactly, and (made when first asked for) without blanks."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = tuple(lines)
+
+    @cached_property
+    def squashed(self) -> tuple[str, ...]:
+        """The lines without their blanks."""
+        return tuple(squash(line) for line in self.lines)
+
+    @cached_property
+    def _squashed_search(self) -> _Search:
+        return _Search(self.squashed)
+
+    @cached_property
+    def _exact_search(self) -> _Search:
+        return _Search(self.lines)
+
+    def find(self, old: Sequence[str]) -> tuple[int, ...]:
+        """Where these lines (without blanks) stand one after the other: the first line's number, from 0."""
+        return self._squashed_search.find(old)
+
+    def find_exactly(self, old: Sequence[str]) -> tuple[int, ...]:
+        """Where exactly these lines stand one after the other: the first line's number, from 0."""
+        return self._exact_search.find(old)
+
+
+class _Search:
+    """All places of a run of lines; at most MAX_PLACES of them, for a file of equal lines has too many."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.text = "\n" + "".join(line + "\n" for line in lines)
+        offsets = accumulate((len(line) + 1 for line in lines), initial=0)
+        self.starts = {offset: number for number, offset in enumerate(offsets)}
+
+    def find(self, wanted: Sequence[str]) -> tuple[int, ...]:
+        needle = "\n" + "".join(line + "\n" for line in wanted)
+        found: list[int] = []
+        at = self.text.find(needle)
+        while at >= 0 and len(found) < MAX_PLACES:
+            found.append(self.starts[at])
+            at = self.text.find(needle, at + 1)
+        return tuple(found)
