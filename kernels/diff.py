@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kernels.diffname import RESEND, git_line_paths, name_of, unquote_path, without_prefix
@@ -19,6 +19,7 @@ from kernels.errors import PatchDamaged, PatchRejected
 Kind = Literal["modified", "added", "deleted", "renamed", "copied"]
 
 HUNK_HEADER = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@(?: (.*))?")
+UNKNOWN_INDEX = "0000000..0000000"
 NO_NEWLINE = "\\ No newline at end of file"
 _INDEX = re.compile(r"index ([0-9a-f]{4,64}\.\.[0-9a-f]{4,64})(?: ([0-7]{6}))?")
 
@@ -95,6 +96,29 @@ class _Header:
     plus: str = ""
 
 
+def read_file_header(lines: Sequence[str], at: int) -> tuple[FileDiff, int]:
+    """The file diff, still without hunks, whose header begins at this line, and the number of the line behind it."""
+    header = _Header()
+    if lines[at].startswith("diff --git "):
+        header.git_line = lines[at]
+        at += 1
+        while at < len(lines) and _read_extended(header, lines[at]):
+            at += 1
+    if at < len(lines) and lines[at].startswith(("GIT binary patch", "Binary files ")):
+        name = header.git_line.removeprefix("diff --git ")
+        raise PatchRejected("a binary file cannot be patched here; leave it out", file=name[:200])
+    if at < len(lines) and lines[at].startswith("--- ") and is_file_header(lines, at):
+        header.minus = name_of(lines[at].removeprefix("--- "))
+        header.plus = name_of(lines[at + 1].removeprefix("+++ "))
+        at += 2
+    if header.kind == "modified" and header.minus == "/dev/null":
+        header.kind = "added"
+    elif header.kind == "modified" and header.plus == "/dev/null":
+        header.kind = "deleted"
+    old_path, new_path = _paths(header)
+    return FileDiff(header.kind, old_path, new_path, header.old_mode, header.new_mode, header.index, ()), at
+
+
 class _Reader:
     """Walks over the lines of a text; `at` is the line that is next."""
 
@@ -117,41 +141,11 @@ class _Reader:
                 self.at += 1
 
     def _file(self) -> FileDiff:
-        header = self._header()
-        old_path, new_path = _paths(header)
-        hunks = tuple(self._hunks(new_path))
-        kind = header.kind
-        if kind == "modified" and header.minus == "/dev/null":
-            kind = "added"
-        elif kind == "modified" and header.plus == "/dev/null":
-            kind = "deleted"
-        if not hunks and kind == "modified" and header.old_mode == header.new_mode:
-            raise PatchDamaged("its diff has no hunk; " + RESEND, file=new_path)
-        return FileDiff(kind, old_path, new_path, header.old_mode, header.new_mode, header.index, hunks)
-
-    def _header(self) -> _Header:
-        header = _Header()
-        if self.lines[self.at].startswith("diff --git "):
-            header.git_line = self.lines[self.at]
-            self.at += 1
-            while self.at < len(self.lines) and read_extended(header, self.lines[self.at]):
-                self.at += 1
-        if self.at < len(self.lines) and self.lines[self.at].startswith(
-            ("GIT binary patch", "Binary files ")
-        ):
-            raise PatchRejected(
-                "a binary file cannot be patched here; leave it out",
-                file=header.git_line.removeprefix("diff --git "),
-            )
-        if (
-            self.at < len(self.lines)
-            and is_file_header(self.lines, self.at)
-            and self.lines[self.at].startswith("-")
-        ):
-            header.minus = name_of(self.lines[self.at].removeprefix("--- "))
-            header.plus = name_of(self.lines[self.at + 1].removeprefix("+++ "))
-            self.at += 2
-        return header
+        file, self.at = read_file_header(self.lines, self.at)
+        hunks = tuple(self._hunks(file.path))
+        if not hunks and file.kind == "modified" and file.old_mode == file.new_mode:
+            raise PatchDamaged("its diff has no hunk; " + RESEND, file=file.path)
+        return replace(file, hunks=hunks)
 
     def _hunks(self, path: str) -> Iterator[Hunk]:
         while self.at < len(self.lines) and self.lines[self.at].startswith("@@ -"):
@@ -180,15 +174,13 @@ class _Reader:
             line = self.lines[self.at]
             if line.startswith("\\ ") and body:
                 body.append(NO_NEWLINE)
-            elif old == old_count and new == new_count:
+            elif (old == old_count and new == new_count) or line[:1] not in ("", " ", "+", "-"):
                 break
-            elif line[:1] in ("", " ", "+", "-"):
+            else:
                 # git, too, reads an empty line as an empty line of context
                 body.append(line or " ")
                 old += line[:1] != "+"
                 new += line[:1] != "-"
-            else:
-                break
             self.at += 1
         if (old, new) != (old_count, new_count):
             raise PatchDamaged(
@@ -214,7 +206,7 @@ def is_signature(line: str) -> bool:
     return line.rstrip() == "--"
 
 
-def read_extended(header: _Header, line: str) -> bool:
+def _read_extended(header: _Header, line: str) -> bool:
     """Take in one of git's extended header lines; False if it is none."""
     word, _, rest = line.partition(" ")
     match word, rest.partition(" ")[0]:
@@ -271,9 +263,13 @@ def _render_file(file: FileDiff) -> Iterator[str]:
         word = "rename" if file.kind == "renamed" else "copy"
         yield f"{word} from {file.old_path}"
         yield f"{word} to {file.new_path}"
-    if file.index:
-        same = file.kind in ("modified", "renamed", "copied") and file.old_mode == file.new_mode
-        yield f"index {file.index}{' ' + file.old_mode if same and file.old_mode else ''}"
+    changed_mode = file.old_mode != file.new_mode
+    if file.kind in ("added", "deleted") or changed_mode:
+        if file.index:
+            yield f"index {file.index}"
+    elif file.hunks:
+        # Named even where the diff does not: without a mode git would patch a symlink's target.
+        yield f"index {file.index or UNKNOWN_INDEX} {file.old_mode or '100644'}"
     if file.hunks:
         yield "--- /dev/null" if file.kind == "added" else f"--- a/{file.old_path}"
         yield "+++ /dev/null" if file.kind == "deleted" else f"+++ b/{file.new_path}"

@@ -20,7 +20,6 @@ from kernels.damage import (
     count_pieces,
     find_diffs,
     flat_diffs,
-    squash,
 )
 from kernels.diff import FileDiff, parse_diff
 from kernels.errors import PatchDamaged, PatchRejected, UnknownPath
