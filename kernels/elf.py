@@ -2,9 +2,11 @@
 """Tells whether two kernels run the same code, whatever they are called.
 
 A vmlinux is compared by what the boot loads: its allocated sections but for notes (a note holds a
-hash of the whole file, debug information included). Two things in them differ although no code
-does, and are blanked: the release string, whose length is the same for every build of one tree, and
-the line numbers of BUG and WARN sites, which move when a comment is added above them.
+hash of the whole file, debug information included). Three things in them differ although no code
+does, and are blanked: the release string, whose length is the same for every build of one tree; the
+line numbers of BUG and WARN sites, which move when a comment is added above them; and the names in
+kallsyms, where an initcall's name holds its line number. A change of their length moves addresses,
+and then the kernels count as different: that costs a needless boot, never a wrong claim.
 
 Modules are not linked yet: there the relocations and the symbols they name count as well.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,23 @@ from elftools.elf.elffile import ELFFile
 
 from kernels.errors import ArtifactCorrupt
 
-_ALLOCATED = 0x2
+# A file of untrusted origin may have any number of sections that overlap: enough is enough.
+_MAX_BYTES = 4 << 30
+_ALLOCATED, _COMPRESSED = 0x2, 0x800
 # struct bug_entry of x86 with relative pointers: two s32, then u16 line, u16 flags.
 _BUG_ENTRY, _BUG_LINE = 12, 8
 # Never loaded, and different whenever a source line moves.
 _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_KALLSYMS = re.compile(
+    rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
+)
+_NAMES = {"names", "markers", "token_table", "token_index", "seqs_of_names"}
+# kallsyms_token_index: 256 u16; kallsyms_seqs_of_names: 3 bytes a symbol. The others end where the next begins.
+_TOKEN_INDEX_BYTES, _SEQUENCE_BYTES = 512, 3
+
+Span = tuple[int, int]
 
 
 def code_hash(vmlinux: Path, modules: Iterable[Path], release: str) -> str:
@@ -35,35 +49,42 @@ def code_hash(vmlinux: Path, modules: Iterable[Path], release: str) -> str:
 
     Raises ArtifactCorrupt when a file is no ELF file.
     """
-    digest = hashlib.sha256()
-    for path in (vmlinux, *sorted(modules, key=lambda module: module.name)):
-        wanted = _is_loaded if path == vmlinux else _is_linked
-        digest.update(f"{'vmlinux' if path == vmlinux else path.name}\n".encode())
-        for name, data in _sections(path, wanted):
+    digest = hashlib.sha256(b"vmlinux\n")
+    names = _name_spans(vmlinux)
+    for name, address, data in _sections(vmlinux, _is_loaded):
+        digest.update(f"{name} {address:x} {len(data)}\n".encode())
+        digest.update(_blanked(name, _without(data, address, names), release.encode()))
+    for path in sorted(modules, key=lambda module: module.name):
+        digest.update(f"{path.name}\n".encode())
+        for name, _, data in _sections(path, _is_linked):
             digest.update(f"{name} {len(data)}\n".encode())
-            digest.update(_masked(name, data, release.encode()))
+            digest.update(_blanked(name, data, release.encode()))
     return digest.hexdigest()
 
 
 def read_release(vmlinux: Path) -> str:
     """The release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
-    for name, data in _sections(vmlinux, _is_loaded):
-        match = _BANNER.search(data) if name.startswith(".rodata@") else None
+    for name, _, data in _sections(vmlinux, _is_loaded):
+        match = _BANNER.search(data) if name == ".rodata" else None
         if match:
             return match[1].decode("ascii", "replace")
     raise ArtifactCorrupt(f"{vmlinux} has no Linux banner; build it again")
 
 
-def _sections(path: Path, wanted: Callable[[Any], bool]) -> Iterator[tuple[str, bytes]]:
+def _sections(path: Path, wanted: Callable[[Any], bool]) -> Iterator[tuple[str, int, bytes]]:
+    """Name, address and bytes of sections; one without bits (bss) has its size for a name."""
+    left = _MAX_BYTES
     try:
         with path.open("rb") as file:
             for section in ELFFile(file).iter_sections():
-                # A section without bits (bss) has only its size to compare.
-                if section["sh_type"] == "SHT_NOBITS" and section["sh_flags"] & _ALLOCATED:
-                    yield f"{section.name}@{section['sh_addr']:x}+{section['sh_size']:x}", b""
+                if section["sh_type"] == "SHT_NOBITS":
+                    yield f"{section.name}+{section['sh_size']:x}", section["sh_addr"], b""
                 elif wanted(section):
-                    yield f"{section.name}@{section['sh_addr']:x}", section.data()
-    except (ELFError, OSError, UnicodeDecodeError, ValueError, KeyError) as exc:
+                    left -= section["sh_size"]
+                    if left < 0 or section["sh_flags"] & _COMPRESSED:
+                        raise ArtifactCorrupt(f"{path} has sections that no kernel has; build it again")
+                    yield section.name, section["sh_addr"], section.data()
+    except (ELFError, OSError, UnicodeDecodeError, ValueError, KeyError, struct.error) as exc:
         raise ArtifactCorrupt(f"{path} is no readable ELF file: {exc}") from exc
 
 
@@ -77,12 +98,48 @@ def _is_linked(section: Any) -> bool:
     return not _UNLOADED.match(section.name)
 
 
-def _masked(name: str, data: bytes, release: bytes) -> bytes:
+def _blanked(name: str, data: bytes, release: bytes) -> bytes:
     if release and release in data:
-        data = data.replace(release, b"\0" * len(release))
-    if name.split("@")[0] == "__bug_table" and len(data) % _BUG_ENTRY == 0:
+        data = data.replace(release, bytes(len(release)))
+    if name == "__bug_table" and len(data) % _BUG_ENTRY == 0:
         blanked = bytearray(data)
-        blanked[_BUG_LINE::_BUG_ENTRY] = bytes(len(data) // _BUG_ENTRY)
-        blanked[_BUG_LINE + 1 :: _BUG_ENTRY] = bytes(len(data) // _BUG_ENTRY)
+        for position in (_BUG_LINE, _BUG_LINE + 1):
+            blanked[position::_BUG_ENTRY] = bytes(len(data) // _BUG_ENTRY)
         return bytes(blanked)
     return data
+
+
+def _without(data: bytes, address: int, spans: Iterable[Span]) -> bytes:
+    inside = [(start - address, end - address) for start, end in spans if 0 <= start - address < len(data)]
+    if not inside:
+        return data
+    blanked = bytearray(data)
+    for start, end in inside:
+        end = min(end, len(data))
+        blanked[start:end] = bytes(max(0, end - start))
+    return bytes(blanked)
+
+
+def _name_spans(vmlinux: Path) -> list[Span]:
+    """Where kallsyms keeps names, as addresses from and to; none in a kernel without it."""
+    parts = {name: (address, data) for name, address, data in _sections(vmlinux, _tells_of_names)}
+    base, rodata = parts.get(".rodata", (0, b""))
+    names, symbols = parts.get(".strtab", (0, b""))[1], parts.get(".symtab", (0, b""))[1]
+    offsets = {match.start() + 1: match[1].decode() for match in _KALLSYMS.finditer(names)}
+    symbols = symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size]
+    found = {offsets[entry[0]]: entry[4] for entry in _SYMBOL.iter_unpack(symbols) if entry[0] in offsets}
+    place = found.get("num_syms", base) - base
+    count = int.from_bytes(rodata[place : place + 4], "little") if place > 0 else 0
+    sizes = {"token_index": _TOKEN_INDEX_BYTES, "seqs_of_names": _SEQUENCE_BYTES * count}
+    addresses = sorted(found.values())
+    spans = []
+    for name in _NAMES & found.keys():
+        start = found[name]
+        after = [address for address in addresses if address > start]
+        end = start + sizes[name] if name in sizes else after[0] if after else start
+        spans.append((start, end))
+    return spans
+
+
+def _tells_of_names(section: Any) -> bool:
+    return section.name in (".rodata", ".symtab", ".strtab")

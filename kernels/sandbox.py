@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import signal
+import re
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -36,7 +36,10 @@ _MOUNT_FAILED = 121
 _POLL_S = 0.5
 # How long a command that closed its output may take to end.
 _END_S = 10.0
-_MARK = "kperflab-sandbox-ready"
+_MARK = "kperflab-sandbox:"
+# bwrap does not wait for what it starts, so its CPU time never reaches us: the shell inside tells it.
+_INNER = f'echo {_MARK}; read -r go || exit; "$@" </dev/null; status=$?; echo {_MARK}; times; exit $status'
+_TIMES = re.compile(r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s")
 
 # Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option, then the command.
 # An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
@@ -96,7 +99,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log"."""
+    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log" (then CPU seconds are 0)."""
 
     status: int
     stopped: str
@@ -132,25 +135,44 @@ def run(
     started = time.monotonic()
     child = _start([*_outer(place), *_bwrap(environment), *_limited(limits), *argv])
     watch = _Watch(place.out, limits, started + limits.seconds)
-    ready = False
-    complaints: list[str] = []
+    output = _Output(child, on_line)
     with LineReader(child, limits.log_bytes) as reader:
         try:
             while not reader.ended and not watch.verdict(reader.overflow):
                 for line in reader.lines(_POLL_S):
-                    if ready:
-                        on_line(line)
-                    elif line == _MARK:
-                        ready = True
-                        _go(child)
-                    else:
-                        complaints.append(line)
+                    output.take(line)
                 on_tick()
         finally:
-            status, cpu_seconds = _end(child, kill=not reader.ended)
-    if not ready and not watch.stopped:
-        raise _not_started(complaints)
-    return Ended(status, watch.stopped, cpu_seconds, time.monotonic() - started)
+            status = _end(child, kill=not reader.ended)
+    if not output.began and not watch.stopped:
+        raise _not_started(output.complaints)
+    return Ended(status, watch.stopped, output.cpu_seconds, time.monotonic() - started)
+
+
+class _Output:
+    """Tells the command's own lines from those of the sandbox around it."""
+
+    def __init__(self, child: subprocess.Popen[bytes], on_line: Callable[[str], None]) -> None:
+        self.child, self.on_line = child, on_line
+        self.began, self.cpu_seconds = False, 0.0
+        self.complaints: list[str] = []
+        self._times = 0
+
+    def take(self, line: str) -> None:
+        if not self.began:
+            if line == _MARK:
+                self.began = True
+                _go(self.child)
+            else:
+                self.complaints.append(line)
+        elif line == _MARK:
+            self._times, self.cpu_seconds = 2, 0.0  # the shell's own, then its children's
+        elif self._times and (match := _TIMES.fullmatch(line)):
+            self._times -= 1
+            user, system = 60 * int(match[1]) + float(match[2]), 60 * int(match[3]) + float(match[4])
+            self.cpu_seconds += user + system
+        else:
+            self.on_line(line)
 
 
 class _Watch:
@@ -191,26 +213,22 @@ def _go(child: subprocess.Popen[bytes]) -> None:
             child.stdin.close()
 
 
-def _end(child: subprocess.Popen[bytes], *, kill: bool) -> tuple[int, float]:
-    """Exit status and CPU seconds of the command and all it started, killed first if need be.
+def _end(child: subprocess.Popen[bytes], *, kill: bool) -> int:
+    """The exit status of a command that ended, or is killed now.
 
     The sandbox's init dies with the process we started, and with it every process inside.
     """
-    deadline = time.monotonic() + _END_S
-    pid = 0
-    while not kill and time.monotonic() < deadline:
-        pid, raw, usage = os.wait4(child.pid, os.WNOHANG)
-        if pid:
-            break
-        time.sleep(0.005)
-    if not pid:
-        os.kill(child.pid, signal.SIGKILL)
-        pid, raw, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(raw)
+    if kill:
+        child.kill()
+    try:
+        status = child.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        status = child.wait(_END_S)
     if child.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-    return child.returncode, usage.ru_utime + usage.ru_stime
+    return status
 
 
 def _not_started(complaints: list[str]) -> SandboxFailed:
@@ -268,6 +286,6 @@ def _limited(limits: Limits) -> list[str]:
         "--",
         "/bin/sh",
         "-c",
-        f'echo {_MARK}; read -r go || exit; exec "$@" </dev/null',
+        _INNER,
         "sh",
     ]
