@@ -162,3 +162,8 @@ def _metrics(run: Run) -> tuple[MetricValues, ...]:
         values[sample.metric].append(sample.value)
         warmups[sample.metric] += sample.warmup
     return tuple(MetricValues(name, tuple(values[name]), warmups[name]) for name in values)
+
+
+def running_build_log() -> str:
+    """Return the path of the log of the build being made, empty if none is."""
+    return Build.objects.filter(state="building").values_list("log", flat=True).first() or ""

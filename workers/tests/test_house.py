@@ -108,28 +108,53 @@ def test_modules_stop_at_400_lines() -> None:
 
 
 def test_functions_stop_at_50_lines() -> None:
-    long = []
-    for path in tracked(".py"):
-        if "migrations" in path.parts:
-            continue
-        for item in ast.walk(ast.parse(path.read_text())):
-            if isinstance(item, ast.FunctionDef) and (item.end_lineno or 0) - item.lineno + 1 > 50:
-                long.append(f"{path.relative_to(ROOT)}:{item.lineno} {item.name}")
+    long = [
+        f"{path.relative_to(ROOT)}:{item.lineno} {item.name}"
+        for path in tracked(".py")
+        if "migrations" not in path.parts
+        for item in ast.walk(ast.parse(path.read_text()))
+        if isinstance(item, ast.FunctionDef) and (item.end_lineno or 0) - item.lineno + 1 > 50
+    ]
     assert long == []
 
 
 def test_every_source_file_names_its_licence() -> None:
     sources = tracked(".py", ".c", ".h", ".sh", ".js", ".css", ".toml", ".config", "Makefile", "Kbuild")
-    bare = [path for path in sources if path.stat().st_size and "SPDX-License-Identifier: GPL-2.0" not in path.read_text()[:600]]
+    bare = [
+        path
+        for path in sources
+        if path.stat().st_size and "SPDX-License-Identifier: GPL-2.0" not in path.read_text()[:600]
+    ]
     assert bare == []
 
 
 def test_no_file_names_a_registry_host_or_a_place_of_one_machine() -> None:
     # Written in halves, so that this file does not offend.
-    hosts = [a + b for a, b in (("py", "pi.org"), ("python", "hosted.org"), ("registry.", "npmjs"), ("deb.", "debian.org"))]
+    hosts = [
+        a + b
+        for a, b in (
+            ("py", "pi.org"),
+            ("python", "hosted.org"),
+            ("registry.", "npmjs"),
+            ("deb.", "debian.org"),
+        )
+    ]
     places = ["/work/" + "main", "/work/" + "shared", "/tmp/" + "exp"]
     pattern = re.compile("|".join(map(re.escape, hosts + places)), re.IGNORECASE)
-    suffixes = (".py", ".lock", ".json", ".toml", ".md", ".c", ".h", ".js", "Makefile", "bootstrap", ".yml", ".html")
+    suffixes = (
+        ".py",
+        ".lock",
+        ".json",
+        ".toml",
+        ".md",
+        ".c",
+        ".h",
+        ".js",
+        "Makefile",
+        "bootstrap",
+        ".yml",
+        ".html",
+    )
     assert [path for path in tracked(*suffixes) if pattern.search(path.read_text())] == []
 
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The drivers of this machine, by the names that targets use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from workers.drivers.base import Driver
+from workers.drivers.libvirt import LibvirtDriver
+from workers.run import Bench
+
+DRIVERS: Mapping[str, Callable[[Path], Driver]] = {"libvirt": LibvirtDriver}
+
+
+class Drivers(Mapping[str, Driver]):
+    """Drivers made when first asked for: a machine that only builds needs no libvirt."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._made: dict[str, Driver] = {}
+
+    def __getitem__(self, name: str) -> Driver:
+        if name not in self._made:
+            self._made[name] = DRIVERS[name](self._home)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(DRIVERS)
+
+    def __len__(self) -> int:
+        return len(DRIVERS)
+
+
+@cache
+def make_bench(home: Path) -> Bench:
+    """What runs on this machine share, made once a process."""
+    return Bench(home, Drivers(home))

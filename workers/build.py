@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build: a claimed row → an artifact, or the reason why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+
+from kernels.artifact import Artifact
+from kernels.build import Builder, BuildRequest
+from kernels.config import ConfigRequest, Fragment
+from kernels.errors import KernelsError
+from kernels.request import ModuleSource
+from kernels.toolchain import detect_toolchain
+from kernels.tree import Revision, open_tree
+from lab.claims import Claim
+from lab.queries.orders import BuildOrder, build_order
+from lab.record import BuildSuccess, Failure, record_build_failure, record_build_log, record_build_success
+from workers.lease import Lease
+from workloads.catalog import load_catalog
+
+
+def build_claimed(claim: Claim, builder: Builder) -> None:
+    """Build what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
+    order = build_order(claim.id)
+    lease = Lease(claim)
+    try:
+        request = build_request(order, builder.home / "trees")
+        key = builder.key(request)
+        cached = builder.artifacts.has(key)
+        log = builder.log_path(key)
+        record_build_log(claim, str(log))
+        started = monotonic()
+        artifact = builder.build(request, on_progress=lambda done, expected: lease.beat())
+    except KernelsError as exc:
+        record_build_failure(claim, failure(exc))
+    else:
+        record_build_success(claim, success(artifact, cached=cached, wall_seconds=monotonic() - started))
+
+
+def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
+    """Turn the stored request into the library's. Raises UnknownTree, ToolchainMissing."""
+    workloads = load_catalog()
+    sources = [module for name in order.modules_of for module in workloads[name].modules]
+    return BuildRequest(
+        tree=open_tree(order.tree, trees),
+        base=Revision(order.base_commit, order.base_tree_id, order.base_name),
+        revision=Revision(order.commit, order.tree_id, order.commit),
+        config=_config(order.config_base, order.fragments),
+        base_config=_config(order.config_base, order.base_fragments),
+        toolchain=detect_toolchain(order.cc),
+        modules=tuple(ModuleSource(module.name, module.files) for module in sources),
+    )
+
+
+def _config(base: str, fragments: tuple[tuple[str, str], ...]) -> ConfigRequest:
+    return ConfigRequest(base, tuple(Fragment(name, text) for name, text in fragments))
+
+
+def success(artifact: Artifact, *, cached: bool, wall_seconds: float) -> BuildSuccess:
+    """Describe an artifact as the tables keep it; a cached one cost nothing now."""
+    return BuildSuccess(
+        artifact_key=artifact.key,
+        release=artifact.metadata.release,
+        code_hash=artifact.metadata.code_hash,
+        cpu_seconds=0.0 if cached else artifact.metadata.seconds_cpu,
+        wall_seconds=round(wall_seconds, 2),
+        cached=cached,
+        log=str(artifact.log),
+    )
+
+
+def failure(exc: KernelsError) -> Failure:
+    """Describe why a build failed; the log's path goes with those that have one."""
+    log = getattr(exc, "log", None)
+    return Failure(exc.blame, str(exc), exc.detail, str(log) if log else "", exc.retry)

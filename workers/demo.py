@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`make demo`: replays the mails on real kernels and shows what came out.
+
+STORY names one of docs/stories/, or all. Interrupted or killed, the same command goes on where it
+stopped; run again, it builds nothing and measures anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.spec import read_spec
+from workers import local, terminal
+
+STORIES = Path(__file__).parents[1] / "docs" / "stories"
+out = Console(highlight=False)
+
+
+def stories(name: str) -> list[Path]:
+    """Return the descriptions a name stands for. Raises BadParameter with the valid names."""
+    found = {path.stem: path for path in sorted(STORIES.glob("*.toml"))}
+    if name == "all":
+        return list(found.values())
+    if name not in found:
+        raise typer.BadParameter(f'there is no story "{name}"; there are {", ".join([*found, "all"])}')
+    return [found[name]]
+
+
+def replay(description: Path) -> int:
+    """Run one story from description to comparison; returns the experiment's number."""
+    spec = read_spec(description.read_bytes(), description.parent)
+    out.rule(Text(spec.name, style="bold"))
+    experiment_id = local.take_up(spec, say=lambda line: out.print(Text(f"  {line}", style="dim")))
+    started = monotonic()
+    with terminal.live_bar(out, experiment_id, local.latest_build_line):
+        local.work_through(experiment_id)
+    out.print()
+    terminal.show_outcomes(out, experiment_id)
+    terminal.show_comparison(out, experiment_id)
+    terminal.show_profiles(out, experiment_id)
+    out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
+    return experiment_id
+
+
+def demo(
+    story: Annotated[str, typer.Option(help="kernfs, inode, buffer or all")] = "kernfs",
+    serve: Annotated[int, typer.Option(help="0 ends instead of serving the pages")] = 1,
+    port: Annotated[int, typer.Option(help="port on the loopback address")] = 8000,
+) -> None:
+    """Replay a story, print its tables, and serve its pages."""
+    chosen = stories(story)
+    local.prepare()
+    for line in local.sweep():
+        out.print(Text(f"removed what a killed process left: {line}", style="dim"))
+    done = [replay(description) for description in chosen]
+    if not serve:
+        out.print("the pages: labctl serve --local")
+        return
+    for experiment_id in done:
+        out.print(Text(f"http://127.0.0.1:{port}/experiments/{experiment_id}/comparison/", style="bold"))
+    out.print("serving until Ctrl-C")
+    local.serve(port)
+
+
+def main() -> None:
+    """Run the demo; an expected error is one line, its detail below."""
+    try:
+        typer.run(demo)
+    except KeyboardInterrupt:
+        sys.exit("\nstopped; the same command goes on from here")
+    except Exception as exc:
+        if getattr(exc, "blame", None) is None:
+            raise
+        out.print(Text(f"demo: {exc}", style="red"))
+        out.print(Text(getattr(exc, "detail", ""), style="dim"))
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot, workload and collect: a claimed run → samples, profile and surroundings, or its outcome.
+
+`carry_out` reads like the rows of the straight path: artifact → guest → records → readings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kernels.decode import decode_oops
+
+from kernels.artifact import Artifact, ArtifactStore
+from kernels.errors import KernelsError
+from lab.claims import Claim
+from lab.queries.orders import RunOrder, run_order
+from lab.record import FoldedProfile, RunRecord, SampleValue, record_run
+from lab.states import Outcome
+from workers.accelerator import choose_accelerator
+from workers.collect.dmesg import Finding, scan_console
+from workers.collect.perfrecord import fold_perf_data
+from workers.drivers.base import BootRequest, Disk, Driver, Machine
+from workers.errors import WorkersError
+from workers.lease import Lease
+from workloads.catalog import Workload, load_catalog
+from workloads.compile import compile_programs
+from workloads.errors import WorkloadFailed, WorkloadsError
+from workloads.guest.initramfs import build_initramfs
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import DISK_SERIAL, Plan
+from workloads.guest.records import Record
+from workloads.image import build_image
+from workloads.readings import Readings, files_of
+from workloads.step import PERF_DATA, Purpose
+
+BOOT_DEADLINE_S = 90.0
+SILENCE_DEADLINE_S = 60.0
+# Beyond what the steps themselves may take: unpacking, power-off.
+SLACK_S = 60.0
+OURS = (WorkersError, WorkloadsError, KernelsError)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every run on this machine shares: the state root and the drivers by name."""
+
+    home: Path
+    drivers: Mapping[str, Driver]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What came back from a guest: its records, and what it and its host said of themselves."""
+
+    records: tuple[Record, ...]
+    environment: Mapping[str, Any]
+
+
+def run_claimed(claim: Claim, bench: Bench) -> None:
+    """Boot what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
+    order = run_order(claim.id)
+    directory = bench.home / "runs" / f"{order.id}-{order.attempt}"
+    directory.mkdir(parents=True, exist_ok=True)
+    console = directory / "console.log"
+    try:
+        artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)
+        found = carry_out(order, artifact, bench, directory, Lease(claim))
+    except OURS as exc:
+        found = _ended_badly(exc, console, bench, order)
+    record_run(claim, found)
+
+
+def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path, lease: Lease) -> RunRecord:
+    """One boot from artifact to readings. Raises whatever keeps it from an honest end."""
+    workload = load_catalog()[order.workload]
+    purpose: Purpose = order.purpose  # type: ignore[assignment]  # the tables know the same three
+    plan = workload.plan(order.params, iterations=order.iterations, warmup=order.warmup, purpose=purpose)
+    request = boot_request(order, artifact, plan, bench, directory)
+    answers = boot(request, plan, bench.drivers[order.driver], lease)
+    readings = workload.read(answers.records, purpose=purpose)
+    return RunRecord(
+        outcome=Outcome.FINISHED,
+        samples=_samples(readings),
+        environment={**answers.environment, "config_sha256": artifact.metadata.config_sha256},
+        line=readings.line,
+        extras=readings.extras,
+        findings=_findings(request.console),
+        console=str(request.console),
+        directory=str(directory),
+        profile=_profile(answers.records, artifact, directory) if purpose == "profiled" else None,
+    )
+
+
+def boot_request(
+    order: RunOrder, artifact: Artifact, plan: Plan, bench: Bench, directory: Path
+) -> BootRequest:
+    """Lay out everything a boot needs: initramfs and plan in one file, the disk, the machine."""
+    home = bench.home
+    workload = load_catalog()[order.workload]
+    initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
+    initrd = directory / "initrd"
+    append_plan(initramfs.path, pack_plan(plan, _modules(workload, artifact)), initrd)
+    disks = (Disk(build_image(plan.disk, home / "images"), "raw", DISK_SERIAL),) if plan.disk else ()
+    accelerator = choose_accelerator(home, artifact.boot_vmlinux)
+    return BootRequest(
+        name=f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}",
+        kernel=artifact.boot_vmlinux,
+        initrd=initrd,
+        cmdline="",
+        machine=Machine(order.vcpus, order.memory_mib, accelerator),
+        disks=disks,
+        release=artifact.metadata.release,
+        directory=directory,
+        boot_deadline_s=BOOT_DEADLINE_S,
+        silence_deadline_s=SILENCE_DEADLINE_S,
+    )
+
+
+def _modules(workload: Workload, artifact: Artifact) -> dict[str, bytes]:
+    names = [f"{module.name}.ko" for module in workload.modules]
+    return {name: (artifact.modules / name).read_bytes() for name in names}
+
+
+def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Lease) -> Answers:
+    """Power on, hear the guest out, power off."""
+    deadline_s = sum(step.deadline_s for step in plan.steps) + SLACK_S
+    records: list[Record] = []
+    try:
+        with driver.boot(request) as session:
+            for record in session.records(deadline_s):
+                lease.beat()
+                if record.kind != "beat":
+                    records.append(record)
+    finally:
+        request.initrd.unlink(missing_ok=True)
+    environment = {
+        "guest": dict(session.hello),
+        "host": dict(session.host),
+        "machine": asdict(request.machine),
+    }
+    return Answers(tuple(records), environment)
+
+
+def _samples(readings: Readings) -> tuple[SampleValue, ...]:
+    return tuple(
+        SampleValue(metric, iteration.index, iteration.warmup, value)
+        for iteration in readings.iterations
+        for metric, value in iteration.values.items()
+    )
+
+
+def _profile(records: tuple[Record, ...], artifact: Artifact, directory: Path) -> FoldedProfile:
+    """Keep perf.data as it came and fold it with the kernel's own symbols."""
+    perf_data = directory / "perf.data"
+    perf_data.write_bytes(files_of(records).get(PERF_DATA, b""))
+    folded = fold_perf_data(perf_data, artifact.system_map)
+    return FoldedProfile(folded.stacks, folded.samples, folded.lost, str(perf_data))
+
+
+def _findings(console: Path) -> tuple[dict[str, Any], ...]:
+    return tuple(asdict(finding) for finding in _scan(console))
+
+
+def _scan(console: Path) -> list[Finding]:
+    with suppress(FileNotFoundError):
+        return scan_console(console.read_bytes())
+    return []
+
+
+def _ended_badly(
+    exc: WorkersError | WorkloadsError | KernelsError, console: Path, bench: Bench, order: RunOrder
+) -> RunRecord:
+    """Turn the reason into an outcome; an oops is decoded against the kernel that printed it."""
+    if isinstance(exc, WorkloadFailed):
+        outcome = Outcome.WORKLOAD_FAILED
+    else:
+        outcome = Outcome(getattr(exc, "outcome", Outcome.LOST))
+    detail = exc.detail
+    with suppress(KernelsError):
+        artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)
+        if outcome in {Outcome.PANICKED, Outcome.BOOT_FAILED} and detail:
+            detail = "\n".join(decode_oops(detail.splitlines(), artifact))
+    return RunRecord(
+        outcome=outcome,
+        blame=exc.blame,
+        problem=str(exc),
+        problem_detail=detail,
+        retry=exc.retry,
+        findings=_findings(console),
+        console=str(console),
+        directory=str(console.parent),
+    )

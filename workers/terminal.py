@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the command line shows: a live bar, comparisons as tables, shares by caller.
+
+Everything a submission or a guest may have named is printed as plain text (rich's `Text`),
+never as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
+
+from django.db import connection
+from rich import box
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from lab.queries.comparison import CaseComparison, ComparisonCell, ComparisonPage, MetricRow, comparison_page
+from lab.queries.experiments import ExperimentPage, experiment_page
+from lab.queries.profile import ProfilePage, profile_page
+from lab.queries.progress import Progress, progress
+
+VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
+REFRESH_S = 0.5
+PLAIN_REFRESH_S = 20.0
+
+
+def number(value: float | None) -> str:
+    """Write a value with four significant digits: 0.01235, 3.771, 890.9, 41,250."""
+    if value is None:
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def percent(value: float | None) -> str:
+    """Write a change with its sign: +1.3, −53.0."""
+    return "–" if value is None else f"{value:+.1f}".replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    """Write a span of time: 47 s, 3 min 20 s."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def show_comparison(console: Console, experiment_id: int) -> None:
+    """Print every case's table, the mails' own lines, and what verified runs counted."""
+    page = comparison_page(experiment_id)
+    for side in page.pruned:
+        console.print(Text(f"not built: {side.name}: {side.problem}", style="dim"))
+    for side in page.candidates:
+        if side.problem or side.note:
+            console.print(Text(f"{side.name}: {side.problem or side.note}", style="yellow"))
+    for case in page.cases:
+        console.print(case_table(page, case))
+        for chosen in case.representatives:
+            if chosen.line:
+                console.print(Text(f"  {chosen.variant}: {chosen.line}"))
+        for chosen in case.verified:
+            for line in str(chosen.extras.get("statement", "")).splitlines():
+                console.print(Text(f"  {chosen.variant}: {line}"))
+
+
+def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
+    """Lay out one case: a line for each metric and variant."""
+    title = f"{case.case.title}: change against {page.base.name if page.base else 'base'}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head, justify in (
+        ("metric", "left"),
+        ("variant", "left"),
+        ("base", "right"),
+        ("variant", "right"),
+        ("change %", "right"),
+        ("95 % interval", "right"),
+        ("boots", "right"),
+        ("verdict", "left"),
+    ):
+        table.add_column(head, justify=justify, no_wrap=head != "verdict")
+    for metric in case.metrics:
+        for at, cell in enumerate(cell for cell in metric.cells if cell):
+            table.add_row(*_cells(metric, cell, first=at == 0))
+    return table
+
+
+def _cells(metric: MetricRow, cell: ComparisonCell, *, first: bool) -> list[Text]:
+    name = f"{metric.metric} [{metric.unit}]" if first else ""
+    interval = f"{percent(cell.percent_low)} … {percent(cell.percent_high)}" if cell.low is not None else "–"
+    verdict = cell.verdict
+    if cell.verdict == "inconclusive" and cell.boots_needed:
+        verdict += f" (about {cell.boots_needed} boots would tell)"
+    return [
+        Text(name, style="bold" if metric.primary else ""),
+        Text(cell.variant),
+        Text(number(cell.base_median)),
+        Text(number(cell.median)),
+        Text(percent(cell.percent)),
+        Text(interval),
+        Text(str(cell.boots)),
+        Text(verdict, style=VERDICT_STYLE.get(cell.verdict, "")),
+    ]
+
+
+def show_profiles(console: Console, experiment_id: int) -> None:
+    """Print, for each profiled case, the share of the read side of rwsems by caller."""
+    for case in experiment_page(experiment_id).cases:
+        page = profile_page(experiment_id, case.id, rows=12)
+        if page.columns:
+            console.print(caller_table(page))
+
+
+def caller_table(page: ProfilePage) -> Table:
+    """Lay out the share of samples in the asked-for symbols, by caller, all variants side by side."""
+    table = Table(
+        title=f"{page.case.title}: {' + '.join(page.asked)}, % of samples",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("caller")
+    for column in page.columns:
+        table.add_column(Text(column.variant), justify="right")
+    table.add_row(Text("all", style="bold"), *(Text(f"{100 * c.callers.total:.2f}") for c in page.columns))
+    for row in page.callers:
+        table.add_row(Text(f"  {row.caller}"), *(Text(f"{100 * share:.2f}") for share in row.shares))
+    table.add_row(Text("samples", style="dim"), *(Text(f"{c.samples:,}", style="dim") for c in page.columns))
+    return table
+
+
+def show_outcomes(console: Console, experiment_id: int) -> None:
+    """Print what was built and what went wrong: one line each, where to read more behind it."""
+    page = experiment_page(experiment_id)
+    built = [build for build in page.builds if build.state == "built"]
+    reused = sum(build.reused for build in built)
+    line = f"{len(page.variants)} variants, {len(built) - reused} kernels built, {reused} found built"
+    console.print(Text(f"{line}; {page.progress.boots_done} of {page.progress.boots_total} boots counted"))
+    for build in page.builds:
+        if build.problem:
+            console.print(Text(f"{', '.join(build.variants)}: {build.problem}", style="red"))
+            console.print(Text(f"  log: labctl log --build {build.id} --local", style="dim"))
+    for run in page.runs:
+        if run.problem:
+            console.print(
+                Text(f"{run.variant}, {run.case}, boot {run.block + 1}: {run.problem}", style="red")
+            )
+            console.print(Text(f"  console: labctl log --run {run.id} --local", style="dim"))
+
+
+def _bar(now: Progress, page: ExperimentPage, started: float, latest: Callable[[], str]) -> Group:
+    """Draw one refresh of the live bar."""
+    head = Text.assemble((f"{now.name}  ", "bold"), f"{duration(monotonic() - started)}")
+    if now.eta_s is not None:
+        head.append(f", about {duration(now.eta_s)} left", style="dim")
+    counts = Text(
+        f"builds {now.builds_over}/{now.builds_total}  boots {now.boots_over}/{now.boots_total}"
+        + (f"  failed {now.boots_failed + now.builds_failed}" if now.boots_failed + now.builds_failed else "")
+    )
+    doing = [Text(f"{'building' if a.kind == 'build' else 'booting'} {a.label}") for a in now.now]
+    if any(a.kind == "build" for a in now.now):
+        doing.append(Text(f"  {latest()}"[:100], style="dim", no_wrap=True, overflow="ellipsis"))
+    return Group(head, ProgressBar(total=100, completed=now.percent, width=60), counts, *doing)
+
+
+@contextmanager
+def live_bar(console: Console, experiment_id: int, latest: Callable[[], str]) -> Iterator[None]:
+    """Show progress from the database while the caller works; plain lines where there is no terminal.
+
+    latest: returns the line a build printed last.
+    """
+    done = Event()
+    follow = _follow_live if console.is_terminal else _follow_plain
+    thread = Thread(target=_closing(follow), args=(console, experiment_id, latest, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(timeout=5)
+
+
+def _closing(follow: Callable[..., None]) -> Callable[..., None]:
+    def run(*args: object) -> None:
+        try:
+            follow(*args)
+        finally:
+            connection.close()  # each thread has its own
+
+    return run
+
+
+def _follow_live(console: Console, experiment_id: int, latest: Callable[[], str], done: Event) -> None:
+    started = monotonic()
+    page = experiment_page(experiment_id)
+    with Live(console=console, refresh_per_second=4, transient=False) as live:
+        while True:
+            last = done.wait(REFRESH_S)
+            live.update(_bar(progress(experiment_id), page, started, latest))
+            if last:
+                return
+
+
+def _follow_plain(console: Console, experiment_id: int, latest: Callable[[], str], done: Event) -> None:
+    """For logs: a line whenever something else is being done, and every 20 seconds."""
+    started = monotonic()
+    said, said_at = "", 0.0
+    while True:
+        last = done.wait(REFRESH_S)
+        now = progress(experiment_id)
+        doing = "; ".join(f"{a.kind} {a.label}" for a in now.now)
+        if last or (doing and doing != said) or monotonic() - said_at > PLAIN_REFRESH_S:
+            counts = f"builds {now.builds_over}/{now.builds_total}, boots {now.boots_over}/{now.boots_total}"
+            console.print(Text(f"{duration(monotonic() - started):>12}  {counts}  {doing}".rstrip()))
+            said, said_at = doing, monotonic()
+        if last:
+            return
