@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from lab.analysis.flame import write_folded
@@ -114,6 +115,12 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
     return moved
 
 
+def record_build_log(claim: Claim, log: str) -> bool:
+    """Say where the log of a build under way grows, so that it can be watched."""
+    held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
+    return held.update(log=log) == 1
+
+
 def record_build_failure(claim: Claim, failure: Failure) -> bool:
     """Store why a build failed; its variants fail with it, the others go on."""
     again = failure.retry and _attempts(Build.objects.get(pk=claim.id)) < MOST_ATTEMPTS
@@ -127,7 +134,7 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
             blame=failure.blame,
             problem=failure.problem,
             problem_detail=failure.detail,
-            log=failure.log,
+            log=failure.log or F("log"),
             finished_at=timezone.now(),
             **UNCLAIMED,
         )

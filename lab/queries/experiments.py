@@ -187,9 +187,9 @@ def get_experiment(experiment_id: int) -> Experiment:
 def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
     """Return the newest experiments first."""
     over = Q(runs__state__in=("done", "failed", "cancelled"))
-    rows = Experiment.objects.select_related("tree").annotate(
-        boots_total=Count("runs", distinct=True), boots_over=Count("runs", filter=over, distinct=True)
-    )[:limit]
+    # Counting groups the rows, which drops the model's own order.
+    counted = Experiment.objects.annotate(boots_total=Count("runs"), boots_over=Count("runs", filter=over))
+    rows = list(counted.select_related("tree").order_by("-pk")[:limit])
     ids = [row.pk for row in rows]
     verdicts: dict[int, Counter[str]] = defaultdict(Counter)
     for experiment_id, verdict in Comparison.objects.filter(experiment__in=ids, primary=True).values_list(

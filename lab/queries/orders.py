@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a worker needs to know to carry out one build or one run."""
+"""Reads for workers: what exactly to build, and what exactly to boot."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,66 +10,89 @@ from lab.models import Build, Run
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """A build to make. request: as lab.prepare wrote it; label: its first variant's name."""
+    """What to build. label: the variants that wait for it, for people.
+
+    request: tree, base_name, base_commit, base_tree_id, config_base, fragments and base_fragments
+    (lists of [name, text]; the base has fewer where a config switch is on), cc, modules_of (workloads).
+    """
 
     id: int
     label: str
     tree: str
-    tree_id: str
     commit: str
-    request: Mapping[str, Any]
+    tree_id: str
+    request: dict[str, Any]
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """A boot to carry out: which artifact, which case, how often, on which machine."""
+    """What to boot and what to run there. label: what a person would call it."""
 
     id: int
     label: str
-    attempt: int
-    artifact_key: str
+    experiment_id: int
+    variant: str
+    block: int
+    position: int
+    purpose: str
     workload: str
-    params: Mapping[str, Any]
+    preset: str
+    params: dict[str, Any]
     iterations: int
     warmup: int
-    purpose: str
+    build_id: int
+    artifact_key: str
+    release: str
     driver: str
+    target: str
     vcpus: int
     memory_mib: int
+    attempt: int
 
 
 def build_order(build_id: int) -> BuildOrder:
-    """Return what to build. Raises UnknownRow."""
+    """Return what a build is to make. Raises UnknownRow."""
     build = Build.objects.filter(pk=build_id).first()
     if build is None:
         raise UnknownRow(f"there is no build {build_id}")
-    variant = build.variants.order_by("-experiment_id", "position").first()
+    names = build.variants.order_by("-experiment_id", "position").values_list("name", flat=True)
     return BuildOrder(
         id=build.pk,
-        label=variant.name if variant else str(build),
+        label=", ".join(dict.fromkeys(names)) or build.inputs[:12],
         tree=build.request["tree"],
-        tree_id=build.tree_id,
         commit=build.commit,
+        tree_id=build.tree_id,
         request=build.request,
+        attempt=build.attempt,
     )
 
 
 def run_order(run_id: int) -> RunOrder:
-    """Return what to boot. Raises UnknownRow, also for a run whose variant has no artifact."""
+    """Return what a run is to boot. Raises UnknownRow, also when its kernel is not built."""
     run = Run.objects.select_related("experiment__target", "variant__build", "case").filter(pk=run_id).first()
     if run is None or run.variant.build is None or not run.variant.build.artifact_key:
         raise UnknownRow(f"there is no run {run_id} whose kernel is built")
+    target = run.experiment.target
     return RunOrder(
         id=run.pk,
         label=f"{run.variant.name}: {run.case.workload}, {run.purpose}",
-        attempt=run.attempt,
-        artifact_key=run.variant.build.artifact_key,
+        experiment_id=run.experiment_id,
+        variant=run.variant.name,
+        block=run.block,
+        position=run.position,
+        purpose=run.purpose,
         workload=run.case.workload,
+        preset=run.case.preset,
         params=run.case.params,
         iterations=run.experiment.iterations,
         warmup=run.experiment.warmup,
-        purpose=run.purpose,
-        driver=run.experiment.target.driver,
-        vcpus=run.experiment.target.vcpus,
-        memory_mib=run.experiment.target.memory_mib,
+        build_id=run.variant.build.pk,
+        artifact_key=run.variant.build.artifact_key,
+        release=run.variant.build.release,
+        driver=target.driver,
+        target=target.name,
+        vcpus=target.vcpus,
+        memory_mib=target.memory_mib,
+        attempt=run.attempt,
     )

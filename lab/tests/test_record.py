@@ -13,6 +13,7 @@ from lab.record import (
     SampleValue,
     forget_artifact,
     record_build_failure,
+    record_build_log,
     record_build_success,
     record_host,
     record_run,
@@ -126,6 +127,18 @@ def test_a_full_disk_is_tried_three_times_and_then_told() -> None:
         seen.append(build.state)
     assert seen == ["queued", "queued", "failed"]
     assert of(experiment, "p").state == "failed"
+
+
+def test_the_log_of_a_build_under_way_is_known_and_stays_known() -> None:
+    build = make_build("x")
+    claim = claimed_build(build)
+    assert record_build_log(claim, "/logs/x")
+    build.refresh_from_db()
+    assert build.log == "/logs/x"
+    assert record_build_failure(claim, Failure("kernel", "timed out"))
+    assert not record_build_log(claim, "/logs/late")
+    build.refresh_from_db()
+    assert build.log == "/logs/x"
 
 
 def test_an_artifact_that_was_deleted_is_built_again() -> None:

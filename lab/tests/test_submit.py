@@ -9,7 +9,7 @@ from kernels.errors import GitFailed
 from lab import prepare, submit
 from lab.errors import SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
-from lab.queries.work import build_order, run_order
+from lab.queries.orders import build_order, run_order
 from lab.record import Failure, record_build_failure
 from lab.settle import cancel_experiment
 from lab.spec import ExperimentSpec, spec_from_mapping
@@ -141,9 +141,11 @@ def test_a_config_switch_changes_the_config_and_not_the_tree(describe: Describe,
     build = built["one+debug"].build
     assert build is not None
     order = build_order(build.pk)
-    assert order.fragments[-1] == ("debug", "CONFIG_DEBUG_LIST=y\n")
-    assert order.fragments[:-1] == order.base_fragments
-    assert (order.base_name, order.tree_id) == ("v6.1", built["one"].tree_id)
+    fragments = order.request["fragments"]
+    assert fragments[-1] == ["debug", "CONFIG_DEBUG_LIST=y\n"]
+    assert fragments[:-1] == order.request["base_fragments"]
+    assert (order.request["base_name"], order.tree_id) == ("v6.1", built["one"].tree_id)
+    assert order.label == "one+debug"
 
 
 def test_the_workloads_needs_are_in_every_config(describe: Describe, home: Path) -> None:
@@ -152,9 +154,10 @@ def test_the_workloads_needs_are_in_every_config(describe: Describe, home: Path)
     build = variants(experiment)["base"].build
     assert build is not None
     order = build_order(build.pk)
-    assert order.fragments[0][0] == "guest"
-    assert "workload showgids" in dict(order.fragments)
-    assert order.modules_of == ("bh-lookup",)
+    names = [name for name, _ in order.request["fragments"]]
+    assert names[0] == "guest"
+    assert "workload showgids" in names
+    assert order.request["modules_of"] == ["bh-lookup"]
 
 
 def test_a_verified_run_is_made_for_workloads_that_have_something_to_count(
@@ -182,6 +185,7 @@ def test_a_run_knows_all_that_a_worker_needs(describe: Describe, home: Path) -> 
     assert (order.workload, order.preset, order.iterations, order.warmup) == ("showgids", "smoke", 5, 1)
     assert (order.target, order.driver, order.vcpus) == ("guest", "libvirt", 2)
     assert order.artifact_key
+    assert order.label.endswith(": showgids, measured")
 
 
 @pytest.mark.parametrize(

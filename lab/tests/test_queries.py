@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from lab.errors import UnknownRow
+from lab.models import Build, Experiment, Run
+from lab.queries.choices import submission_choices
+from lab.queries.comparison import comparison_page
+from lab.queries.executions import build_page, run_page
+from lab.queries.experiments import experiment_list, experiment_page
+from lab.queries.hardware import known_host, target_lines
+from lab.queries.orders import build_order, run_order
+from lab.queries.profile import profile_page
+from lab.queries.progress import progress
+from lab.record import FoldedProfile, RunRecord, record_host, record_run
+from lab.states import Outcome
+from lab.tests.factories import (
+    claimed_build,
+    claimed_run,
+    finish_build,
+    finish_builds,
+    finish_run,
+    make_case,
+    make_experiment,
+    make_grid,
+    make_patch_switch,
+    make_run,
+    make_variant,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def finished() -> Experiment:
+    """Five blocks of base and p, p a tenth slower; one profiled run of each; a pruned variant."""
+    experiment = make_grid(blocks=5)
+    base, patched = experiment.variants.all()
+    case = experiment.cases.get()
+    profiled = [make_run(v, case, purpose="profiled") for v in (base, patched)]
+    make_variant(experiment, "p", "q", state="pruned", problem="q clashes with p in fs/inode.c").build = None
+    experiment.variants.filter(state="pruned").update(build=None)
+    make_patch_switch(experiment, "p", title="vfs: faster", report=["hunk 1: blanks"])
+    finish_builds(experiment)
+    for run in experiment.runs.filter(purpose="measured").select_related("variant").order_by("position"):
+        value = (110.0 if run.variant.switches else 100.0) + run.block
+        finish_run(
+            run, {"ns_per_open": [500.0, value, value]}, line=f"{value:g} ns", extras={"block": run.block}
+        )
+    for run, reads in zip(profiled, (68, 26), strict=True):
+        stacks = {
+            ("open", "kernfs_iop_permission", "down_read.isra.0"): reads,
+            ("open", "memcpy"): 100 - reads,
+        }
+        finish_run(run, profile=FoldedProfile(stacks, 100))
+    experiment.refresh_from_db()
+    return experiment
+
+
+def test_the_list_has_the_newest_first_with_what_came_of_it() -> None:
+    done = finished()
+    waiting = make_grid()
+    first, second = experiment_list()
+    assert (first.id, second.id) == (waiting.pk, done.pk)
+    assert (second.state, second.verdicts) == ("done", {"regression": 1})
+    assert (second.variants, second.pruned) == (2, 1)
+    assert (second.boots_over, second.boots_total) == (12, 12)
+    assert (first.boots_over, first.boots_total) == (0, 4)
+    assert [line.id for line in experiment_list(limit=1)] == [waiting.pk]
+
+
+def test_the_page_of_an_experiment_has_its_grid_with_states() -> None:
+    experiment = make_grid([("p",)], blocks=2)
+    finish_builds(experiment)
+    first, second, *_ = experiment.runs.order_by("position")
+    finish_run(first)
+    claim = claimed_run(second)
+    page = experiment_page(experiment.pk)
+    base, patched = page.variants
+    assert (base.name, base.state, base.cells[0].state) == ("base", "ready", "queued")
+    assert (base.cells[0].done, base.cells[0].queued, base.cells[0].total) == (1, 1, 2)
+    assert patched.cells[0].state == "running"
+    assert patched.build is not None
+    assert patched.build.release == "6.1-k1"
+    assert [run.state for run in page.runs] == ["done", "running", "queued", "queued"]
+    assert page.runs[0].seconds is not None
+    assert page.runs[3].seconds is None
+    record_run(claim, RunRecord(outcome=Outcome.PANICKED, blame="kernel", problem="Oops"))
+    assert experiment_page(experiment.pk).variants[1].cells[0].state == "failed"
+
+
+def test_a_pruned_variant_has_its_reason_and_no_cells() -> None:
+    page = experiment_page(finished().pk)
+    pruned = page.variants[-1]
+    assert (pruned.state, pruned.cells, pruned.build) == ("pruned", (), None)
+    assert pruned.problem == "q clashes with p in fs/inode.c"
+    assert page.switches[0].report == ("hunk 1: blanks",)
+
+
+def test_a_build_made_before_the_experiment_counts_as_reused() -> None:
+    first = make_grid()
+    finish_builds(first)
+    build = Build.objects.order_by("pk")[0]
+    second = make_experiment()
+    make_variant(second, build=build, state="ready")
+    assert [line.reused for line in experiment_page(second.pk).builds] == [True]
+    assert not any(line.reused for line in experiment_page(first.pk).builds)
+
+
+def test_the_pages_take_few_queries_however_many_boots(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    experiment = make_grid([(f"s{n}",) for n in range(6)], blocks=20)
+    with django_assert_max_num_queries(14):
+        experiment_page(experiment.pk)
+    with django_assert_max_num_queries(4):
+        experiment_list()
+    with django_assert_max_num_queries(14):
+        comparison_page(experiment.pk)
+
+
+def test_the_comparison_page_has_all_candidates_side_by_side() -> None:
+    experiment = finished()
+    page = comparison_page(experiment.pk)
+    assert page.base is not None
+    assert (page.base.name, [c.name for c in page.candidates]) == ("base", ["p"])
+    assert [side.name for side in page.pruned] == ["p+q"]
+    assert page.verdicts == {"regression": 1}
+    (case,) = page.cases
+    (row,) = case.metrics
+    (cell,) = row.cells
+    assert cell is not None
+    assert (row.metric, row.unit, row.base_median) == ("ns_per_open", "ns", 102.0)
+    assert (cell.verdict, cell.boots) == ("regression", 5)
+    # The five ratios are (110 + block) / (100 + block): the middle one, and their range.
+    percents = [cell.percent, cell.percent_low, cell.percent_high]
+    assert percents == pytest.approx([100 * (110 + b) / (100 + b) - 100 for b in (2, 4, 0)])
+
+
+def test_the_median_boot_speaks_for_its_variant() -> None:
+    (case,) = comparison_page(finished().pk).cases
+    assert [(r.variant, r.line, r.extras) for r in case.representatives] == [
+        ("base", "102 ns", {"block": 2}),
+        ("p", "112 ns", {"block": 2}),
+    ]
+
+
+def test_a_comparison_page_without_measurements_is_empty_not_broken() -> None:
+    page = comparison_page(make_grid().pk)
+    assert page.cases[0].metrics == ()
+    assert page.cases[0].representatives == ()
+
+
+def test_what_verified_runs_counted_is_on_the_comparison_page() -> None:
+    experiment = make_experiment()
+    base = make_variant(experiment)
+    case = make_case(experiment)
+    run = make_run(base, case, purpose="verified")
+    finish_builds(experiment)
+    finish_run(run, extras={"find_inode_fast": {"null": 5}})
+    (case_page,) = comparison_page(experiment.pk).cases
+    assert [v.extras for v in case_page.verified] == [{"find_inode_fast": {"null": 5}}]
+    assert case_page.representatives == ()
+
+
+def test_the_profile_page_has_the_shares_of_the_mail_side_by_side() -> None:
+    experiment = finished()
+    page = profile_page(experiment.pk, experiment.cases.get().pk)
+    assert [column.variant for column in page.columns] == ["base", "p"]
+    assert [column.base for column in page.columns] == [True, False]
+    assert [round(column.callers.total, 2) for column in page.columns] == [0.68, 0.26]
+    assert [(row.caller, row.shares) for row in page.callers] == [("kernfs_iop_permission", (0.68, 0.26))]
+    top = page.symbols[0]
+    assert (top.symbol, [share.own for share in top.shares]) == ("memcpy", [0.32, 0.74])
+    assert page.columns[0].flame["value"] == 100
+
+
+def test_other_symbols_can_be_asked_for() -> None:
+    experiment = finished()
+    page = profile_page(experiment.pk, experiment.cases.get().pk, asked=("memcpy",), rows=1)
+    assert page.callers[0].caller == "open"
+    assert len(page.symbols) == 1
+
+
+def test_a_profile_page_without_profiles_is_empty_not_broken() -> None:
+    experiment = make_grid()
+    page = profile_page(experiment.pk, experiment.cases.get().pk)
+    assert (page.columns, page.symbols, page.callers) == ((), (), ())
+
+
+def test_the_page_of_a_run_has_values_and_findings() -> None:
+    experiment = make_grid(blocks=1)
+    finish_builds(experiment)
+    run = experiment.runs.order_by("position")[0]
+    finding = {"kind": "warning", "title": "WARNING: x", "line_no": 3, "excerpt": "e"}
+    finish_run(run, {"ns_per_open": [3.0, 1.0, 2.0]}, findings=(finding,), console="/runs/1/console.log")
+    page = run_page(run.pk)
+    assert (page.variant, page.state, page.outcome, page.release) == ("base", "done", "finished", "6.1-k1")
+    assert page.metrics[0].values == (3.0, 1.0, 2.0)
+    assert page.metrics[0].warmups == 1
+    assert page.findings[0].title == "WARNING: x"
+    assert str(page.console) == "/runs/1/console.log"
+    assert (page.directory, page.profiled) == (None, False)
+
+
+def test_the_page_of_a_build_lists_who_uses_it() -> None:
+    experiment = make_grid()
+    finish_builds(experiment)
+    build = Build.objects.order_by("pk")[0]
+    page = build_page(build.pk)
+    assert page.uses == ((experiment.pk, "an experiment", "base"),)
+    assert (page.state, page.log) == ("built", None)
+
+
+@pytest.mark.parametrize(
+    "read", [experiment_page, comparison_page, run_page, build_page, progress, run_order, build_order]
+)
+def test_a_number_that_nothing_has_is_told(read: object) -> None:
+    with pytest.raises(UnknownRow, match="999"):
+        read(999)  # type: ignore[operator]
+
+
+def test_a_case_of_another_experiment_has_no_profile_here() -> None:
+    one, two = make_grid(), make_grid()
+    with pytest.raises(UnknownRow, match="no case"):
+        profile_page(one.pk, two.cases.get().pk)
+
+
+def test_progress_tells_what_is_done_and_what_is_going_on() -> None:
+    experiment = make_grid(blocks=2)
+    first, second = experiment.variants.all()
+    assert first.build
+    assert second.build
+    claimed_build(first.build)
+    seen = progress(experiment.pk)
+    assert (seen.state, seen.builds_over, seen.builds_total, seen.boots_total) == ("running", 0, 2, 4)
+    assert [(a.kind, a.label) for a in seen.now] == [("build", "base")]
+    assert seen.eta_s is None
+    assert seen.percent == 0
+
+
+def test_the_time_left_is_guessed_from_what_was_done_here() -> None:
+    experiment = make_grid(blocks=4)
+    finish_builds(experiment)
+    runs = list(experiment.runs.order_by("position"))
+    for run in runs[:3]:
+        finish_run(run)
+    now = timezone.now()
+    Run.objects.filter(state="done").update(started_at=now - timedelta(seconds=9), finished_at=now)
+    claimed_run(runs[3])
+    seen = progress(experiment.pk)
+    assert seen.eta_s == pytest.approx(5 * 9.0)
+    assert seen.now[0].label == "p: showgids, boot 2"
+    assert seen.percent == int(100 * (10 + 3) / 18)
+
+
+def test_a_finished_experiment_has_nothing_left() -> None:
+    seen = progress(finished().pk)
+    assert (seen.finished, seen.percent, seen.eta_s, seen.now) == (True, 100, None, ())
+    assert (seen.builds_done, seen.boots_done, seen.boots_failed) == (2, 12, 0)
+
+
+def test_hosts_and_targets_are_told_in_words() -> None:
+    assert known_host("h") is None
+    record_host(name="h", accelerator="tcg", reason="kvm did not boot", fingerprint="f")
+    host = known_host("h")
+    assert host is not None
+    assert (host.accelerator, host.reason) == ("tcg", "kvm did not boot")
+    assert target_lines() == ("guest: libvirt, 2 vCPUs, 1024 MiB",)
+
+
+def test_a_form_offers_what_there_is() -> None:
+    choices = submission_choices()
+    assert choices.targets == ("guest",)
+    assert {workload.name for workload in choices.workloads} >= {"showgids", "stat-walk"}
+
+
+def test_a_build_with_a_different_release_is_not_mixed_up() -> None:
+    experiment = make_grid()
+    base, patched = experiment.variants.all()
+    assert base.build
+    assert patched.build
+    finish_build(base.build, release="6.1-ka")
+    finish_build(patched.build, release="6.1-kb")
+    released = {v.name: v.build.release for v in experiment_page(experiment.pk).variants if v.build}
+    assert released == {"base": "6.1-ka", "p": "6.1-kb"}
