@@ -94,7 +94,6 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = HOME / "static"
 # Files are served from the apps' own folders: nothing to collect before the first page.
 WHITENOISE_USE_FINDERS = True
 

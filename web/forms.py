@@ -23,8 +23,13 @@ UPLOAD_LIMIT = 8 * 1024 * 1024
 class Upload(Protocol):
     """What the form needs of an uploaded file."""
 
-    name: str | None
-    size: int | None
+    @property
+    def name(self) -> str | None:
+        """The file's name, as the browser gave it."""
+
+    @property
+    def size(self) -> int | None:
+        """Its length in bytes."""
 
     def read(self) -> bytes:
         """Return all of it."""

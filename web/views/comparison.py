@@ -56,6 +56,17 @@ class MetricGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What a verified boot of one variant counted; listing is the mail's bpftrace output, if any."""
+
+    variant: str
+    run_id: int
+    statement: str
+    holds: bool
+    listing: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaseSection:
     """One case with all that is said of it."""
 
@@ -64,7 +75,7 @@ class CaseSection:
     params: dict[str, Any]
     groups: tuple[MetricGroup, ...]
     mail: tuple[Representative, ...]
-    counts: tuple[tuple[str, str], ...]
+    proofs: tuple[Proof, ...]
     plots: tuple[Plot, ...]
     method: str
 
@@ -120,7 +131,7 @@ def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
         params=one.case.params,
         groups=tuple(_group(page, row) for row in one.metrics),
         mail=tuple(item for item in one.representatives if item.line),
-        counts=tuple((item.variant, text) for item in one.verified if (text := _counts(item))),
+        proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
         plots=_plots(one.representatives),
         method=next((cell.method for cell in cells if cell.method), ""),
     )
@@ -170,29 +181,35 @@ def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
     )
 
 
-def _counts(item: Representative) -> str:
-    """What a verified run counted, as text: the workload's own words, else its counters."""
-    text = item.extras.get("text")
-    if isinstance(text, str):
-        return text
-    counts = item.extras.get("counts")
-    if not isinstance(counts, Mapping):
-        return ""
-    return "\n".join(f"{name}: {value}" for name, value in counts.items())
+def _proof(item: Representative) -> Proof | None:
+    """What a verified run says of its claim; None if the workload counts nothing."""
+    statement = item.extras.get("verified")
+    if not isinstance(statement, str):
+        return None
+    listing = item.extras.get("bpftrace")
+    return Proof(
+        variant=item.variant,
+        run_id=item.run_id,
+        statement=statement,
+        holds=item.extras.get("verified_holds") is True,
+        listing=listing if isinstance(listing, str) else "",
+    )
 
 
 def _plots(items: tuple[Representative, ...]) -> tuple[Plot, ...]:
     """The latency histograms of the median boots, if the workload keeps any."""
-    counts = {item.variant: read for item in items if (read := _histogram(item.extras))}
-    unit = next((str(item.extras["unit"]) for item in items if item.extras.get("unit")), "µs")
-    return (histogram(counts, f"latency, {unit}"),) if counts else ()
+    kept = [(item.variant, item.extras["histogram"]) for item in items if _is_histogram(item.extras)]
+    counts = {variant: _counts(given["counts"]) for variant, given in kept}
+    unit = next((str(given.get("unit", "")) for _, given in kept), "")
+    return (histogram(counts, f"latency, {unit}"),) if any(counts.values()) else ()
 
 
-def _histogram(extras: Mapping[str, Any]) -> dict[float, int]:
-    """Read {"histogram": {value: count}}; anything else draws nothing."""
+def _is_histogram(extras: Mapping[str, Any]) -> bool:
     given = extras.get("histogram")
-    if not isinstance(given, Mapping):
-        return {}
+    return isinstance(given, Mapping) and isinstance(given.get("counts"), Mapping)
+
+
+def _counts(given: Mapping[str, Any]) -> dict[float, int]:
     try:
         return {float(value): int(amount) for value, amount in given.items() if int(amount) > 0}
     except (TypeError, ValueError):

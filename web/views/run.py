@@ -22,6 +22,7 @@ from web.words import NONE, duration, number
 
 # The console on the run's own page; its last lines tell most.
 _GLANCE_BYTES = 12 * 1024
+_TEXT_LIMIT = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +127,11 @@ def _facts(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
 
 
 def _text(given: Mapping[str, Any]) -> str:
-    return json.dumps(given, indent=2, ensure_ascii=False, default=str) if given else ""
+    if not given:
+        return ""
+    text = json.dumps(given, indent=1, ensure_ascii=False, default=str)
+    return (
+        text
+        if len(text) <= _TEXT_LIMIT
+        else f"{text[:_TEXT_LIMIT]}\n… and {len(text) - _TEXT_LIMIT:,} characters more"
+    )

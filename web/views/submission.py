@@ -121,6 +121,7 @@ def _form(
         "designs": [(name, _DESIGNS.get(name, "")) for name in choices.designs],
         "typed": typed,
         "errors": errors,
+        "told": [(key, _label(key), message) for key, message in errors.items()],
         "detail": detail,
         "toml": toml,
         "base_hint": next((t.default_revision for t in choices.trees if t.name == typed.tree), ""),
@@ -138,6 +139,15 @@ def _form(
         ],
     }
     return render(request, "web/submission.html", ctx, status=422 if errors else 200)
+
+
+def _label(key: str) -> str:
+    """What a person calls a field: "patch-0-name" is "Patch 1, name"."""
+    kind, _, rest = key.partition("-")
+    number, _, part = rest.partition("-")
+    if number.isdecimal() and part:
+        return f"{kind.capitalize()} {int(number) + 1}, {part}"
+    return rest if kind in ("case", "catalog") and rest else key.capitalize()
 
 
 def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: dict[str, str]) -> list[SwitchSlot]:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the pages' tests share: a client that reads a page, and one experiment of each kind."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from lab.models import Comparison, Experiment, Profile
+from lab.states import ExperimentState, VariantState
+from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
+
+SCRIPT = "<script>alert(1)</script>"
+Page = Callable[[str], str]
+
+
+@pytest.fixture
+def page(client: Client, db: None) -> Page:
+    """Return the text of a page that must be there and must carry our policy."""
+
+    def read(address: str) -> str:
+        response = client.get(address)
+        assert response.status_code == 200, address
+        policy = response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        text = response.content.decode()
+        assert not re.search(r"\sstyle=|\son[a-z]+=|href=.javascript:", strip_escaped(text)), address
+        return text
+
+    return read
+
+
+def strip_escaped(text: str) -> str:
+    """The markup without what is only text: our own tags are left."""
+    return re.sub(r">[^<]*<", "><", text)
+
+
+@pytest.fixture
+def compared(db: None) -> Experiment:
+    """An experiment that is over, with numbers, a profile and a pruned combination."""
+    experiment = make_experiment(name=f"kernfs {SCRIPT}", state=ExperimentState.DONE, profile=True)
+    make_patch_switch(experiment, "p", title=f"kernfs: {SCRIPT}", link="javascript:alert(1)", report=[SCRIPT])
+    base, candidate = make_variant(experiment), make_variant(experiment, "p")
+    make_variant(experiment, "p", "q", state=VariantState.PRUNED, problem=f"p and q clash in {SCRIPT}")
+    case = make_case(experiment)
+    for variant in (base, candidate):
+        make_run(
+            variant,
+            case,
+            state="done",
+            outcome="finished",
+            line=f"3.77s user {SCRIPT}",
+            extras={"histogram": {"unit": "µs", "counts": {"3": 10, "70": 1}, "overflow": 0}},
+        )
+        make_run(
+            variant,
+            case,
+            purpose="verified",
+            state="done",
+            outcome="finished",
+            extras={"verified": f"8 calls {SCRIPT}", "verified_holds": variant is base, "bpftrace": SCRIPT},
+        )
+        profiled = make_run(variant, case, purpose="profiled", state="done", outcome="finished")
+        folded = f"all;kernfs_iop_permission;down_read 60\nall;{SCRIPT} 40\n"
+        Profile.objects.create(run=profiled, samples=100, lost=3, folded=zlib.compress(folded.encode()))
+    Comparison.objects.create(
+        experiment=experiment,
+        case=case,
+        variant=candidate,
+        metric="ns_per_open",
+        unit="ns",
+        better="lower",
+        primary=True,
+        boots=5,
+        base_median=39_000,
+        median=24_000,
+        ratio=0.62,
+        low=0.6,
+        high=0.65,
+        verdict="improvement",
+        margin=0.02,
+        method="bootstrap",
+    )
+    return experiment

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The front end: locked, small, and everything a page asks for is there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+WEB = Path(__file__).resolve().parents[1]
+TEMPLATES = sorted((WEB / "templates").rglob("*.html"))
+LIMIT = 120_000
+
+
+def scripts(template: Path) -> list[str]:
+    return re.findall(r"built/([a-z]+)\.js", template.read_text())
+
+
+def test_every_script_that_a_page_asks_for_has_a_source() -> None:
+    wanted = {name for template in TEMPLATES for name in scripts(template)}
+    assert wanted == {"live", "flame"}
+    for name in wanted:
+        assert f'"{name}.js"' in (WEB / "front" / "build.mjs").read_text()
+        assert (WEB / "front" / f"{name}.js").is_file()
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.name))
+def test_no_page_loads_more_script_than_a_phone_can_bear(template: Path) -> None:
+    built = [WEB / "static" / "built" / f"{name}.js" for name in scripts(template)]
+    missing = [path.name for path in built if not path.is_file()]
+    assert not missing, f"{missing}: run ./bootstrap dev, which builds web/front"
+    assert sum(len(gzip.compress(path.read_bytes())) for path in built) <= LIMIT
+
+
+def test_the_lock_names_exact_versions_and_no_registry() -> None:
+    lock = json.loads((WEB / "front" / "package-lock.json").read_text())
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+    assert packages
+    for name, entry in packages.items():
+        assert entry["integrity"].startswith("sha512-"), name
+        assert "resolved" not in entry, name
+    for version in json.loads((WEB / "front" / "package.json").read_text())["dependencies"].values():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.name))
+def test_no_template_sets_a_style_or_runs_a_script_of_its_own(template: Path) -> None:
+    text = template.read_text()
+    assert not re.search(r"\sstyle=|\son(click|load|submit|change|error)=|<style|<script(?! src=)", text)
+    assert not re.search(r"\|safe\b|autoescape off", text)

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from lab.models import Build, Comparison, Experiment
+from lab.states import BuildState, ExperimentState, Outcome, RunState, VariantState
+from lab.tests.factories import make_build, make_case, make_experiment, make_grid, make_run, make_variant
+from web.tests.conftest import SCRIPT, Page, strip_escaped
+
+
+def pages_of(experiment: Experiment) -> list[str]:
+    root = f"/experiments/{experiment.pk}/"
+    parts = ["", "live", "runs/", "comparison/", *(f"profile/{case.pk}/" for case in experiment.cases.all())]
+    runs = [
+        address
+        for run in experiment.runs.all()
+        for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/console")
+    ]
+    builds = [f"/builds/{variant.build_id}/log" for variant in experiment.variants.exclude(build=None)]
+    return ["/experiments/", *(root + part for part in parts), *runs, *builds]
+
+
+def test_without_an_experiment_the_list_says_how_to_submit_one(page: Page) -> None:
+    text = page("/experiments/")
+    assert "labctl submit --local story.toml" in text
+    assert 'href="/experiments/new"' in text
+
+
+def test_the_root_leads_to_the_list(client: Client, db: None) -> None:
+    assert client.get("/").headers["Location"] == "/experiments/"
+
+
+@pytest.mark.parametrize("state", list(ExperimentState))
+def test_an_experiment_in_any_state_has_all_its_pages(page: Page, state: ExperimentState) -> None:
+    experiment = make_grid()
+    Experiment.objects.filter(pk=experiment.pk).update(state=state, problem="the base does not build")
+    texts = [page(address) for address in pages_of(experiment)]
+    assert all(state.value in text for text in texts[:2])
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("outcome", ["", *Outcome])
+def test_a_run_in_any_state_has_its_pages(page: Page, state: RunState, outcome: str) -> None:
+    experiment = make_experiment()
+    run = make_run(make_variant(experiment), make_case(experiment), state=state, outcome=outcome)
+    texts = [page(address) for address in pages_of(experiment)]
+    assert f"/runs/{run.pk}/" in texts[3]
+    assert state.value in texts[3]
+
+
+@pytest.mark.parametrize("state", list(BuildState))
+def test_a_build_in_any_state_has_its_pages(page: Page, state: BuildState) -> None:
+    experiment = make_experiment()
+    make_variant(experiment, build=make_build("b", state=state, cpu_seconds=12.5))
+    texts = [page(address) for address in pages_of(experiment)]
+    assert state.value in texts[1]
+    assert state.value in texts[-1]
+
+
+@pytest.mark.parametrize("address", ["/experiments/77/", "/experiments/77/live", "/experiments/77/comparison/",
+    "/experiments/77/profile/1/", "/experiments/77/runs/", "/runs/77/", "/runs/77/console.txt", "/builds/77/log", "/nowhere"])  # fmt: skip
+def test_what_is_not_there_is_told_kindly(client: Client, db: None, address: str) -> None:
+    response = client.get(address)
+    assert response.status_code == 404
+    text = response.content.decode()
+    assert "There is nothing here" in text
+    assert 'href="/experiments/"' in text
+    assert ("77" in text) == ("77" in address)
+
+
+def test_pages_are_only_read(client: Client, db: None) -> None:
+    assert client.post("/experiments/").status_code == 405
+
+
+def test_the_live_part_asks_for_itself_until_the_experiment_is_over(page: Page) -> None:
+    experiment = make_grid()
+    live = f"/experiments/{experiment.pk}/live"
+    assert f'hx-get="{live}"' in page(live)
+    assert "every 2s" in page(live)
+    assert "built/live.js" in page(f"/experiments/{experiment.pk}/")
+    Experiment.objects.filter(pk=experiment.pk).update(state=ExperimentState.DONE)
+    assert "hx-" not in page(live)
+    assert "built/live.js" not in page(f"/experiments/{experiment.pk}/")
+
+
+def test_the_grid_shows_each_variant_with_its_build_and_its_boots(page: Page) -> None:
+    experiment = make_grid(blocks=3)
+    first = experiment.runs.first()
+    assert first is not None
+    experiment.runs.filter(pk=first.pk).update(state=RunState.DONE)
+    text = page(f"/experiments/{experiment.pk}/")
+    assert "1 of 3 booted" in text
+    assert "0 of 3 booted" in text
+    assert "0 of 2 builds, 1 of 6 boots" in text
+
+
+def test_a_pruned_variant_gives_its_reason(page: Page, compared: Experiment) -> None:
+    assert "p and q clash in" in page(f"/experiments/{compared.pk}/")
+    assert "p and q clash in" in page(f"/experiments/{compared.pk}/comparison/")
+
+
+def test_a_compile_error_is_told_with_its_first_line_and_its_log(page: Page) -> None:
+    experiment = make_experiment()
+    build = make_build(
+        "b", state=BuildState.FAILED, problem="fs/buffer.c:12: error: no", problem_detail="make: Error 1"
+    )
+    make_variant(experiment, "p", build=build, state=VariantState.FAILED)
+    text = page(f"/experiments/{experiment.pk}/")
+    assert "fs/buffer.c:12: error: no" in text
+    assert "make: Error 1" in text
+    assert f"/builds/{build.pk}/log" in text
+
+
+def test_boots_that_fail_alike_are_told_once_with_their_evidence(page: Page) -> None:
+    experiment = make_experiment()
+    variant, case = make_variant(experiment), make_case(experiment)
+    for block in range(3):
+        make_run(
+            variant,
+            case,
+            block=block,
+            state="failed",
+            outcome="panicked",
+            problem="BUG: oops",
+            problem_detail="RIP: x\n",
+        )
+    text = page(f"/experiments/{experiment.pk}/")
+    assert text.count("BUG: oops") == 1
+    assert "(3 boots)" in text
+    assert "RIP: x" in text
+
+
+def test_a_comparison_shows_change_interval_verdict_and_proof(page: Page, compared: Experiment) -> None:
+    text = page(f"/experiments/{compared.pk}/comparison/").replace("\xa0", " ").replace("\N{MINUS SIGN}", "-")
+    for said in (
+        "-38.0 %",
+        "-40.0 % to -35.0 %",
+        "improvement",
+        "39 µs",
+        "24 µs",
+        "3.77s user",
+        "8 calls",
+        "holds",
+        "does not hold",
+    ):
+        assert said in text
+    assert 'class="interval improvement"' in text
+    assert "<polyline" in text
+
+
+def test_an_inconclusive_comparison_says_how_many_boots_it_would_take(
+    page: Page, compared: Experiment
+) -> None:
+    Comparison.objects.update(
+        verdict="inconclusive", boots_needed=23, reason="the interval is wider than the margin"
+    )
+    text = page(f"/experiments/{compared.pk}/comparison/")
+    assert "about 23 boots would tell" in text
+    assert "wider than the margin" in text
+
+
+def test_a_comparison_without_an_interval_is_shown_all_the_same(page: Page, compared: Experiment) -> None:
+    Comparison.objects.update(
+        verdict="inconclusive", ratio=None, low=None, high=None, median=None, base_median=None
+    )
+    assert "inconclusive" in page(f"/experiments/{compared.pk}/comparison/")
+
+
+def test_without_numbers_the_comparison_says_what_it_waits_for(page: Page) -> None:
+    assert "Nothing to compare yet" in page(f"/experiments/{make_grid().pk}/comparison/")
+
+
+def test_a_profile_shows_shares_by_caller_and_by_symbol(page: Page, compared: Experiment) -> None:
+    case = compared.cases.get()
+    text = page(f"/experiments/{compared.pk}/profile/{case.pk}/?variant=p&symbols=down_read").replace(
+        "\xa0", " "
+    )
+    assert "flame graph of p" in text
+    assert "60.00 %" in text
+    assert "kernfs_iop_permission" in text
+    assert "3 lost" in text
+    assert 'id="flame-stacks"' in text
+
+
+def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment) -> None:
+    text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/?symbols={'no_such'}")
+    assert "No sample of any variant holds no_such" in text
+
+
+def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:
+    experiment = make_grid()
+    assert "profile = true" in page(f"/experiments/{experiment.pk}/profile/{experiment.cases.get().pk}/")
+
+
+def test_the_profiles_lead_to_the_first_case_that_has_one(client: Client, compared: Experiment) -> None:
+    response = client.get(f"/experiments/{compared.pk}/profile/")
+    assert response.headers["Location"] == f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/"
+
+
+def test_the_runs_are_narrowed_by_variant_and_case(page: Page) -> None:
+    experiment = make_grid()
+    text = page(f"/experiments/{experiment.pk}/runs/?variant=base")
+    assert text.count("measured #") == experiment.runs.filter(variant__name="base").count()
+    assert "No run fits" in page(f"/experiments/{experiment.pk}/runs/?variant=nobody")
+
+
+def test_a_console_is_shown_from_its_end_and_downloaded_whole(
+    page: Page, client: Client, tmp_path: Path
+) -> None:
+    console = tmp_path / "console.log"
+    console.write_text(
+        "".join(f"[{number}] line\n" for number in range(20_000)) + "\x1b[31mKernel panic\x1b[0m\n"
+    )
+    experiment = make_experiment()
+    run = make_run(make_variant(experiment), make_case(experiment), console=str(console))
+    for address in (f"/runs/{run.pk}/", f"/runs/{run.pk}/console"):
+        text = page(address)
+        assert "Kernel panic" in text
+        assert "\x1b" not in text
+        assert "[0] line" not in text
+    assert "[0] line" in page(f"/runs/{run.pk}/console?all=1")
+    raw = client.get(f"/runs/{run.pk}/console.txt")
+    assert b"".join(raw) == console.read_bytes()
+    assert raw.headers["Content-Type"] == "text/plain"
+    assert raw.headers["Content-Disposition"].startswith("attachment")
+    assert raw.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_log_that_is_gone_is_told(page: Page, client: Client) -> None:
+    build = make_build("b", log="/nowhere/log")
+    assert "cannot be read" in page(f"/builds/{build.pk}/log")
+    assert client.get(f"/builds/{build.pk}/log.txt").status_code == 404
+
+
+def test_no_text_of_others_becomes_markup(page: Page, compared: Experiment, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(SCRIPT)
+    compared.runs.update(console=str(log), problem=SCRIPT, problem_detail=SCRIPT, environment={SCRIPT: [SCRIPT]},
+        findings=[{"kind": "oops", "title": SCRIPT, "line_no": 1, "excerpt": SCRIPT}])  # fmt: skip
+    compared.runs.filter(purpose="verified").update(state="failed")
+    Build.objects.update(log=str(log), problem=SCRIPT, problem_detail=SCRIPT, release=SCRIPT)
+    for address in pages_of(compared):
+        text = page(address)
+        assert SCRIPT not in text
+        assert strip_escaped(text).count("<script") == strip_escaped(text).count("<script src=") + text.count(
+            '<script id="flame-stacks" type="application/json">'
+        )
+
+
+def test_a_link_that_is_no_web_address_is_not_a_link(page: Page, compared: Experiment) -> None:
+    text = page(f"/experiments/{compared.pk}/")
+    assert "javascript:alert(1)" in text
+    assert 'href="javascript' not in text

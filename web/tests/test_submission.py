@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http.response import HttpResponseBase
+from django.test import Client
+
+from lab.errors import SubmissionRejected
+from lab.spec import ExperimentSpec
+from web.tests.conftest import SCRIPT, Page
+
+FILLED = {
+    "name": "kernfs",
+    "tree": "debian-6.1",
+    "design": "full",
+    "target": "guest",
+    "case": "showgids",
+    "preset-showgids": "smoke",
+    "params-showgids": "threads = 2",
+    "boots": "3",
+    "iterations": "2",
+    "warmup": "1",
+    "seed": "1",
+}
+TOML = 'name = "x"\ntree = "debian-6.1"\n[[cases]]\nworkload = "showgids"\npreset = "smoke"\n'
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
+    """Stand in for lab.submit, which would import a tree: keep what it is asked to take in."""
+    specs: list[ExperimentSpec] = []
+
+    def submit(*, spec: ExperimentSpec) -> Any:
+        specs.append(spec)
+        return SimpleNamespace(pk=41)
+
+    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
+    return specs
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> None:
+    def submit(*, spec: ExperimentSpec) -> Any:
+        raise SubmissionRejected(message, detail)
+
+    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
+
+
+def error_beside(response: HttpResponseBase, field: str) -> str:
+    assert response.status_code == 422
+    text = getattr(response, "content", b"").decode()
+    found = re.search(rf'<span class="error" id="{re.escape(field)}-error">(.*?)</span>', text)
+    assert found, f"no error beside {field}"
+    assert f"{field}-error" in text.replace(found[0], ""), "the field does not point to its error"
+    return found[1]
+
+
+def test_the_form_offers_trees_workloads_and_designs(page: Page) -> None:
+    text = page("/experiments/new")
+    for offered in ("debian-6.1", "debian-6.12", "showgids", "stat-walk", "one-at-a-time", "smoke", "guest"):
+        assert offered in text
+
+
+def test_a_good_form_becomes_an_experiment(client: Client, db: None, taken: list[ExperimentSpec]) -> None:
+    response = client.post(
+        "/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff\r\n", "verify": "on"}
+    )
+    assert response.headers["Location"] == "/experiments/41/"
+    assert taken[0].patches[0].text == "diff\n"
+    assert taken[0].cases[0].params == {"threads": 2}
+    assert taken[0].measure.verify
+    assert not taken[0].measure.profile
+
+
+def test_uploaded_files_become_switches(client: Client, db: None, taken: list[ExperimentSpec]) -> None:
+    files = [SimpleUploadedFile("0001-a.patch", b"one"), SimpleUploadedFile("b.mbox", b"two")]
+    client.post("/experiments/new", {**FILLED, "files": files})
+    assert [(patch.name, patch.text) for patch in taken[0].patches] == [("a", "one"), ("b", "two")]
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "beside", "said"),
+    [
+        ("name", "", "name", "too short|at least 1|missing"),
+        ("boots", "1", "boots", "2"),
+        ("boots", "many", "boots", "“many” is not a whole number"),
+        ("design", "best", "design", "valid"),
+        ("params-showgids", "threads = 0", "case-showgids", "threads"),
+        ("params-showgids", "treads = 2", "case-showgids", "threads"),
+        ("params-showgids", "nonsense", "case-showgids", "parameter = value"),
+        ("preset-showgids", "huge", "case-showgids", "smoke"),
+        ("patch-0-name", "a b", "patch-0-name", "not allowed"),
+        ("config-0-name", "c", "config-0-text", "at least 1"),
+    ],
+)
+def test_a_fault_is_told_beside_its_field(
+    client: Client, db: None, taken: list[ExperimentSpec], field: str, typed: str, beside: str, said: str
+) -> None:
+    response = client.post("/experiments/new", {**FILLED, field: typed})
+    assert re.search(said, error_beside(response, beside))
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("message", "beside"),
+    [
+        ('there is no tree "debian-5". Did you mean debian-6.1?', "tree"),
+        ('debian-6.1 has no revision "v9". Did you mean v6.1.192?', "base"),
+        ('switch "mine" is damaged beyond repair on v6.1: fs/dir.c, hunk 3', "patch-0-text"),
+        ('target: there is no target "metal"; valid: guest', "target"),
+        ("measure.verify: none of the cases can be verified", "verify"),
+    ],
+)
+def test_what_intake_refuses_is_told_beside_its_field(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch, message: str, beside: str
+) -> None:
+    refuse(monkeypatch, message, "the hunk")
+    response = client.post("/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff"})
+    assert error_beside(response, beside)
+    assert "the hunk" in response.content.decode()
+
+
+def test_what_was_typed_is_kept_when_the_form_is_refused(
+    client: Client, db: None, taken: list[ExperimentSpec]
+) -> None:
+    typed = {
+        **FILLED,
+        "boots": "1",
+        "patch-0-text": f"diff {SCRIPT}",
+        "name": f"name {SCRIPT}",
+        "design": "cumulative",
+    }
+    files = [SimpleUploadedFile("0001-upload.patch", b"uploaded text")]
+    text = client.post("/experiments/new", {**typed, "files": files}).content.decode()
+    assert SCRIPT not in text
+    assert "diff &lt;script&gt;" in text
+    assert "name &lt;script&gt;" in text
+    assert "uploaded text" in text
+    assert re.search(r'value="cumulative" selected', text)
+    assert re.search(r'value="showgids" checked', text)
+
+
+def test_a_pasted_description_becomes_an_experiment(
+    client: Client, db: None, taken: list[ExperimentSpec]
+) -> None:
+    response = client.post("/experiments/new", {"toml": TOML})
+    assert response.headers["Location"] == "/experiments/41/"
+    assert taken[0].name == "x"
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("name = ", "not valid TOML"),
+        (TOML.replace("smoke", "huge"), "smoke"),
+        (f'{TOML}\n[[patches]]\nfile = "/etc/passwd"', "labctl"),
+    ],
+)
+def test_a_description_that_is_wrong_is_told_and_kept(
+    client: Client, db: None, taken: list[ExperimentSpec], toml: str, said: str
+) -> None:
+    response = client.post("/experiments/new", {"toml": toml})
+    assert said in error_beside(response, "toml")
+    assert taken == []
+
+
+def test_a_form_from_elsewhere_is_refused(db: None) -> None:
+    assert Client(enforce_csrf_checks=True).post("/experiments/new", FILLED).status_code == 403
