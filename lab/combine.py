@@ -50,24 +50,41 @@ class Applier:
         return apply_patches(self._tree, revision, self._switches[name].patches)
 
     def _clash(self, before: list[str], last: str, exc: PatchDoesNotApply) -> Clash:
-        """Blame the earlier switches on top of which alone the last one fails as well."""
+        """Blame the earlier switches with each of which alone the last one fails as well.
+
+        What the last one requires is its ground, not a rival.
+        """
         where = ", ".join(part for part in (exc.file, exc.hunk) if part)
-        touching = [name for name in before if exc.file in self._switches[name].files]
-        if not before or not self._fits(self._base, last):
-            on = f" without {' and '.join(self._missing(last))}" if self._missing(last) else ""
-            return Clash(f"{last} does not apply to {self._base.name}{on}: {where}: {exc.reason}", exc.detail)
-        blamed = [name for name in touching if not self._fits(self._made.get((name,)), last)]
-        rivals = ", ".join(blamed or touching or before)
+        ground = [name for name in before if name in self._required(last)]
+        others = [name for name in before if name not in ground]
+        if not others or not self._fits(ground, last):
+            on_top = f" with {' and '.join(ground)}" if ground else ""
+            reason = f"{last} does not apply to {self._base.name}{on_top}: {where}: {exc.reason}"
+            return Clash(reason, exc.detail)
+        touching = [name for name in others if exc.file in self._switches[name].files] or others
+        blamed = [name for name in touching if not self._fits(_in_order(before, [*ground, name]), last)]
+        rivals = ", ".join(blamed or touching)
         return Clash(f"{last} clashes with {rivals} in {where}: {exc.reason}", exc.detail)
 
-    def _missing(self, name: str) -> tuple[str, ...]:
-        return self._switches[name].toggle.requires
+    def _required(self, name: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            needs = set(self._switches[waiting.pop()].toggle.requires) - found
+            found |= needs
+            waiting += needs
+        return found
 
-    def _fits(self, revision: Revision | None, name: str) -> bool:
-        if revision is None:
-            return False
+    def _fits(self, below: list[str], name: str) -> bool:
+        """Tell whether a switch applies on top of others; those that do not apply themselves decide nothing."""
+        if self.try_to_apply(tuple(below)) is not None:
+            return True
         try:
-            self._on_top(revision, name)
+            self._on_top(self.revision(tuple(below)), name)
         except PatchDoesNotApply:
             return False
         return True
+
+
+def _in_order(order: list[str], names: list[str]) -> list[str]:
+    return [name for name in order if name in names]

@@ -107,10 +107,12 @@ def _combine(
     combinations = tuple(expand(list(rules.values()), spec.design, attempt))
     for name in switches:
         holding = [c for c in combinations if name in c.switches]
-        if all(c.clash for c in holding):
-            first = next(c.clash for c in holding if c.clash)
+        clashes = [c.clash for c in holding if c.clash]
+        if len(clashes) == len(holding):
+            # A hunk that does not fit tells more than a rule of the description.
+            worst = next((clash for clash in clashes if clash.detail), clashes[0])
             raise SubmissionRejected(
-                f'switch "{name}" is on in no variant of design {spec.design}: {first.reason}', first.detail
+                f'switch "{name}" is on in no variant of design {spec.design}: {worst.reason}', worst.detail
             )
     live = sum(1 for c in combinations if not c.clash)
     runs = live * len(spec.cases) * spec.measure.boots
