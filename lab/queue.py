@@ -55,9 +55,9 @@ class Returned:
 
 def next_build(experiment_id: int | None = None) -> int | None:
     """Return the build to make next, None if none waits: oldest experiment first, its base first."""
-    waiting = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__state__in=ACTIVE)
-    if experiment_id is not None:
-        waiting = waiting.filter(variants__experiment=experiment_id)
+    # One filter call: both conditions are about the same variant.
+    own = {} if experiment_id is None else {"variants__experiment": experiment_id}
+    waiting = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__state__in=ACTIVE, **own)
     ordered = waiting.order_by("variants__experiment_id", "variants__position")
     return ordered.values_list("pk", flat=True).first()
 

@@ -50,6 +50,20 @@ def test_builds_wait_in_the_order_of_experiments_and_variants() -> None:
     assert order == expected
 
 
+def test_an_experiments_own_order_holds_for_builds_it_shares() -> None:
+    one, two = make_build("one"), make_build("two")
+    first, second = make_experiment(), make_experiment()
+    make_variant(first, build=one)
+    make_variant(first, "p", build=two)
+    make_variant(second, build=two)
+    make_variant(second, "q", build=one)
+    assert next_build(first.pk) == one.pk
+    assert next_build(second.pk) == two.pk
+    second.state = "cancelled"
+    second.save()
+    assert next_build(second.pk) is None
+
+
 def test_no_boot_is_ready_while_its_experiment_still_builds() -> None:
     experiment = make_grid()
     base, patched = experiment.variants.all()
