@@ -54,6 +54,7 @@ class Taken:
     author: str = ""
     link: str = ""
     report: tuple[str, ...] = ()
+    claims: tuple[catalog.Claim, ...] = ()
     patches: tuple[Patch, ...] = ()
     fragment: Fragment | None = None
     files: frozenset[str] = field(default_factory=frozenset)
@@ -147,6 +148,7 @@ def _from_catalogue(spec: PatchSpec, tree: Tree) -> Taken:
         title=entry.title,
         author=entry.author,
         link=entry.link,
+        claims=catalog.entry_claims(entry, tree.name),
         text=patch.diff,
         patches=(patch,),
         files=frozenset(patch.files),

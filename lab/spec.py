@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from kernels.catalog import load_catalog as load_switches
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -25,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernels.catalog import load_catalog as load_switches
 from lab.errors import SpecError
 from lab.spec_messages import explain, nearest
 from workloads.catalog import load_catalog as load_workloads
@@ -102,11 +102,15 @@ class ConfigSpec(_Switch):
 
 
 class CaseSpec(_Part):
-    """A workload with a preset, whose parameters `params` overrides."""
+    """A workload with a preset, whose parameters `params` overrides.
+
+    profile: whether this case is profiled; as `measure` says where it does not.
+    """
 
     workload: str
     preset: str = "small"
     params: dict[str, Param] = Field(default_factory=dict)
+    profile: StrictBool | None = None
 
 
 class MeasureSpec(_Part):

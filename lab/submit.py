@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from django.conf import settings
@@ -46,7 +47,7 @@ def submit_experiment(
         _write_switches(experiment, prepared)
         variants = _write_variants(experiment, prepared, inputs, ArtifactStore(root / "artifacts"))
         cases = _write_cases(experiment, prepared)
-        _write_runs(experiment, variants, cases)
+        _write_runs(experiment, prepared.spec, variants, cases)
         note_same_code(experiment.pk)
     return experiment
 
@@ -100,6 +101,7 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
             requires=list(taken.toggle.requires),
             excludes=list(taken.toggle.excludes),
             report=list(taken.report),
+            claims=[asdict(claim) for claim in taken.claims],
         )
         for position, (name, taken) in enumerate(prepared.switches.items())
     )
@@ -187,8 +189,17 @@ def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case,
     return cases
 
 
+def _is_profiled(spec: ExperimentSpec, case: Case) -> bool:
+    """What the case says of itself, else what is said of all."""
+    own = spec.cases[case.position].profile
+    return spec.measure.profile if own is None else own
+
+
 def _write_runs(
-    experiment: Experiment, variants: Sequence[Variant], cases: Sequence[tuple[Case, Workload]]
+    experiment: Experiment,
+    spec: ExperimentSpec,
+    variants: Sequence[Variant],
+    cases: Sequence[tuple[Case, Workload]],
 ) -> None:
     """Write measured runs in their shuffled blocks, then those that are profiled and verified."""
     cells = [(variant, case) for case, _ in cases for variant in variants]
@@ -196,8 +207,7 @@ def _write_runs(
         (Purpose.MEASURED, block, cell)
         for block, cell in block_order(cells, experiment.boots, experiment.seed)
     ]
-    if experiment.profile:
-        order += [(Purpose.PROFILED, 0, cell) for cell in cells]
+    order += [(Purpose.PROFILED, 0, cell) for cell in cells if _is_profiled(spec, cell[1])]
     if experiment.verify:
         able = {case.pk for case, workload in cases if workload.verifies}
         order += [(Purpose.VERIFIED, 0, cell) for cell in cells if cell[1].pk in able]

@@ -59,6 +59,8 @@ class Switch(models.Model):
     text = models.TextField()
     requires = models.JSONField(default=list)
     excludes = models.JSONField(default=list)
+    # What the catalogue says it moves: workload, metric, direction (lower, higher), source.
+    claims = models.JSONField(default=list)
     # What intake repaired in a damaged diff, line by line.
     report = models.JSONField(default=list)
 

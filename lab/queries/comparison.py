@@ -8,7 +8,8 @@ from statistics import median
 from typing import Any
 
 from lab.models import Comparison, Experiment, Run, Sample
-from lab.queries.experiments import CaseView, case_views, get_experiment
+from lab.queries.description import CaseView, case_views
+from lab.queries.experiments import get_experiment
 from lab.queries.progress import Progress, progress
 
 

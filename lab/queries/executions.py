@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.errors import UnknownRow
 from lab.models import Build, Run
-from lab.queries.experiments import CaseView, case_view
+from lab.queries.description import CaseView, case_view
 
 
 @dataclass(frozen=True, slots=True)

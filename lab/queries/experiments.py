@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import Count, Q
 
 from lab.errors import UnknownRow
-from lab.models import Build, Case, Comparison, Experiment, Run, Switch, Variant
+from lab.models import Build, Comparison, Experiment, Run, Variant
+from lab.queries.description import CaseView, SwitchView, case_views, switch_view
 from lab.queries.progress import Progress, progress
 
 
@@ -30,37 +31,6 @@ class ExperimentLine:
     problem: str
     created_at: datetime
     finished_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchView:
-    """A patch or config fragment of the experiment; report tells what intake repaired."""
-
-    name: str
-    kind: str
-    title: str
-    author: str
-    link: str
-    text: str
-    requires: tuple[str, ...]
-    excludes: tuple[str, ...]
-    report: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CaseView:
-    """A workload with its parameters."""
-
-    id: int
-    position: int
-    workload: str
-    preset: str
-    params: dict[str, Any]
-
-    @property
-    def title(self) -> str:
-        """Name a person reads: "showgids (smoke)"."""
-        return f"{self.workload} ({self.preset})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,36 +217,12 @@ def experiment_page(experiment_id: int) -> ExperimentPage:
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
-        switches=tuple(_switch_view(switch) for switch in row.switches.all()),
+        switches=tuple(switch_view(switch) for switch in row.switches.all()),
         cases=cases,
         variants=_variant_rows(row, cases, builds),
         builds=builds,
         runs=runs,
         progress=progress(row.pk),
-    )
-
-
-def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
-    """Return the experiment's cases in their order."""
-    return tuple(case_view(case) for case in experiment.cases.all())
-
-
-def case_view(case: Case) -> CaseView:
-    """Return one case as pages show it."""
-    return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
-
-
-def _switch_view(switch: Switch) -> SwitchView:
-    return SwitchView(
-        name=switch.name,
-        kind=switch.kind,
-        title=switch.title,
-        author=switch.author,
-        link=switch.link,
-        text=switch.text,
-        requires=tuple(switch.requires),
-        excludes=tuple(switch.excludes),
-        report=tuple(switch.report),
     )
 
 

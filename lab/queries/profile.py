@@ -17,7 +17,8 @@ from lab.analysis.flame import (
 )
 from lab.errors import UnknownRow
 from lab.models import Case, Profile
-from lab.queries.experiments import CaseView, case_view, get_experiment
+from lab.queries.description import CaseView, case_view
+from lab.queries.experiments import get_experiment
 
 # What the kernfs mail asks of its profiles.
 READ_SIDE = ("down_read", "up_read")

@@ -42,7 +42,8 @@ def finished() -> Experiment:
     profiled = [make_run(v, case, purpose="profiled") for v in (base, patched)]
     make_variant(experiment, "p", "q", state="pruned", problem="q clashes with p in fs/inode.c").build = None
     experiment.variants.filter(state="pruned").update(build=None)
-    make_patch_switch(experiment, "p", title="vfs: faster", report=["hunk 1: blanks"])
+    claim = {"workload": "showgids", "metric": "ns_per_open", "direction": "lower", "source": "the mail"}
+    make_patch_switch(experiment, "p", title="vfs: faster", report=["hunk 1: blanks"], claims=[claim])
     finish_builds(experiment)
     for run in experiment.runs.filter(purpose="measured").select_related("variant").order_by("position"):
         value = (110.0 if run.variant.switches else 100.0) + run.block
@@ -97,6 +98,10 @@ def test_a_pruned_variant_has_its_reason_and_no_cells() -> None:
     assert (pruned.state, pruned.cells, pruned.build) == ("pruned", (), None)
     assert pruned.problem == "q clashes with p in fs/inode.c"
     assert page.switches[0].report == ("hunk 1: blanks",)
+    assert (page.switches[0].claims[0].metric, page.switches[0].claims[0].direction) == (
+        "ns_per_open",
+        "lower",
+    )
 
 
 def test_a_build_made_before_the_experiment_counts_as_reused() -> None:
