@@ -148,7 +148,7 @@ def _is_bare(data: bytes) -> bool:
 def _begins_letter(data: bytes, found: re.Match[bytes]) -> bool:
     """Whether a From line starts a letter: headers follow it, and nothing but a blank line stands before it."""
     before = data[max(0, found.start() - 2) : found.start()]
-    return before in (b"", b"\n\n", b"\r\n") and _HEADER_LINE.match(data, found.end() + 1) is not None
+    return before in (b"", b"\n\n", b"\r\n") and _HEADERS.match(data, found.end() + 1) is not None
 
 
 def _letter(raw: bytes) -> Letter:
