@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Apply patches to a revision without a work tree, and tell which patches clash where.
+"""Apply patches to a revision without a work tree.
 
 A temporary index takes the diffs (`git apply --cached`), and every patch becomes a commit with a fixed identity and
 date, so equal inputs have equal ids on every machine. A hunk may have moved (its line numbers may be off), but all its context has to match.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kernels.diff import FileDiff, Hunk, parse_diff
 from kernels.errors import GitFailed, PatchDoesNotApply, UnknownPath
@@ -27,15 +26,6 @@ _REASONS = {
     "already exists in index": "the patch creates this file, but the tree has one already",
     "removal patch leaves file contents": "the patch deletes this file, but the tree's has other contents",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """Two patches (by title, in the order they were given) that cannot both be applied, because of one file."""
-
-    first: str
-    second: str
-    file: str
 
 
 def apply_patches(tree: Tree, base: Revision, patches: Sequence[Patch]) -> Revision:
@@ -53,45 +43,6 @@ def apply_patches(tree: Tree, base: Revision, patches: Sequence[Patch]) -> Revis
             commit = _commit(tree, tree_id, commit, patch)
     keep(tree.repository, commit)
     return Revision(commit, tree_id, f"{base.name} + {len(patches)} patch{'es' if patches[1:] else ''}")
-
-
-def clashes(tree: Tree, base: Revision, patches: Sequence[Patch]) -> tuple[Clash, ...]:
-    """Which patches of a combination stand in each other's way, and in which file; empty if all of them apply.
-
-    Also empty if a patch fails all by itself: then `apply_patches` has the reason. An earlier patch is blamed when the later
-    one applies without it; if no single one is to blame, all earlier ones that touch the file are.
-    """
-    found: list[Clash] = []
-    standing: list[Patch] = []
-    for patch in patches:
-        try:
-            apply_patches(tree, base, [*standing, patch])
-        except PatchDoesNotApply as exc:
-            blamed = _blamed(tree, base, standing, patch, exc.file)
-            found += [Clash(first.title, patch.title, exc.file) for first in blamed]
-        else:
-            standing.append(patch)
-    return tuple(found)
-
-
-def _blamed(
-    tree: Tree, base: Revision, standing: Sequence[Patch], patch: Patch, file: str
-) -> tuple[Patch, ...]:
-    suspects = [first for first in standing if file in first.files]
-    alone = tuple(
-        first
-        for first in suspects
-        if _applies(tree, base, [*(other for other in standing if other is not first), patch])
-    )
-    return alone or tuple(suspects)
-
-
-def _applies(tree: Tree, base: Revision, patches: Sequence[Patch]) -> bool:
-    try:
-        apply_patches(tree, base, patches)
-    except PatchDoesNotApply:
-        return False
-    return True
 
 
 def _apply_one(tree: Tree, patch: Patch, environment: Mapping[str, str]) -> None:

@@ -165,6 +165,10 @@ class BuildTimedOut(KernelsError):
 # What the lab lacks
 
 
+class CatalogBroken(KernelsError):
+    """A file of the lab's own catalogue of patches is not what the catalogue needs."""
+
+
 class GitFailed(KernelsError):
     """git ended with an error that none of our own explains; detail is its stderr."""
 

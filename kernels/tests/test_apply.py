@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.apply import Clash, apply_patches, clashes
+from kernels.apply import apply_patches
 from kernels.errors import PatchDoesNotApply
 from kernels.git import run_git
 from kernels.patch import Patch
@@ -162,47 +162,10 @@ def test_a_patch_that_is_no_diff_does_not_apply(tree: Tree, base: Revision) -> N
         apply_patches(tree, base, [Patch("broken", "", "", "", "", "nothing here\n", ("fs/x",))])
 
 
-class TestClashes:
-    def test_patches_that_all_apply_do_not_clash(self, tree: Tree, base: Revision) -> None:
-        assert clashes(tree, base, [LINE_5, LINE_30, DIR]) == ()
-
-    def test_two_that_apply_alone_but_not_together_are_named_with_their_file(
-        self, tree: Tree, base: Revision
-    ) -> None:
-        for alone in (LINE_5, LINE_6):
-            apply_patches(tree, base, [alone])
-        assert clashes(tree, base, [LINE_5, DIR, LINE_6]) == (Clash("change 5", "change 6", "fs/inode.c"),)
-
-    def test_a_bystander_in_the_same_file_is_not_blamed(self, tree: Tree, base: Revision) -> None:
-        assert clashes(tree, base, [LINE_30, LINE_5, LINE_6]) == (
-            Clash("change 5", "change 6", "fs/inode.c"),
-        )
-
-    def test_every_pair_is_found_at_once(self, tree: Tree, base: Revision) -> None:
-        dir_too = edit("dir too", "fs/dir.c", b"int", b"long")
-        found = clashes(tree, base, [LINE_5, DIR, LINE_6, dir_too])
-        assert found == (
-            Clash("change 5", "change 6", "fs/inode.c"),
-            Clash("change dir", "dir too", "fs/dir.c"),
-        )
-
-    def test_a_patch_that_needs_another_may_still_clash_with_a_third(
-        self, tree: Tree, base: Revision
-    ) -> None:
-        after = FILES["fs/inode.c"].replace(b"line 5 of", b"line five of")
-        needs_5 = edit("on top of 5", "fs/inode.c", b"line five of", b"line 5.0 of", source=after)
-        line_7 = edit("change 7", "fs/inode.c", b"line 7 of", b"line seven of", source=after)
-        assert clashes(tree, base, [LINE_5, needs_5, line_7]) == (
-            Clash("on top of 5", "change 7", "fs/inode.c"),
-        )
-
-    def test_a_patch_that_fails_by_itself_clashes_with_nobody(self, tree: Tree, base: Revision) -> None:
-        stale = patch("stale", ("fs/Kconfig", b"a\n", b"b\n"))
-        assert clashes(tree, base, [LINE_5, stale]) == ()
-
-    def test_where_no_single_one_is_to_blame_all_are(self, tree: Tree, base: Revision) -> None:
-        five = edit("5a", "fs/inode.c", b"line 5 of", b"line V of")
-        content = FILES["fs/inode.c"].replace(b"line 5 of", b"line V of")
-        eleven = edit("11", "fs/inode.c", b"line 11 of", b"line XI of", source=content)
-        eight = edit("8", "fs/inode.c", b"line 8 of", b"line VIII of")
-        assert {clash.first for clash in clashes(tree, base, [five, eleven, eight])} == {"5a", "11"}
+def test_two_that_apply_alone_may_not_apply_together(tree: Tree, base: Revision) -> None:
+    for alone in (LINE_5, LINE_6):
+        apply_patches(tree, base, [alone])
+    with pytest.raises(PatchDoesNotApply) as caught:
+        apply_patches(tree, base, [LINE_5, DIR, LINE_6])
+    assert (caught.value.title, caught.value.file) == ("change 6", "fs/inode.c")
+    assert 'the file has no line "line 5 of inode"' in caught.value.reason
