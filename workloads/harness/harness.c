@@ -41,12 +41,13 @@ static struct interval run_once(pthread_t *threads)
 	struct rusage before, after;
 	struct interval took;
 
+	/* Before the threads exist: perf learns their names only while it is on. */
+	if (timed)
+		control("enable");
 	for (unsigned long i = 0; i < harness_threads; i++)
 		if (pthread_create(&threads[i], NULL, run_thread, (void *)i) != 0)
 			fail("cannot create thread %lu", i);
 	pthread_barrier_wait(&ready);
-	if (timed)
-		control("enable");
 	getrusage(RUSAGE_SELF, &before);
 	took.elapsed = now();
 	pthread_barrier_wait(&go);

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workloads.catalog import find_workload, load_catalog
+from workloads.definition import read_definition
+from workloads.errors import (
+    BadParam,
+    BadWorkloadFile,
+    NotVerifiable,
+    UnknownParam,
+    UnknownPreset,
+    UnknownWorkload,
+)
+from workloads.guest.pack import pack_plan
+from workloads.guest.plan import DiskShape, Plan
+from workloads.step import PURPOSES, Purpose
+
+CATALOG = load_catalog()
+GIBI = 1 << 30
+
+
+def plan(
+    name: str, purpose: Purpose = "measured", preset: str = "smoke", params: dict[str, object] | None = None
+) -> Plan:
+    workload = CATALOG[name]
+    return workload.plan(workload.resolve(preset, params or {}), iterations=3, warmup=1, purpose=purpose)
+
+
+def test_the_four_workloads_of_the_mails_are_there() -> None:
+    assert set(CATALOG) >= {"stat-walk", "showgids", "cyclictest-bh", "bh-lookup"}
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_preset_can_be_planned_and_packed_for_every_purpose(name: str) -> None:
+    workload = CATALOG[name]
+    assert {"smoke", "small", "large", "seed"} <= workload.presets.keys()
+    for preset in workload.presets:
+        for purpose in PURPOSES:
+            if purpose == "verified" and not workload.verifies:
+                continue
+            steps = plan(name, purpose, preset).steps
+            assert pack_plan(Plan(steps), {})
+            assert any(step.kind == "measure" for step in steps)
+            assert len({step.name for step in steps}) == len(steps)
+            assert not [part for step in steps if step.argv[0] != "sh" for part in step.argv if "{" in part]
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_workload_says_what_a_verdict_on_it_is_about(name: str) -> None:
+    metrics = CATALOG[name].metrics
+    assert any(metric.primary for metric in metrics.values())
+    assert all(metric.unit and 0 < metric.margin < 1 for metric in metrics.values())
+
+
+def test_given_parameters_win_over_the_preset_and_the_preset_over_defaults() -> None:
+    resolved = CATALOG["stat-walk"].resolve("smoke", {"dirs": 7})
+    assert (resolved["threads"], resolved["dirs"], resolved["files"]) == (2, 7, 200)
+    assert resolved["cache"] == "cold"
+
+
+def test_the_seed_preset_has_the_mails_own_sizes() -> None:
+    assert plan("stat-walk", preset="seed").disk == DiskShape("stat-tree", 20, 1000, 1000)
+    assert CATALOG["bh-lookup"].resolve("seed", {})["loops"] == 200_000
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_and_all_valid_ones() -> None:
+    with pytest.raises(UnknownWorkload, match=r'"stat-wakl", did you mean "stat-walk"\? valid: .*showgids'):
+        find_workload("stat-wakl", CATALOG)
+    with pytest.raises(
+        UnknownPreset, match=r'preset of showgids .*"tiny".* valid: smoke, small, large, seed'
+    ):
+        CATALOG["showgids"].resolve("tiny", {})
+    with pytest.raises(UnknownParam, match=r'"thread", did you mean "threads"\? valid: threads, dirs, files'):
+        CATALOG["stat-walk"].resolve("smoke", {"thread": 4})
+
+
+def test_a_value_that_does_not_fit_is_answered_with_what_does() -> None:
+    with pytest.raises(BadParam, match="stat-walk: cache = 'hot' is not valid: one of cold, warm, thrash"):
+        CATALOG["stat-walk"].resolve("smoke", {"cache": "hot"})
+    with pytest.raises(BadParam, match="threads = 0 is not valid: a whole number from 1 to 512"):
+        CATALOG["stat-walk"].resolve("smoke", {"threads": 0})
+
+
+def test_resolved_parameters_survive_a_trip_through_json() -> None:
+    workload = CATALOG["bh-lookup"]
+    resolved = workload.resolve("smoke", {})
+    assert resolved["blocks"] == (1, 4 * GIBI)
+    stored: dict[str, object] = {**resolved, "blocks": [1, 4 * GIBI]}
+    assert workload.plan(stored, iterations=1, warmup=0) == workload.plan(resolved, iterations=1, warmup=0)
+
+
+def test_a_metric_exists_once_per_block() -> None:
+    workload = CATALOG["bh-lookup"]
+    assert set(workload.metrics) >= {"ns_per_lookup_1", "ns_per_lookup_4g", "ns_per_timed_lookup_4g"}
+    assert "ns_per_lookup_8g" in workload.metrics_of({"blocks": ["8Gi"]})
+    assert "ns_per_lookup_1" not in workload.metrics_of({"blocks": ["8Gi"]})
+
+
+def test_only_timed_iterations_of_a_profiled_run_are_sampled() -> None:
+    *_setup, fifos, measured = plan("showgids", "profiled").steps
+    assert fifos.argv == ("mkfifo", "/tmp/perf.ctl", "/tmp/perf.ack")
+    assert measured.argv[:4] == ("perf", "record", "-a", "-g")
+    perf, program = " ".join(measured.argv).split(" -- ")
+    assert "-D -1 --control fifo:/tmp/perf.ctl,/tmp/perf.ack" in perf
+    assert "control=/tmp/perf.ctl,/tmp/perf.ack" in program
+    assert measured.send == ("/tmp/perf.data",)
+
+
+def test_a_measured_run_holds_nothing_of_perf_or_probes() -> None:
+    for name in CATALOG:
+        text = " ".join(part for step in plan(name).steps for part in step.argv)
+        assert "perf record" not in text
+        assert "kprobe" not in text
+
+
+def test_a_foreign_program_runs_once_per_iteration_and_is_profiled_once() -> None:
+    names = [step.name for step in plan("cyclictest-bh").steps if step.kind == "measure"]
+    assert names == ["wake-0", "wake-1", "wake-2", "wake-3"]
+    profiled = [step for step in plan("cyclictest-bh", "profiled").steps if step.kind == "measure"]
+    assert [step.argv[0] for step in profiled] == ["/programs/bh-load", "perf"]
+
+
+def test_a_verified_run_counts_before_and_sends_after_the_walk() -> None:
+    steps = {step.name: step for step in plan("stat-walk", "verified").steps}
+    assert list(steps) == ["mount", "arm", "walk", "counts"]
+    assert "counted=kperflab-timed" in steps["walk"].argv
+    assert "iterations=1" in steps["walk"].argv
+    assert "/tmp/returns.hist" in steps["counts"].send
+
+
+def test_what_claims_nothing_cannot_be_verified() -> None:
+    with pytest.raises(NotVerifiable, match="showgids claims nothing"):
+        plan("showgids", "verified")
+
+
+def test_deadlines_grow_with_the_work() -> None:
+    def work(files: int) -> float:
+        return max(step.deadline_s for step in plan("stat-walk", params={"files": files}).steps) - 120
+
+    assert work(2000) == pytest.approx(10 * work(200))
+
+
+def test_the_kernel_module_comes_with_its_sources() -> None:
+    (module,) = CATALOG["bh-lookup"].modules
+    assert module.name == "bh-lookup-module"
+    assert b"bh-lookup-module.o" in module.files["Kbuild"]
+    assert b'MODULE_LICENSE("GPL")' in module.files["bh-lookup-module.c"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("summary", "sumary"), "unknown entry sumary"),
+        (('unit = "s"', ""), "entry 'unit' is missing"),
+        (('better = "lower"', 'better = "less"'), "better of elapsed is 'less'"),
+        (("default = 1", 'default = "x"'), "n = 'x' is not valid"),
+        (('kind = "measure"', 'kind = "mesure"'), "kind of run is 'mesure'"),
+        (("[params.n]", "[params.n"), "workload.toml"),
+    ],
+)
+def test_a_mistake_in_a_folder_is_named(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    good = """summary = "s"
+[params.n]
+type = "int"
+default = 1
+help = "n"
+[presets]
+smoke = {}
+[metrics.elapsed]
+unit = "s"
+better = "lower"
+margin = 0.1
+[[steps]]
+name = "run"
+kind = "measure"
+argv = ["true"]
+deadline_s = 1
+"""
+    (tmp_path / "workload.toml").write_text(good)
+    assert read_definition(tmp_path).summary == "s"
+    (tmp_path / "workload.toml").write_text(good.replace(*change, 1))
+    with pytest.raises(BadWorkloadFile, match=r"workload\.toml: ") as caught:
+        read_definition(tmp_path)
+    assert says in str(caught.value)

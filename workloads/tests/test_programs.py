@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The C programs, run on this machine: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workloads.catalog import load_catalog
+from workloads.compile import compile_programs
+from workloads.errors import CompileProgramFailed
+
+DEADLINE_S = 30
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return compile_programs(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for thread in range(2):
+        for directory in range(3):
+            place = tmp_path / f"t{thread}" / f"d{directory}"
+            place.mkdir(parents=True)
+            for file in range(5):
+                (place / f"f{file}").touch()
+    return tmp_path
+
+
+def run(*argv: object) -> list[dict[str, Any]]:
+    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def refusal(*argv: object) -> str:
+    done = subprocess.run([str(part) for part in argv], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    return done.stderr.strip()
+
+
+def test_equal_sources_are_compiled_once(programs: dict[str, Path]) -> None:
+    root = programs["showgids"].parents[1]
+    before = programs["showgids"].stat().st_mtime_ns
+    again = compile_programs(root, [load_catalog()["showgids"]])
+    assert again["showgids"] == programs["showgids"]
+    assert again["showgids"].stat().st_mtime_ns == before
+
+
+def test_programs_need_no_library(programs: dict[str, Path]) -> None:
+    for path in programs.values():
+        assert b"/lib64/ld-linux" not in path.read_bytes()
+
+
+def test_a_walk_prints_an_object_per_iteration_warm_ups_first(programs: dict[str, Path], tree: Path) -> None:
+    objects = run(
+        programs["stat-walk"],
+        f"root={tree}",
+        "threads=2",
+        "dirs=3",
+        "files=5",
+        "cache=warm",
+        "iterations=2",
+        "warmup=1",
+    )
+    assert [(item["iteration"], item["warmup"]) for item in objects] == [(0, True), (1, False), (2, False)]
+    for item in objects:
+        assert item["stats"] == 30
+        values = item["values"]
+        assert values["files_per_second"] == pytest.approx(30 / values["elapsed"], rel=1e-6)
+        assert values["ns_per_stat"] == pytest.approx(values["elapsed"] * 2 / 30 * 1e9, rel=1e-6)
+
+
+def test_a_missing_file_ends_the_walk_by_its_name(programs: dict[str, Path], tree: Path) -> None:
+    said = refusal(programs["stat-walk"], f"root={tree}", "threads=2", "dirs=3", "files=6", "cache=warm")
+    assert said == f"stat-walk: cannot stat {tree}/t0/d0/f5: No such file or directory"
+
+
+def test_a_tree_too_small_to_thrash_is_refused_with_the_size_it_takes(
+    programs: dict[str, Path], tree: Path
+) -> None:
+    said = refusal(programs["stat-walk"], f"root={tree}", "threads=2", "dirs=3", "files=5", "cache=thrash")
+    assert "at least 31957 inodes are needed" in said
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ("fils=5", "unknown argument fils=5"),
+        ("threads=two", "threads=two: not a whole number"),
+        ("threads=0", "threads=0: at least one is needed"),
+        ("cache=hot", "cache=hot: cold, warm or thrash"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    programs: dict[str, Path], tree: Path, argument: str, says: str
+) -> None:
+    assert says in refusal(programs["stat-walk"], f"root={tree}", "cache=warm", "dirs=1", "files=1", argument)
+
+
+def test_every_thread_opens_every_file_in_every_round(programs: dict[str, Path], tree: Path) -> None:
+    (item,) = run(programs["showgids"], f"glob={tree}/t*/d*/f*", "threads=2", "rounds=7", "reading=1")
+    assert item["files"] == 30
+    assert item["values"]["opens_per_second"] * item["values"]["elapsed"] == pytest.approx(
+        2 * 7 * 30, rel=1e-6
+    )
+
+
+def test_the_fallback_is_used_and_said(programs: dict[str, Path], tree: Path) -> None:
+    (item,) = run(programs["showgids"], f"glob={tree}/none*", f"fallback={tree}/t0/d0/*", "most=3")
+    assert (item["files"], item["glob"]) == (3, f"{tree}/t0/d0/*")
+    assert "no file matches" in refusal(programs["showgids"], f"glob={tree}/none*")
+
+
+def test_perf_is_on_during_timed_iterations_only(
+    programs: dict[str, Path], tree: Path, tmp_path: Path
+) -> None:
+    orders, answers = tmp_path / "ctl", tmp_path / "ack"
+    os.mkfifo(orders)
+    os.mkfifo(answers)
+    heard: list[str] = []
+
+    def listen() -> None:
+        # Both ways at once, as perf opens them: a fifo's open() would wait for the other side.
+        with os.fdopen(os.open(orders, os.O_RDWR)) as ctl, os.fdopen(os.open(answers, os.O_RDWR), "w") as ack:
+            ready.set()
+            while len(heard) < 4:
+                heard.append(ctl.readline().strip())
+                ack.write("ack\n")
+                ack.flush()
+            done.wait(DEADLINE_S)
+
+    ready, done = threading.Event(), threading.Event()
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    assert ready.wait(DEADLINE_S)
+    run(
+        programs["showgids"],
+        f"glob={tree}/t0/d0/*",
+        "iterations=2",
+        "warmup=3",
+        f"control={orders},{answers}",
+    )
+    done.set()
+    listener.join(DEADLINE_S)
+    assert heard == ["enable", "disable", "enable", "disable"]
+
+
+def test_a_program_that_perf_does_not_listen_to_says_so(programs: dict[str, Path], tree: Path) -> None:
+    said = refusal(programs["showgids"], f"glob={tree}/t0/d0/*", f"control={tree}/none,{tree}/none")
+    assert "perf does not listen" in said
+
+
+def test_the_load_runs_a_command_and_reports_beside_it(programs: dict[str, Path], tree: Path) -> None:
+    argv = [
+        programs["bh-load"],
+        "load=off",
+        f"directory={tree}",
+        "device=/dev/null",
+        "iteration=3",
+        "warmup=1",
+    ]
+    (item,) = run(*argv, "--", "true")
+    assert (item["iteration"], item["warmup"], item["values"]) == (3, True, {})
+    assert len(item["function_call_interrupts"]) >= 1
+
+
+def test_the_load_passes_on_that_its_command_failed(programs: dict[str, Path], tree: Path) -> None:
+    argv = [programs["bh-load"], "load=off", f"directory={tree}", "device=/dev/null"]
+    assert "false ended with status 1" in refusal(*argv, "--", "false")
+    assert "no command after --" in refusal(*argv)
+
+
+def test_a_program_that_does_not_compile_is_told_by_its_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "programs" / "showgids"
+    folder.mkdir(parents=True)
+    (folder / "showgids.c").write_text("int main(void) { return missing; }\n")
+    monkeypatch.setattr("workloads.compile.PROGRAMS", tmp_path / "programs")
+    with pytest.raises(
+        CompileProgramFailed, match=r"showgids does not compile: .*missing.* undeclared"
+    ) as caught:
+        compile_programs(tmp_path / "kept", [load_catalog()["showgids"]])
+    assert "showgids.c" in caught.value.detail
