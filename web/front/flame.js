@@ -14,7 +14,7 @@ function percent(part, whole) {
   return whole ? `${((100 * part) / whole).toFixed(2)} %` : "–";
 }
 
-// Kernel code is warm, user code cool, so that the boundary is seen; matches stand out by a border too.
+// A symbol has the same shade everywhere, so that it is recognised in another variant's graph.
 function colour(frame) {
   if (frame.highlight) return "var(--flame-match)";
   const name = frame.data.name;

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
-from lab.models import Build, Comparison, Experiment
+from lab.models import Build, Comparison, Experiment, Profile
 from lab.states import BuildState, ExperimentState, Outcome, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_grid, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page, strip_escaped
@@ -194,6 +195,15 @@ def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment)
 def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:
     experiment = make_grid()
     assert "profile = true" in page(f"/experiments/{experiment.pk}/profile/{experiment.cases.get().pk}/")
+
+
+def test_a_stack_of_ten_thousand_frames_is_cut_and_says_so(page: Page, compared: Experiment) -> None:
+    folded = ";".join(f"f{depth}" for depth in range(10_000)) + " 40\n"
+    Profile.objects.update(folded=zlib.compress(folded.encode()))
+    text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/")
+    assert "f249" in text
+    assert "f251" not in text
+    assert "(deeper frames)" in text
 
 
 def test_the_profiles_lead_to_the_first_case_that_has_one(client: Client, compared: Experiment) -> None:

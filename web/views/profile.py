@@ -9,14 +9,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from lab.analysis.flame import FlameNode
 from lab.queries.experiments import experiment_page
 from lab.queries.profile import READ_SIDE, ProfileColumn, ProfilePage, profile_page
 from web.views.missing import found
-from web.words import share
+from web.words import count, share
 
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
+_DEEPEST = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "asked": " + ".join(page.asked),
         "symbols_field": " ".join(page.asked),
         "chosen": chosen,
+        "samples": count(chosen.samples, "sample") if chosen else "",
+        "flame": shallow(chosen.flame) if chosen else None,
         "inverted": request.GET.get("view") == "icicle",
         "search": request.GET.get("search", ""),
         "callers": _callers(page),
@@ -78,6 +82,26 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
 def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
     wanted = [column for column in page.columns if column.variant == name]
     return next(iter([*wanted, *page.columns]), None)
+
+
+def shallow(top: FlameNode, deepest: int = _DEEPEST) -> FlameNode:
+    """A copy of a flame tree without the frames below `deepest`; what is cut is named by a last frame.
+
+    A loop, and a limit, since JSON is written by recursion and stacks may be as deep as anyone likes.
+    """
+    copy: FlameNode = {"name": top["name"], "value": top["value"], "children": []}
+    waiting = [(top, copy, 0)]
+    while waiting:
+        frame, own, depth = waiting.pop()
+        if depth == deepest and frame["children"]:
+            below = sum(child["value"] for child in frame["children"])
+            own["children"].append({"name": "(deeper frames)", "value": below, "children": []})
+            continue
+        for child in frame["children"]:
+            twin: FlameNode = {"name": child["name"], "value": child["value"], "children": []}
+            own["children"].append(twin)
+            waiting.append((child, twin, depth + 1))
+    return copy
 
 
 def _share(fraction: float) -> Share:
