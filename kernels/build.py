@@ -71,12 +71,22 @@ class Builder:
     """Builds under one state directory; any number of processes may share it.
 
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
+    layered=False builds everything from nothing, which must give the same bytes; artifacts is then
+    best a store of its own.
     """
 
-    def __init__(self, home: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        limits: Limits | None = None,
+        *,
+        artifacts: ArtifactStore | None = None,
+        layered: bool = True,
+    ) -> None:
         self.home = home
         self.limits = limits or Limits()
-        self.artifacts = ArtifactStore(home / "artifacts")
+        self.artifacts = artifacts or ArtifactStore(home / "artifacts")
+        self.layered = layered
         self._layers = Layers(home)
         self._no_layer: set[str] = set()
         remove_leftovers(self._layers.scratch)
@@ -87,6 +97,10 @@ class Builder:
         Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected.
         """
         return self._plan(request, lambda: None).key
+
+    def layer_of(self, request: BuildRequest) -> Path:
+        """The object directory that the request's variants stand on; it may not be there yet. Raises as key."""
+        return self._layers.objects_of(self._plan(request, lambda: None).layer)
 
     def log_path(self, key: str) -> Path:
         """Where a build's output goes while it runs, and stays when it fails."""
@@ -134,7 +148,7 @@ class Builder:
 
     def _build(self, plan: _Plan, progress: Progress) -> Artifact:
         lock = self._layers.lock(f"layer-{plan.layer}")
-        while plan.layer not in self._no_layer:
+        while self.layered and plan.layer not in self._no_layer:
             with locked(lock, shared=True, on_wait=progress.tick):
                 if self._layers.has(plan.layer):
                     return self._over_layer(plan, progress)

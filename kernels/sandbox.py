@@ -165,8 +165,10 @@ class _Output:
                 _go(self.child)
             else:
                 self.complaints.append(line)
-        elif line == _MARK:
+        elif line.endswith(_MARK):  # what the command printed last may lack its line end
             self._times, self.cpu_seconds = 2, 0.0  # the shell's own, then its children's
+            if line != _MARK:
+                self.on_line(line.removesuffix(_MARK))
         elif self._times and (match := _TIMES.fullmatch(line)):
             self._times -= 1
             user, system = 60 * int(match[1]) + float(match[2]), 60 * int(match[3]) + float(match[4])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.artifact import ArtifactStore
 from kernels.build import Builder, Limits, ModuleSource
 from kernels.errors import CompileFailed, ConfigFailed
 from kernels.tests.pretend import PretendKernel, with_lines
@@ -66,8 +67,10 @@ def test_a_variant_is_bit_for_bit_what_a_clean_build_makes(
 ) -> None:
     revision = pretend.edited("include/linux/fs.h", "unsigned long i_ino;", "unsigned long i_ino, i_more;")
     layered = builder.build(pretend.request(revision))
-    request = pretend.request(revision)
-    clean = Builder(tmp_path, builder.limits).build(replace(request, base=revision))
+    store = ArtifactStore(tmp_path / "clean")
+    clean = Builder(builder.home, builder.limits, artifacts=store, layered=False).build(
+        pretend.request(revision)
+    )
     assert layered.metadata.layer != ""
     assert clean.metadata.layer == ""
     assert layered.key == clean.key
