@@ -78,8 +78,14 @@ def open_source(source: Source, root: Path, on_progress: OnProgress) -> Tree:
         on_progress(f"fetching {source.location}")
         return open_git(source.name, source.location, root)
 
+    said = -1
+
     def tell(done: float) -> None:
-        on_progress(f"importing {Path(source.location).name}: {done:.0%}")
+        nonlocal said
+        # Every tenth is enough for a person, and for a log.
+        if int(10 * done) > said:
+            said = int(10 * done)
+            on_progress(f"importing {Path(source.location).name}: {said * 10} %")
 
     return import_archive(source.name, Path(source.location), root, on_progress=tell)
 
@@ -118,7 +124,7 @@ def _from_text(spec: PatchSpec, tree: Tree, base: Revision) -> Taken:
     if refused:
         more = f" (and {len(refused) - 1} more hunks)" if len(refused) > 1 else ""
         raise SubmissionRejected(
-            f'switch "{spec.name}" is damaged beyond repair on {base.name}: {refused[0]}{more}',
+            f'switch "{spec.name}" cannot be repaired onto {base.name}: {refused[0]}{more}',
             "\n".join(refused),
         )
     return _taken(spec, series, intake.repaired)

@@ -4,7 +4,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,8 @@ def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepar
     for switch in spec.switches:
         on_progress(f"reading {switch.name}")
         switches[switch.name] = take_in(switch, tree, base)
+    ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
+    switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
     applier = Applier(tree, base, switches)
     combinations = _combine(spec, switches, applier, on_progress)
     toolchain = detect_toolchain()
@@ -98,13 +100,11 @@ def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
 def _combine(
     spec: ExperimentSpec, switches: Mapping[str, Taken], applier: Applier, on_progress: OnProgress
 ) -> tuple[Combination, ...]:
-    rules = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
-
     def attempt(chosen: tuple[str, ...]) -> Clash | None:
         on_progress(f"applying {' + '.join(chosen) or 'nothing'}")
         return applier.try_to_apply(chosen)
 
-    combinations = tuple(expand(list(rules.values()), spec.design, attempt))
+    combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
     for name in switches:
         holding = [c for c in combinations if name in c.switches]
         clashes = [c.clash for c in holding if c.clash]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kernels.errors import GitFailed
+from kernels.patch import read_series
 from lab import prepare, submit
 from lab.errors import SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
@@ -117,6 +118,32 @@ def test_patches_that_clash_are_pruned_with_the_file(describe: Describe, home: P
     assert pruned["one+two+rival"].startswith("rival clashes with one in fs/inode.c, hunk 1 of 1")
     assert "line 10" in variants(experiment)["one+rival"].problem_detail
     assert not Run.objects.filter(variant__name="one+rival").exists()
+
+
+def test_a_catalogued_switch_brings_its_own_rules(
+    describe: Describe, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two kernfs switches, by other names, with patches that fit the tiny tree."""
+    monkeypatch.setattr("lab.intake.catalog.entry_claims", lambda *_: ())
+    monkeypatch.setattr(
+        "lab.intake.catalog.entry_patch",
+        lambda entry, _: read_series(diff("fs/inode.c", len(entry.name), "x").encode()).patches[0],
+    )
+    patches = [
+        {"name": "global", "catalog": "kernfs-iattr-rwsem"},
+        {"name": "hashed", "catalog": "kernfs-iattr-hashed-rwsem"},
+    ]
+    experiment = submit_experiment(spec=describe(patches=patches), home=home)
+    assert variants(experiment)["global+hashed"].problem == "global excludes hashed"
+    assert experiment.switches.get(name="global").excludes == ["hashed"]
+    assert experiment.switches.get(name="hashed").author == "Imran Khan"
+
+
+def test_a_catalogued_switch_for_other_trees_is_refused(describe: Describe, home: Path) -> None:
+    with pytest.raises(
+        SubmissionRejected, match='switch "vfs-iget-rcu": vfs-iget-rcu is not made for linux-'
+    ):
+        submit_experiment(spec=describe(patches=[{"catalog": "vfs-iget-rcu"}]), home=home)
 
 
 def test_what_a_patch_requires_is_its_ground_and_not_its_rival(describe: Describe, home: Path) -> None:
