@@ -15,6 +15,7 @@ from lab.states import ExperimentState, VariantState
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
 
 SCRIPT = "<script>alert(1)</script>"
+CLAIM = {"workload": "showgids", "metric": "ns_per_open", "direction": "lower", "source": SCRIPT}
 Page = Callable[[str], str]
 
 
@@ -44,7 +45,14 @@ def strip_escaped(text: str) -> str:
 def compared(db: None) -> Experiment:
     """An experiment that is over, with numbers, a profile and a pruned combination."""
     experiment = make_experiment(name=f"kernfs {SCRIPT}", state=ExperimentState.DONE, profile=True)
-    make_patch_switch(experiment, "p", title=f"kernfs: {SCRIPT}", link="javascript:alert(1)", report=[SCRIPT])
+    make_patch_switch(
+        experiment,
+        "p",
+        title=f"kernfs: {SCRIPT}",
+        link="javascript:alert(1)",
+        report=[SCRIPT],
+        claims=[CLAIM],
+    )
     base, candidate = make_variant(experiment), make_variant(experiment, "p")
     make_variant(experiment, "p", "q", state=VariantState.PRUNED, problem=f"p and q clash in {SCRIPT}")
     case = make_case(experiment)

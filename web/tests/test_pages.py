@@ -99,6 +99,12 @@ def test_the_grid_shows_each_variant_with_its_build_and_its_boots(page: Page) ->
     assert "0 of 2 builds, 1 of 6 boots" in text
 
 
+def test_a_switch_tells_what_it_claims_and_what_was_repaired(page: Page, compared: Experiment) -> None:
+    text = page(f"/experiments/{compared.pk}/")
+    assert "<strong>ns_per_open</strong> of showgids lower" in text
+    assert "Repaired at intake: 1 place" in text
+
+
 def test_a_pruned_variant_gives_its_reason(page: Page, compared: Experiment) -> None:
     assert "p and q clash in" in page(f"/experiments/{compared.pk}/")
     assert "p and q clash in" in page(f"/experiments/{compared.pk}/comparison/")
