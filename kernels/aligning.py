@@ -12,12 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernels.basetext import BaseText, squash
-from kernels.damage import DamagedHunk
+from kernels.damage import DamagedHunk, count_pieces
 from kernels.diff import is_signature
 
-# Steps, for a whole submission: some 20 s. The mails it was made for take 20,000.
-MAX_STEPS = 10_000_000
+# Steps, for a whole submission: some 3 s. The mails it was made for take some thousand.
+MAX_STEPS = 200_000
+MAX_ANCHORS = 8
+# Pieces that the name of a function in a hunk's header may have been wrapped into.
+HEADER_TAILS = 3
 MAX_COST = 12
+
+
+Lines = tuple[tuple[str, str], ...]
 
 
 class Unplaceable(Exception):
@@ -28,7 +34,7 @@ class Unplaceable(Exception):
 class Reading:
     """One way to read a hunk: (side, text) of each line, side being one of " -+" or "\\"; what had to be mended."""
 
-    lines: tuple[tuple[str, str], ...]
+    lines: Lines
     places: tuple[int, ...]
     mended: int = 0
 
@@ -73,7 +79,7 @@ class _Path:
     text: str
     digest: int
 
-    def lines(self) -> tuple[tuple[str, str], ...]:
+    def lines(self) -> Lines:
         lines: list[tuple[str, str]] = []
         path: _Path | None = self
         while path is not None:
@@ -98,37 +104,70 @@ class Alignment:
     def __init__(self, hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> None:
         self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
         self.mark = squash(hunk.joiner)
-        self.found: dict[tuple[int, tuple[tuple[str, str], ...]], int] = {}
+        # by what it does to the file, which the context around the changes does not alter
+        self.found: dict[tuple[int, Lines], Reading] = {}
 
     def best(self) -> Reading | None:
         """The reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
         if not self.hunk.old_count:
             return None
-        starts = range(len(self.base.lines) - self.hunk.old_count + 1)
+        starts = self._starts()
         self.effort.spend(len(starts))
         states: _States = {(at, 0, 0, 0, ""): (0, (None,)) for at in starts}
         for number, piece in enumerate(self.hunk.pieces):
             self._restore_blanks(states)
             self._accept(states, number)
-            states = self._read(states, piece, first=number == 0)
+            states = self._read(states, piece, first=number < HEADER_TAILS)
             if not states:
                 break
         self._restore_blanks(states)
         self._accept(states, len(self.hunk.pieces))
         return self._choose()
 
+    def _starts(self) -> Sequence[int]:
+        """Where the old side may begin: around the lines that hold the piece which the fewest lines of the base hold.
+
+        Only pieces that cannot be the tail of an added line or of the header, nor text behind the hunk, count: so no
+        reading is missed.
+        """
+        last = len(self.base.lines) - self.hunk.old_count
+        end = count_pieces(self.hunk) - MAX_COST if self.last else len(self.hunk.pieces)
+        sure, after_added = [], False
+        for number, piece in enumerate(self.hunk.pieces[: max(end, 0)]):
+            after_added = piece.startswith("+") or (after_added and not piece.startswith("-"))
+            if number >= HEADER_TAILS and not after_added and squash(piece) and not is_signature(piece):
+                sure.append(squash(piece[1:] if piece.startswith("-") else piece))
+        best: list[int] | None = None
+        for bare in sorted(sure, key=len, reverse=True)[:MAX_ANCHORS]:
+            lines = [number for number, line in enumerate(self.base.squashed) if bare in line]
+            best = lines if best is None or len(lines) < len(best) else best
+        if best is None:
+            return range(last + 1)
+        near = {start for line in best for start in range(max(0, line - self.hunk.old_count + 1), line + 1)}
+        return sorted(start for start in near if start <= last)
+
     def _choose(self) -> Reading | None:
         if not self.found:
             return None
-        least = min(self.found.values())
-        best = [key for key, cost in self.found.items() if cost == least]
-        places = sorted({place for place, _ in best})
+        least = min(reading.mended for reading in self.found.values())
+        best = [reading for reading in self.found.values() if reading.mended == least]
+        regular = [reading for reading in best if self._is_regular(reading)]
+        if len(best) > 1 and len(regular) == 1:
+            best = regular
+        places = sorted({reading.places[0] for reading in best})
         if len(places) > 1:
             lines = ", ".join(str(place + 1) for place in places[:5])
             raise Unplaceable(f"{len(places)} places, at lines {lines}, each with as little damage")
         if len(best) > 1:
             raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
-        return Reading(best[0][1], (places[0],), mended=least)
+        return best[0]
+
+    def _is_regular(self, reading: Reading) -> bool:
+        """Whether there is as much context before the changes as behind, as a diff has it within a file."""
+        before, behind = _context(reading.lines), _context(reading.lines[::-1])
+        at_start = reading.places[0] == 0
+        at_end = reading.places[0] + self.hunk.old_count == len(self.base.lines)
+        return before == behind or (at_start and before < behind) or (at_end and behind < before)
 
     def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
         """Note a way to a state; False if a better one, or this one, is known."""
@@ -169,7 +208,23 @@ class Alignment:
                 self.effort.spend(len(self.hunk.pieces))
                 lines = path.lines() if path else ()
                 if may_end(self.hunk, used, lines, last=self.last):
-                    self.found[place, lines] = min(cost, self.found.get((place, lines), cost))
+                    self._keep(Reading(lines, (place,), mended=cost + self._left_over(used)))
+
+    def _left_over(self, used: int) -> int:
+        """What it costs that text goes on right behind the hunk: a signature or a blank line is usual."""
+        following = self.hunk.pieces[used] if used < len(self.hunk.pieces) else ""
+        return 0 if not following.strip() or is_signature(following) else 2
+
+    def _keep(self, reading: Reading) -> None:
+        before, behind = _context(reading.lines), _context(reading.lines[::-1])
+        effect = (reading.places[0] + before, reading.lines[before : len(reading.lines) - behind])
+        known = self.found.get(effect)
+        better = known is None or (reading.mended, not self._is_regular(reading)) < (
+            known.mended,
+            not self._is_regular(known),
+        )
+        if better:
+            self.found[effect] = reading
 
     def _read(self, states: _States, piece: str, *, first: bool) -> _States:
         """The states after one more piece."""
@@ -179,7 +234,7 @@ class Alignment:
             for path in paths:
                 for reached, more, reading in self._ways(state, path, piece, bare):
                     self._put(after, reached, cost + more, reading)
-                if first and bare:
+                if first and bare and path is None and not state[4]:
                     # the tail of a header that was wrapped
                     self._put(after, state, cost + 1, path)
         return after
@@ -220,6 +275,11 @@ class Alignment:
             yield (place, old + 1, removed, added, ""), cost, path
         elif bare and wanted.startswith(bare):
             yield (place, old, removed, added, wanted.removeprefix(bare)), cost, path
+
+
+def _context(lines: Lines) -> int:
+    """How many lines of context a hunk begins with."""
+    return next((number for number, (side, _) in enumerate(lines) if side != " "), len(lines))
 
 
 def _digest(path: _Path | None) -> int:

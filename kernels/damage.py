@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kernels.basetext import squash
 from kernels.diff import FileDiff, is_file_header, is_signature, parse_hunk_header, read_file_header
@@ -67,7 +68,7 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
     chunks: list[tuple[DamagedFile, ...]] = []
     size = 0
     for lines, joiner in _sheets(text):
-        files = list(_files(lines, joiner))
+        files = list(islice(_files(lines, joiner), MAX_PARTS + 1))
         size += len(files) + sum(len(file.hunks) for file, _ in files)
         if size > MAX_PARTS:
             raise PatchRejected(

@@ -28,8 +28,8 @@ _FROM_LINE = re.compile(
     rb"^>?From \S+\s.{0,100}?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?.{0,20}? [0-9]{4}(?: [-+][0-9]{4})?\r?$",
     re.MULTILINE,
 )
-_HEADER_LINE = re.compile(rb"^[A-Za-z][A-Za-z0-9-]{0,60}:[ \t]")
-_HEADERS = re.compile(_HEADER_LINE.pattern, re.MULTILINE)
+_HEADER_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,60}:[ \t]")
+_HEADERS = re.compile(b"^" + _HEADER_LINE.pattern, re.MULTILINE)
 _DIFF_BEGINS = re.compile(r"^(?:---[ ]?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernels.diff import FileDiff, parse_diff, render_diff
-from kernels.errors import PatchRejected
+from kernels.errors import PatchDamaged, PatchRejected
 from kernels.git import run_git
 from kernels.mail import Letter, Title, read_letters, to_text
 from kernels.safety import MAX_PATCHES, check_files, check_size
@@ -64,7 +64,8 @@ def read_with(data: bytes, parse: Callable[[Letter], Sequence[FileDiff]]) -> Ser
     read = [(letter, parse(letter)) for letter in letters]
     patched = in_order([(letter, files) for letter, files in read if files])
     if not patched:
-        raise PatchRejected("there is no diff in it; send what git format-patch wrote, or a unified diff")
+        kind = PatchDamaged if any("@@ -" in letter.text for letter in letters) else PatchRejected
+        raise kind("there is no diff in it; send what git format-patch wrote, or a unified diff")
     cover = next((letter for letter, files in read if not files and not letter.title.reply), None)
     patches = tuple(make_patch(letter, files) for letter, files in patched)
     return Series(

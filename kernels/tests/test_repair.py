@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.errors import PatchRejected
+from kernels.repair import take_in
+from kernels.tests.damaging import (
+    AFTER,
+    BEFORE,
+    HEAD,
+    TAIL,
+    applied,
+    diff_of,
+    in_one_line,
+    quoted_in_one_line,
+    reader,
+    stripped,
+    wrapped,
+)
+
+DIFF = diff_of(BEFORE, AFTER)
+MAIL = HEAD + DIFF + TAIL
+POOL_C, POOL_H = BEFORE["lib/pool.c"], BEFORE["lib/pool.h"]
+
+
+def damage_one(path: str, after: str, context: int = 3, before: str = "") -> str:
+    """The stripped diff of a change to one file."""
+    return stripped(diff_of({path: before or BEFORE[path]}, {path: after}, context))
+
+
+def test_a_diff_whose_leading_blanks_are_lost_comes_out_byte_for_byte(tmp_path: Path) -> None:
+    intake = take_in(stripped(MAIL).encode(), reader(BEFORE))
+    (patch,) = intake.series.patches
+    assert applied(patch.diff, BEFORE, tmp_path) == AFTER
+    assert intake.refused == ()
+    assert patch.title == "pool: look before taking"
+    assert patch.author == "Ada Lovelace"
+    assert patch.date == "2024-06-11T13:41:17-05:00"
+    assert "looking at one should not." in patch.message
+    assert intake.series.version == 4
+
+
+def test_the_report_says_what_was_repaired() -> None:
+    intake = take_in(stripped(MAIL).encode(), reader(BEFORE))
+    first, second = intake.repaired
+    assert first.startswith("lib/pool.c: ")
+    assert "blanks taken from the tree" in first
+    assert "added lines indented anew" in first
+    assert second.startswith("lib/pool.h: ")
+
+
+def test_a_quoted_reply_in_one_line_comes_out_as_the_diff_itself(tmp_path: Path) -> None:
+    mail = "Headers | show |\nOn Tue 11-06-24 19:38:22, Ada Lovelace wrote: " + quoted_in_one_line(
+        MAIL + "x\n" * 1500
+    )
+    intake = take_in(mail.encode(), reader(BEFORE))
+    assert applied(intake.series.patches[0].diff, BEFORE, tmp_path) == AFTER
+    assert intake.series.patches[0].author == "Ada Lovelace"
+
+
+def test_a_quote_mark_that_is_a_greater_than_does_not_break_a_line(tmp_path: Path) -> None:
+    # "if (number > POOL_SIZE &&" is in the diff
+    assert " > POOL_SIZE" in DIFF
+    intake = take_in(quoted_in_one_line(MAIL + "x\n" * 1500).encode(), reader(BEFORE))
+    assert "number > POOL_SIZE" in applied(intake.series.patches[0].diff, BEFORE, tmp_path)["lib/pool.c"]
+
+
+def test_the_same_diff_once_more_without_line_ends_is_passed_over() -> None:
+    mail = quoted_in_one_line(MAIL + "x\n" * 1500) + "\n" + in_one_line(DIFF) + "\n"
+    intake = take_in(mail.encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert len(intake.series.patches) == 1
+
+
+def test_a_diff_in_one_line_with_nothing_to_part_it_is_refused() -> None:
+    with pytest.raises(PatchRejected, match="line ends are lost"):
+        take_in(in_one_line(MAIL).encode(), reader(BEFORE))
+
+
+def test_a_reply_with_its_lines_whole_is_unquoted(tmp_path: Path) -> None:
+    quoted = "".join(f"> {line}\n" for line in stripped(MAIL).split("\n")[:-1])
+    mail = "Ada Lovelace wrote:\n" + quoted.replace("> @@ -47", "This part I like less.\n> @@ -47")
+    assert applied(take_in(mail.encode(), reader(BEFORE)).series.patches[0].diff, BEFORE, tmp_path) == AFTER
+
+
+@pytest.mark.parametrize("width", [35, 40, 50, 60, 72])
+def test_wrapped_lines_are_rejoined(width: int, tmp_path: Path) -> None:
+    intake = take_in(stripped(HEAD + wrapped(DIFF, width) + TAIL).encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert any("wrapped" in line for line in intake.repaired)
+    got = applied(intake.series.patches[0].diff, BEFORE, tmp_path)
+    assert without_blanks(got) == without_blanks(AFTER)
+
+
+def test_blank_context_lines_that_are_lost_altogether_come_back(tmp_path: Path) -> None:
+    lines = stripped(DIFF).split("\n")
+    mail = "\n".join(line for line in lines if line)
+    intake = take_in(mail.encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert applied(intake.series.patches[0].diff, BEFORE, tmp_path) == AFTER
+
+
+def test_a_whole_patch_is_left_alone() -> None:
+    intake = take_in(MAIL.encode(), reader(BEFORE))
+    assert intake.repaired == ()
+    assert intake.series.patches[0].diff == DIFF
+
+
+def test_a_patch_that_is_whole_and_does_not_fit_is_left_to_git() -> None:
+    other = {path: text.replace("ticket", "token") for path, text in BEFORE.items()}
+    assert take_in(MAIL.encode(), reader(other)).series.patches[0].diff == DIFF
+
+
+def test_tabs_that_a_mailer_made_spaces_become_tabs_again(tmp_path: Path) -> None:
+    intake = take_in(MAIL.replace("\t", " " * 8).encode(), reader(BEFORE))
+    assert without_blanks(applied(intake.series.patches[0].diff, BEFORE, tmp_path)) == without_blanks(AFTER)
+    assert "\n+\tif (locked)\n" in intake.series.patches[0].diff
+
+
+def test_added_lines_whose_blanks_survived_stay_as_they_are(tmp_path: Path) -> None:
+    # format=flowed eats the blank before context lines and nothing else
+    mail = "\n".join(line.removeprefix(" ") for line in MAIL.split("\n"))
+    assert applied(take_in(mail.encode(), reader(BEFORE)).series.patches[0].diff, BEFORE, tmp_path) == AFTER
+
+
+def test_a_line_that_moves_into_a_condition_is_indented_for_it() -> None:
+    diff = take_in(stripped(MAIL).encode(), reader(BEFORE)).series.patches[0].diff
+    assert "-\tspin_lock(&pool_lock);\n+\tif (ticket->number)\n+\t\tspin_lock(&pool_lock);\n" in diff
+
+
+def test_two_diffs_for_the_same_places_are_alternatives() -> None:
+    first = diff_of(BEFORE, AFTER)
+    second = diff_of(
+        BEFORE,
+        {**BEFORE, "lib/pool.c": POOL_C.replace("count++", "count += 2").replace("users++", "users += 1")},
+    )
+    mail = f"Re: [PATCH] pool: be quick\n\nEither this:\n\n{first}\n\nor that:\n\n{second}\n\nWhich one?\n"
+    intake = take_in(stripped(mail).encode(), reader(BEFORE))
+    assert len(intake.alternatives) == 2
+    assert intake.series == intake.alternatives[0]
+    assert [series.title for series in intake.alternatives] == [
+        "pool: be quick (alternative 1 of 2)",
+        "pool: be quick (alternative 2 of 2)",
+    ]
+    assert "count += 2" in intake.alternatives[1].patches[0].diff
+    assert "pool_peek" not in intake.alternatives[1].patches[0].diff
+
+
+def test_diffs_for_different_places_with_text_between_them_are_one_patch() -> None:
+    one = damage_one("lib/pool.c", AFTER["lib/pool.c"])
+    two = damage_one("lib/pool.h", AFTER["lib/pool.h"])
+    intake = take_in(f"{one}\n\nand the header:\n\n{two}".encode(), reader(BEFORE))
+    assert intake.alternatives == ()
+    assert intake.series.patches[0].files == ("lib/pool.c", "lib/pool.h")
+
+
+def test_a_hunk_that_is_nowhere_is_refused_and_the_others_are_kept() -> None:
+    base = {**BEFORE, "lib/pool.c": POOL_C.replace("--ticket->users", "--ticket->owners")}
+    intake = take_in(stripped(MAIL).encode(), reader(base))
+    (refused,) = intake.refused
+    assert refused.file == "lib/pool.c"
+    assert refused.hunk.startswith("@@ -")
+    assert "no place" in refused.reason
+    assert 'for "if (!--ticket->users)" the base has "if (!--ticket->owners)"' in refused.reason
+    assert "pool_peek" in intake.series.patches[0].diff
+
+
+def test_a_hunk_whose_counts_are_wrong_is_refused() -> None:
+    mail = stripped(MAIL).replace("+ rcu_read_lock();\n", "")
+    (refused,) = take_in(mail.encode(), reader(BEFORE)).refused
+    assert "counts disagree: the header says" in refused.reason
+
+
+def test_a_file_that_the_base_lacks_is_refused() -> None:
+    intake = take_in(stripped(MAIL).encode(), reader({"lib/pool.c": POOL_C}))
+    assert [str(refused) for refused in intake.refused] == [
+        f"lib/pool.h, {refused.hunk}: the base has no such file" for refused in intake.refused
+    ]
+    assert intake.series.patches[0].files == ("lib/pool.c",)
+
+
+TWICE = """\
+int first(void)
+{
+\tlock();
+\twork();
+\tunlock();
+}
+
+int second(void)
+{
+\tlock();
+\twork();
+\tunlock();
+}
+"""
+
+
+def hunk_at(line: int, section: str = "") -> str:
+    return (
+        "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n"
+        f"@@ -{line},3 +{line},3 @@ {section}\nlock();\n- work();\n+ play();\nunlock();\n"
+    )
+
+
+def test_of_two_places_the_function_in_the_header_decides() -> None:
+    intake = take_in(hunk_at(99, "int second(void)").encode(), reader({"x.c": TWICE}))
+    assert "@@ -10,3 +10,3 @@" in intake.series.patches[0].diff
+
+
+def test_of_two_places_the_exact_line_decides_if_nothing_else_does() -> None:
+    intake = take_in(hunk_at(3).encode(), reader({"x.c": TWICE}))
+    assert "@@ -3,3 +3,3 @@" in intake.series.patches[0].diff
+
+
+def test_of_two_places_none_is_taken_if_nothing_decides() -> None:
+    with pytest.raises(PatchRejected, match="2 places: lines 3, 10"):
+        take_in(hunk_at(6).encode(), reader({"x.c": TWICE}))
+
+
+def test_of_two_places_the_one_behind_its_sure_neighbour_is_taken() -> None:
+    mail = (
+        "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -58,1 +58,1 @@\n-int second(void)\n+long second(void)\n"
+        "@@ -60,3 +60,3 @@\nlock();\n- work();\n+ play();\nunlock();\n"
+    )
+    intake = take_in(mail.encode(), reader({"x.c": TWICE}))
+    assert "@@ -10,3 +10,3 @@" in intake.series.patches[0].diff
+
+
+def test_the_second_patch_of_a_series_is_read_on_top_of_the_first(tmp_path: Path) -> None:
+    middle = {**BEFORE, "lib/pool.h": AFTER["lib/pool.h"].replace("\tint kind;\n", "")}
+    last = {
+        **middle,
+        "lib/pool.h": middle["lib/pool.h"].replace(
+            "pool_peek(struct pool *pool,", "pool_look(struct pool *p,"
+        ),
+    }
+    mbox = "".join(
+        f"From {'0' * 40} Mon Sep 17 00:00:00 2001\nFrom: Ada <ada@example.org>\nSubject: [PATCH {number}/2] step {number}\n\n"
+        f"Because.\n---\n{stripped(diff_of(old, new))}\n"
+        for number, (old, new) in enumerate([(BEFORE, middle), (middle, last)], 1)
+    )
+    intake = take_in(mbox.encode(), reader(BEFORE))
+    assert intake.refused == ()
+    assert [patch.title for patch in intake.series.patches] == ["step 1", "step 2"]
+    diff = "".join(patch.diff for patch in intake.series.patches[:1])
+    first = applied(diff, BEFORE, tmp_path)
+    assert first == middle
+    assert applied(intake.series.patches[1].diff, first, tmp_path) == last
+
+
+def test_a_new_file_and_a_removed_one_are_repaired(tmp_path: Path) -> None:
+    new = "".join(f"+{line}\n" for line in POOL_H.split("\n")[:-1])
+    old = "".join(f"-{line}\n" for line in POOL_H.split("\n")[:-1])
+    count = POOL_H.count("\n")
+    diff = (
+        f"diff --git a/lib/new.h b/lib/new.h\nnew file mode 100644\n--- /dev/null\n+++ b/lib/new.h\n@@ -0,0 +1,{count} @@\n{new}"
+        f"diff --git a/lib/pool.h b/lib/pool.h\ndeleted file mode 100644\n--- a/lib/pool.h\n+++ /dev/null\n@@ -1,{count} +0,0 @@\n{old}"
+    )
+    mail = stripped(diff) + stripped(diff_of({"lib/pool.c": POOL_C}, {"lib/pool.c": AFTER["lib/pool.c"]}))
+    intake = take_in(mail.encode(), reader(BEFORE))
+    assert intake.refused == ()
+    got = applied(intake.series.patches[0].diff, {**BEFORE}, tmp_path)
+    assert got == {"lib/pool.c": AFTER["lib/pool.c"]}
+    assert "\n\tstruct list_head tickets;\n" in (tmp_path / "lib/new.h").read_text()
+
+
+def test_indentation_that_means_something_is_not_guessed() -> None:
+    before = "def f():\n    a()\n    b()\n    c()\n"
+    mail = stripped(
+        diff_of({"tool.py": before}, {"tool.py": before.replace("    b()\n", "    if x:\n        b()\n")})
+    )
+    with pytest.raises(
+        PatchRejected, match=r"blanks at the head of an added line of a \.py file cannot be known"
+    ):
+        take_in(mail.encode(), reader({"tool.py": before}))
+
+
+def test_kconfig_and_makefile_lines_get_their_tabs(tmp_path: Path) -> None:
+    before = {
+        "Kconfig": 'config POOL\n\tbool "Pool"\n\thelp\n\t  Tickets.\n',
+        "Makefile": "obj-y := pool.o\n",
+    }
+    after = {
+        "Kconfig": before["Kconfig"].replace("\thelp\n", "\tdepends on MMU\n\thelp\n\t  Many, and all\n"),
+        "Makefile": "obj-y := pool.o\nobj-$(CONFIG_PEEK) += peek.o\n",
+    }
+    intake = take_in(stripped(diff_of(before, after)).encode(), reader(before))
+    assert applied(intake.series.patches[0].diff, before, tmp_path) == after
+
+
+def test_an_equal_line_in_the_base_gives_its_inner_blanks(tmp_path: Path) -> None:
+    after = POOL_C.replace("#define POOL_SHIFT\t4\n", "#define POOL_SHIFT\t5\n").replace(
+        '#include "pool.h"\n', '#include "pool.h"\n\n#define POOL_SIZE\t(1 << POOL_SHIFT)\n'
+    )
+    intake = take_in(damage_one("lib/pool.c", after).encode(), reader(BEFORE))
+    assert "+#define POOL_SIZE\t(1 << POOL_SHIFT)\n" in intake.series.patches[0].diff
+
+
+def test_a_refusal_is_one_printable_line() -> None:
+    with pytest.raises(PatchRejected) as caught:
+        take_in(stripped(MAIL).encode(), reader({}))
+    assert str(caught.value).isprintable()
+    assert "none of its hunks can be repaired" in str(caught.value)
+    assert "lib/pool.h" in caught.value.detail
+
+
+X_C = "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n"
+HOSTILE = {
+    "blank lines": X_C + "@@ -1,5000 +1,5001 @@\n" + "\n" * 5_000 + "+ x\n",
+    "equal lines": X_C + "@@ -1,900 +1,900 @@\n" + "x\n- x\n+ x\n" * 400,
+    "quote marks": "> " * 200_000 + "> diff --git a/x b/x > @@ -1 +1 @@ " + "> + " * 100_000,
+    "file headers": "diff --git a/x.c b/x.c\n" * 100_000,
+    "equal hunks": X_C + "@@ -1,3 +1,4 @@ f\n\n\n+ y\n\n" * 300,
+    "broken hunks": X_C + "@@ -1,6 +1,7 @@ f\nx\nx\n+ y\nx\nx\nz\n\n" * 300,
+    "brackets": "Re: [" * 50_000 + "PATCH] x\n" + "On a 1, " * 20_000 + "\n" + X_C + "@@ -1 +1 @@\ny\n",
+    "unclosed comment": X_C + "@@ -1,1 +1,9001 @@\n" + "+ /*((((((((((((((((((((\n" * 9_000 + "x\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_damage_costs_seconds_at_most(name: str) -> None:
+    base = {"x.c": "x\n" * 2_000 + "\n" * 6_000 + "x\n" * 2_000}
+    began = time.process_time()
+    with contextlib.suppress(PatchRejected):
+        take_in(HOSTILE[name].encode(), reader(base))
+    assert time.process_time() - began < 10
+
+
+def without_blanks(files: dict[str, str]) -> dict[str, list[str]]:
+    return {path: ["".join(line.split()) for line in text.split("\n")] for path, text in files.items()}
+
+
+CODE = st.sampled_from(
+    [
+        "spin_lock(&a);",
+        "if (a > b)",
+        "return 0;",
+        "}",
+        "{",
+        "out:",
+        "",
+        "/* note */",
+        "int *p = NULL;",
+        "else",
+        "- 1,",
+        "+ 2;",
+    ]
+)
+EDITS = st.lists(
+    st.tuples(st.integers(0, 59), st.sampled_from(["drop", "add", "swap"]), CODE), min_size=1, max_size=12
+)
+DAMAGES = st.sampled_from([stripped, lambda text: quoted_in_one_line(text + "x\n" * 1500)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(EDITS, DAMAGES, st.integers(1, 4))
+def test_what_archives_do_to_a_diff_is_undone(
+    edits: list[tuple[int, str, str]], damage, context: int
+) -> None:  # type: ignore[no-untyped-def]
+    before = [f"\tline_{number}(a,  b);" if number % 5 else "" for number in range(60)]
+    after: list[str | None] = list(before)
+    extra: dict[int, list[str]] = {}
+    for at, kind, code in edits:
+        if kind == "add":
+            extra.setdefault(at, []).append("\t" + code if code else "")
+        else:
+            after[at] = None if kind == "drop" else f"\tswapped_{at}();"
+    new = [
+        part for at, line in enumerate(after) for part in ([] if line is None else [line]) + extra.get(at, [])
+    ]
+    old_text, new_text = "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in new)
+    diff = diff_of({"x.c": old_text}, {"x.c": new_text}, context)
+    if not diff:
+        return
+    intake = take_in((damage(HEAD + diff + TAIL) + "\n").encode(), reader({"x.c": old_text}))
+    assert intake.refused == ()
+    from kernels.diff import parse_diff
+    from kernels.overlay import BaseText, apply_exactly
+
+    (file,) = parse_diff(intake.series.patches[0].diff)
+    got = apply_exactly(file, BaseText(before))
+    assert got is not None
+    assert ["".join(line.split()) for line in got] == ["".join(line.split()) for line in new]
+    kept = {line for line in before if line}
+    assert [line for line in got if line in kept] == [line for line in new if line in kept]
