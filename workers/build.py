@@ -40,20 +40,21 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
 
 def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
     """Turn the stored request into the library's. Raises UnknownTree, ToolchainMissing."""
+    asked = order.request
     workloads = load_catalog()
-    sources = [module for name in order.modules_of for module in workloads[name].modules]
+    sources = [module for name in asked["modules_of"] for module in workloads[name].modules]
     return BuildRequest(
         tree=open_tree(order.tree, trees),
-        base=Revision(order.base_commit, order.base_tree_id, order.base_name),
+        base=Revision(asked["base_commit"], asked["base_tree_id"], asked["base_name"]),
         revision=Revision(order.commit, order.tree_id, order.commit),
-        config=_config(order.config_base, order.fragments),
-        base_config=_config(order.config_base, order.base_fragments),
-        toolchain=detect_toolchain(order.cc),
+        config=_config(asked["config_base"], asked["fragments"]),
+        base_config=_config(asked["config_base"], asked["base_fragments"]),
+        toolchain=detect_toolchain(asked["cc"]),
         modules=tuple(ModuleSource(module.name, module.files) for module in sources),
     )
 
 
-def _config(base: str, fragments: tuple[tuple[str, str], ...]) -> ConfigRequest:
+def _config(base: str, fragments: list[list[str]]) -> ConfigRequest:
     return ConfigRequest(base, tuple(Fragment(name, text) for name, text in fragments))
 
 

@@ -38,7 +38,8 @@ def replay(description: Path) -> int:
     """Run one story from description to comparison; returns the experiment's number."""
     spec = read_spec(description.read_bytes(), description.parent)
     out.rule(Text(spec.name, style="bold"))
-    experiment_id = local.take_up(spec, say=lambda line: out.print(Text(f"  {line}", style="dim")))
+    with terminal.narration(out) as say:
+        experiment_id = local.take_up(spec, say=say)
     started = monotonic()
     with terminal.live_bar(out, experiment_id, local.latest_build_line):
         local.work_through(experiment_id)

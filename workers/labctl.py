@@ -70,7 +70,8 @@ def submit(
     except OSError as exc:
         raise typer.BadParameter(f'cannot read "{description}": {exc.strerror}') from exc
     spec = read_spec(data, description.parent)
-    experiment_id = local.take_up(spec, say=lambda line: err.print(Text(line, style="dim")))
+    with terminal.narration(err) as say:
+        experiment_id = local.take_up(spec, say=say)
     if not wait:
         out.print(f"experiment {experiment_id} is queued; run it: labctl run {experiment_id} --local")
         return

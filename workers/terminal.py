@@ -7,6 +7,7 @@ never as markup.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -50,6 +51,27 @@ def duration(seconds: float) -> str:
     return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
 
 
+@contextmanager
+def narration(console: Console) -> Iterator[Callable[[str], None]]:
+    """Tell what is being prepared: one changing line on a terminal, elsewhere each thing once.
+
+    A line `thing: 40%` is the same thing at another moment.
+    """
+    if console.is_terminal:
+        with console.status(Text("")) as status:
+            yield lambda line: status.update(Text(line))
+        return
+    said: set[str] = set()
+
+    def say(line: str) -> None:
+        thing = line.partition(":")[0] if line.endswith("%") else line
+        if thing not in said:
+            said.add(thing)
+            console.print(Text(f"  {thing}", style="dim"))
+
+    yield say
+
+
 def show_comparison(console: Console, experiment_id: int) -> None:
     """Print every case's table, the mails' own lines, and what verified runs counted."""
     page = comparison_page(experiment_id)
@@ -59,7 +81,8 @@ def show_comparison(console: Console, experiment_id: int) -> None:
         if side.problem or side.note:
             console.print(Text(f"{side.name}: {side.problem or side.note}", style="yellow"))
     for case in page.cases:
-        console.print(case_table(page, case))
+        if case.metrics:
+            console.print(case_table(page, case))
         for chosen in case.representatives:
             if chosen.line:
                 console.print(Text(f"  {chosen.variant}: {chosen.line}"))
@@ -146,11 +169,14 @@ def show_outcomes(console: Console, experiment_id: int) -> None:
             console.print(Text(f"{', '.join(build.variants)}: {build.problem}", style="red"))
             console.print(Text(f"  log: labctl log --build {build.id} --local", style="dim"))
     for run in page.runs:
-        if run.problem:
+        if run.problem and run.state == "failed":
             console.print(
                 Text(f"{run.variant}, {run.case}, boot {run.block + 1}: {run.problem}", style="red")
             )
             console.print(Text(f"  console: labctl log --run {run.id} --local", style="dim"))
+    left_out = Counter(run.problem for run in page.runs if run.state == "cancelled")
+    for problem, count in left_out.items():
+        console.print(Text(f"{count} boots left out: {problem}", style="yellow"))
 
 
 def _bar(now: Progress, page: ExperimentPage, started: float, latest: Callable[[], str]) -> Group:
