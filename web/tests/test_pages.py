@@ -88,6 +88,13 @@ def test_the_live_part_asks_for_itself_until_the_experiment_is_over(page: Page) 
     assert "built/live.js" not in page(f"/experiments/{experiment.pk}/")
 
 
+def test_an_experiment_that_nobody_works_on_says_how_to_start_it(page: Page) -> None:
+    experiment = make_grid()
+    assert f"labctl run --local {experiment.pk}" in page(f"/experiments/{experiment.pk}/")
+    experiment.runs.update(state=RunState.RUNNING)
+    assert "labctl run" not in page(f"/experiments/{experiment.pk}/")
+
+
 def test_the_grid_shows_each_variant_with_its_build_and_its_boots(page: Page) -> None:
     experiment = make_grid(blocks=3)
     first = experiment.runs.first()
