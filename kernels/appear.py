@@ -14,6 +14,7 @@ from pathlib import Path
 from kernels.errors import TreeBusy
 
 LOCK_DEADLINE_S = 1800.0
+REMOVE_DEADLINE_S = 5.0
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def appearing(repository: Path) -> Iterator[Path]:
         return
     prefix = f".{repository.stem}="  # "=" is in no tree's name, so this is nobody else's
     for left in repository.parent.glob(f"{prefix}*.partial"):
-        shutil.rmtree(left)
+        _remove(left)
     place = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=repository.parent))
     place.chmod(0o755)  # mkdtemp makes it ours alone
     try:
@@ -55,3 +56,12 @@ def appearing(repository: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
+
+
+def _remove(left: Path) -> None:
+    """Remove what a killed process left. A git that it had started may live, and write there, a moment longer."""
+    ends = time.monotonic() + REMOVE_DEADLINE_S
+    shutil.rmtree(left, ignore_errors=True)
+    while left.exists() and time.monotonic() < ends:
+        time.sleep(0.1)
+        shutil.rmtree(left, ignore_errors=True)

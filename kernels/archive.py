@@ -49,6 +49,22 @@ class _Contents:
     total: int = 0
 
 
+@dataclass(slots=True)
+class _Watched:
+    """A stream that knows how long it is and where its last byte that is not zero stands."""
+
+    stream: BinaryIO
+    length: int = 0
+    used: int = 0
+
+    def read(self, size: int) -> bytes:
+        data = self.stream.read(size)
+        if filled := len(data.rstrip(b"\0")):
+            self.used = self.length + filled
+        self.length += len(data)
+        return data
+
+
 def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
     """Add the archive's files to a bare repository as a parentless commit; return its tag, such as v6.1.192.
 
@@ -143,8 +159,9 @@ def _piped(command: tuple[str, ...], package: str, file: BinaryIO, archive: Path
 def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> _Contents:
     """Send every file's content to fast-import, in the archive's order."""
     contents, ends, due = _Contents(), time.monotonic() + DEADLINE_S, 0.0
+    watched = _Watched(stream)
     try:
-        with tarfile.open(fileobj=stream, mode="r|", bufsize=1 << 20) as tar:
+        with tarfile.open(fileobj=cast(BinaryIO, watched), mode="r|", bufsize=1 << 20) as tar:
             for member in tar:
                 _send_member(tar, member, contents, pipe)
                 tar.members.clear()  # type: ignore[attr-defined]  # else it keeps all 80,000
@@ -154,11 +171,20 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
                 if now >= due:
                     tick()
                     due = now + PROGRESS_EVERY_S
+            _check_end(watched, tar.offset)
     except tarfile.TarError as exc:
         raise TreeUnreadable(f"the archive is no whole tar file: {exc}") from exc
     if not contents.entries:
         raise TreeUnreadable("the archive holds no files")
     return contents
+
+
+def _check_end(watched: _Watched, end: int) -> None:
+    """tarfile takes a broken header, or none, for the end: make sure that zeros follow, and nothing else."""
+    while watched.read(1 << 20):
+        pass
+    if watched.used > end or watched.length < end + tarfile.BLOCKSIZE:
+        raise TreeUnreadable(f"the archive is cut short or damaged {end} bytes into its tar stream")
 
 
 def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Contents, pipe: IO[bytes]) -> None:

@@ -29,7 +29,7 @@ def make_archive(
     files: Mapping[str, bytes] = FILES,
     *,
     top: str = "linux-6.1/",
-    mode: str = "w:xz",
+    mode: str = "w",
     mtime: int = 0,
     extra: tuple[tarfile.TarInfo, ...] = (),
 ) -> Path:

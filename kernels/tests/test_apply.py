@@ -14,9 +14,10 @@ from kernels.tests.sources import FILES, make_archive
 from kernels.tree import Revision, Tree, import_archive, read_file, resolve
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return import_archive("fake", make_archive(tmp_path / "a.tar.xz"), tmp_path / "trees")
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    place = tmp_path_factory.mktemp("apply")
+    return import_archive("fake", make_archive(place / "a.tar"), place / "trees")
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_patches_apply_in_their_order_and_leave_the_rest_alone(tree: Tree, base:
 def test_equal_inputs_have_equal_ids_in_another_repository(
     tree: Tree, base: Revision, tmp_path: Path
 ) -> None:
-    other = import_archive("other", make_archive(tmp_path / "b.tar.gz", mode="w:gz"), tmp_path / "elsewhere")
+    other = import_archive("other", make_archive(tmp_path / "b.tar"), tmp_path / "elsewhere")
     assert apply_patches(tree, base, [LINE_5, DIR]) == apply_patches(other, resolve(other, ""), [LINE_5, DIR])
 
 

@@ -40,9 +40,17 @@ from kernels.tree import (
 COMMIT = "359fe02a8496fffb3a89b2a97fdc33dd67ebee73"
 
 
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the archive that `tree` was made of and, in trees/, that tree; only to be read."""
+    place = tmp_path_factory.mktemp("tree")
+    import_archive("fake-6.1", make_archive(place / "a.tar"), place / "trees")
+    return place
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return import_archive("fake-6.1", make_archive(tmp_path / "a.tar.xz"), tmp_path / "trees")
+def tree(trees: Path) -> Tree:
+    return open_tree("fake-6.1", trees / "trees")
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -88,7 +96,7 @@ class TestArchive:
 
     def test_a_release_candidate_keeps_its_suffix(self, tmp_path: Path) -> None:
         makefile = b"VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION = -rc1\n"
-        archive = make_archive(tmp_path / "a.tar.xz", {"Makefile": makefile})
+        archive = make_archive(tmp_path / "a.tar", {"Makefile": makefile})
         assert import_archive("t", archive, tmp_path).default_revision == "v6.12.0-rc1"
 
     def test_every_file_is_kept_with_its_bytes_whatever_gitignore_and_gitattributes_say(
@@ -101,23 +109,21 @@ class TestArchive:
         assert not os.access(tmp_path / "out" / "Makefile", os.X_OK)
         assert (tmp_path / "out" / LINK).readlink() == Path("../arch/x86")
 
-    def test_a_second_import_does_nothing(self, tree: Tree, tmp_path: Path) -> None:
+    def test_a_second_import_does_nothing(self, tree: Tree, trees: Path) -> None:
         told: list[float] = []
-        assert (
-            import_archive("fake-6.1", tmp_path / "a.tar.xz", tmp_path / "trees", on_progress=told.append)
-            == tree
-        )
+        assert import_archive("fake-6.1", trees / "a.tar", trees / "trees", on_progress=told.append) == tree
         assert told == []
 
     def test_progress_rises_to_one(self, tmp_path: Path) -> None:
         told: list[float] = []
-        import_archive("t", make_archive(tmp_path / "a.tar.xz"), tmp_path, on_progress=told.append)
+        import_archive("t", make_archive(tmp_path / "a.tar"), tmp_path, on_progress=told.append)
         assert told == sorted(told)
         assert told[-1] == 1.0
 
-    def test_an_archive_that_changed_is_imported_beside_the_old_one(self, tree: Tree, tmp_path: Path) -> None:
+    def test_an_archive_that_changed_is_imported_beside_the_old_one(self, tmp_path: Path) -> None:
+        import_archive("fake-6.1", make_archive(tmp_path / "a.tar"), tmp_path / "trees")
         newer = MAKEFILE.replace(b"192", b"193")
-        archive = make_archive(tmp_path / "a.tar.xz", {**FILES, "Makefile": newer})
+        archive = make_archive(tmp_path / "a.tar", {**FILES, "Makefile": newer})
         again = import_archive("fake-6.1", archive, tmp_path / "trees")
         assert again.default_revision == "v6.1.193"
         assert resolve(again, "v6.1.192").commit == COMMIT
@@ -126,14 +132,14 @@ class TestArchive:
     def test_a_hard_link_is_the_file_it_points_at(self, tmp_path: Path) -> None:
         link = tarfile.TarInfo("linux-6.1/fs/twin.c")
         link.type, link.linkname = tarfile.LNKTYPE, "linux-6.1/fs/inode.c"
-        tree = import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(link,)), tmp_path)
+        tree = import_archive("t", make_archive(tmp_path / "a.tar", extra=(link,)), tmp_path)
         assert read_file(tree, resolve(tree, "").tree_id, "fs/twin.c") == FILES["fs/inode.c"]
 
     @pytest.mark.parametrize(
         "name", ["../etc/passwd", "/etc/passwd", "linux-6.1/.git/config", "linux-6.1/.GIT/x", "a//b"]
     )
     def test_a_file_that_would_leave_the_tree_is_refused(self, tmp_path: Path, name: str) -> None:
-        archive = make_archive(tmp_path / "a.tar.xz", extra=(tarfile.TarInfo(name),))
+        archive = make_archive(tmp_path / "a.tar", extra=(tarfile.TarInfo(name),))
         with pytest.raises(TreeUnreadable, match="leave the tree"):
             import_archive("t", archive, tmp_path / "trees")
         assert not (tmp_path / "trees" / "t.git").exists()
@@ -142,17 +148,35 @@ class TestArchive:
         device = tarfile.TarInfo("linux-6.1/dev/null")
         device.type = tarfile.CHRTYPE
         with pytest.raises(TreeUnreadable, match="devices"):
-            import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(device,)), tmp_path)
+            import_archive("t", make_archive(tmp_path / "a.tar", extra=(device,)), tmp_path)
 
-    def test_an_archive_cut_short_is_refused_and_leaves_nothing(self, tmp_path: Path) -> None:
-        archive = make_archive(tmp_path / "a.tar.xz")
-        archive.write_bytes(archive.read_bytes()[:-40])
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+    @pytest.mark.parametrize("kept", [0.5, 0.8])
+    def test_an_archive_cut_short_is_refused_and_leaves_nothing(
+        self, tmp_path: Path, mode: str, kept: float
+    ) -> None:
+        archive = make_archive(tmp_path / "a.tar", mode=mode)
+        whole = archive.read_bytes().rstrip(b"\0") if mode == "w" else archive.read_bytes()
+        archive.write_bytes(whole[: int(len(whole) * kept)])
         with pytest.raises(TreeUnreadable):
             import_archive("t", archive, tmp_path / "trees")
         assert [path.name for path in (tmp_path / "trees").iterdir()] == [".t.lock"]
 
+    def test_an_archive_cut_between_two_files_is_refused(self, tmp_path: Path) -> None:
+        archive = make_archive(tmp_path / "a.tar")
+        archive.write_bytes(archive.read_bytes()[:1024])  # the first header and its file
+        with pytest.raises(TreeUnreadable, match="cut short or damaged"):
+            import_archive("t", archive, tmp_path)
+
+    def test_a_broken_header_is_not_taken_for_the_end(self, tmp_path: Path) -> None:
+        archive = make_archive(tmp_path / "a.tar")
+        data = archive.read_bytes()
+        archive.write_bytes(data.replace(b"linux-6.1/scripts/run.sh", b"linux-6.1/scripts/xxx.sh"))
+        with pytest.raises(TreeUnreadable, match="cut short or damaged"):
+            import_archive("t", archive, tmp_path)
+
     def test_something_that_is_no_kernel_is_refused(self, tmp_path: Path) -> None:
-        archive = make_archive(tmp_path / "a.tar.xz", {"Makefile": b"all:\n", "sub/Makefile": MAKEFILE})
+        archive = make_archive(tmp_path / "a.tar", {"Makefile": b"all:\n", "sub/Makefile": MAKEFILE})
         with pytest.raises(TreeUnreadable, match="VERSION"):
             import_archive("t", archive, tmp_path)
 
@@ -170,10 +194,10 @@ class TestArchive:
     ) -> None:
         monkeypatch.setattr("kernels.tree.REPOSITORY_PER_ARCHIVE", 1 << 50)
         with pytest.raises(DiskFull, match="MiB free"):
-            import_archive("t", make_archive(tmp_path / "a.tar.xz"), tmp_path)
+            import_archive("t", make_archive(tmp_path / "a.tar"), tmp_path)
 
     def test_two_at_once_import_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        archive, calls = make_archive(tmp_path / "a.tar.xz"), list[Path]()
+        archive, calls = make_archive(tmp_path / "a.tar"), list[Path]()
 
         def slowly(archive: Path, repository: Path, on_progress: Progress) -> str:
             calls.append(archive)
@@ -190,7 +214,7 @@ class TestArchive:
         assert resolve(open_tree("t", tmp_path), "").commit == COMMIT
 
     def test_a_killed_import_leaves_no_tree_and_the_next_one_cleans_up(self, tmp_path: Path) -> None:
-        archive = make_archive(tmp_path / "a.tar.xz")
+        archive = make_archive(tmp_path / "a.tar")
         code = (
             "import sys, time; from pathlib import Path; from kernels.tree import import_archive\n"
             "import_archive('t', Path(sys.argv[1]), Path(sys.argv[2]), on_progress=lambda _: time.sleep(60))"
@@ -309,9 +333,9 @@ class TestGit:
 
 
 class TestLookup:
-    def test_an_unknown_tree_names_those_there_are(self, tree: Tree, tmp_path: Path) -> None:
+    def test_an_unknown_tree_names_those_there_are(self, trees: Path) -> None:
         with pytest.raises(UnknownTree, match=r'"fake-6.2".*Did you mean "fake-6.1"'):
-            open_tree("fake-6.2", tmp_path / "trees")
+            open_tree("fake-6.2", trees / "trees")
 
     def test_an_unknown_revision_names_the_nearest(self, tree: Tree) -> None:
         with pytest.raises(UnknownRevision, match=r'"v6.1.129".*Did you mean "v6.1.192"'):
@@ -356,10 +380,10 @@ class TestChanges:
     def variant(self, tmp_path: Path, files: dict[str, bytes | None]) -> tuple[Tree, str, str]:
         """Two trees in one repository: FILES, and FILES with some replaced, added or (None) left out."""
         root = tmp_path / "trees"
-        before = import_archive("t", make_archive(tmp_path / "a.tar.xz"), root)
+        before = import_archive("t", make_archive(tmp_path / "a.tar"), root)
         after_files = {path: data for path, data in {**FILES, **files}.items() if data is not None}
         first = resolve(before, "").tree_id
-        after = import_archive("t", make_archive(tmp_path / "b.tar.xz", after_files), root)
+        after = import_archive("t", make_archive(tmp_path / "b.tar", after_files), root)
         return after, first, resolve(after, "").tree_id
 
     def test_only_what_differs_is_written_and_deleted(self, tmp_path: Path) -> None:
@@ -403,9 +427,9 @@ class TestChanges:
         (outside / "x.c").write_text("mine")
         link = tarfile.TarInfo("linux-6.1/sub")
         link.type, link.linkname = tarfile.SYMTYPE, str(outside)
-        before = import_archive("t", make_archive(tmp_path / "a.tar.xz", extra=(link,)), root)
+        before = import_archive("t", make_archive(tmp_path / "a.tar", extra=(link,)), root)
         first = resolve(before, "").tree_id
-        tree = import_archive("t", make_archive(tmp_path / "b.tar.xz", {**FILES, "sub/x.c": b"theirs"}), root)
+        tree = import_archive("t", make_archive(tmp_path / "b.tar", {**FILES, "sub/x.c": b"theirs"}), root)
         extract_tree(tree, first, tmp_path / "out")
         extract_changes(tree, first, resolve(tree, "").tree_id, tmp_path / "out")
         assert (outside / "x.c").read_text() == "mine"
