@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from kernels.layers import (
     Layers,
     hand_over,
     need_room,
+    newer_than,
     over_base,
     own_directory,
 )
@@ -53,6 +55,7 @@ from kernels.scratch import locked, remove_leftovers, scratch, write_synced
 __all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
 
 _TAIL = 60
+_KILLED = 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +202,14 @@ class Builder:
         out = own_directory(own / "out")
         _write_modules(request.modules, out / kbuild.EXTERNAL)
         if objects.upper is None or plan.config != plan.base_config:
-            _write_config(plan.config, objects.upper or objects.lower)
+            _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
         log = self.log_path(plan.key)
         with (
             self._layers.source(request.tree, base_id, progress.tick) as lower,
             progress.building(log, plan.layer if objects.upper else f"cold-{plan.layer}"),
         ):
-            source = over_base(request.tree, lower, base_id, tree_id, own / "source")
+            stamp = newer_than(objects.lower)
+            source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
             flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
             ended = run(
                 ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
@@ -231,9 +235,11 @@ class Builder:
         if ended.stopped == "time":
             limit = f"{self.limits.seconds / 60:.0f} minutes"
             raise BuildTimedOut(f"the build was stopped after {limit}; see {log}", log=log, detail=tail)
-        if lacks == "memory":
+        # 137: the kernel killed the last of them for the memory of all.
+        if lacks == "memory" or ended.status == _KILLED:
             raise BuildOutOfMemory(
-                f"the build ran out of memory ({self.limits.memory >> 20} MiB for each process) "
+                f"the build ran out of memory ({self.limits.memory >> 20} MiB for each process, "
+                f"{self.limits.total_memory >> 20} MiB for all) "
                 f"or processes ({self.limits.processes}); see {log}",
                 log=log,
                 detail=tail,
@@ -277,10 +283,12 @@ class Builder:
         return artifact
 
 
-def _write_config(text: str, folder: Path) -> None:
-    (folder / ".config").write_text(text)
-    (folder / ".config").chmod(0o644)
-    hand_over(folder / ".config")
+def _write_config(text: str, folder: Path, stamp: float) -> None:
+    path = folder / ".config"
+    path.write_text(text)
+    path.chmod(0o644)
+    os.utime(path, (stamp, stamp))
+    hand_over(path)
 
 
 def _write_modules(modules: tuple[ModuleSource, ...], folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,8 +83,13 @@ class Layers:
             (own / "tree").rename(path)
 
 
-def over_base(tree: Tree, lower: Path, base_tree_id: str, tree_id: str, upper: Path) -> Layer:
-    """The source layer of a variant: its changed files, and marks for deleted ones, above the base."""
+def over_base(
+    tree: Tree, lower: Path, base_tree_id: str, tree_id: str, upper: Path, stamp: float = 0.0
+) -> Layer:
+    """The source layer of a variant: its changed files, and marks for deleted ones, above the base.
+
+    stamp: the changed files' time, see newer_than; 0 leaves it.
+    """
     if tree_id == base_tree_id:
         return Layer(lower)
     upper.mkdir(mode=0o755)
@@ -95,7 +101,14 @@ def over_base(tree: Tree, lower: Path, base_tree_id: str, tree_id: str, upper: P
         place.parent.mkdir(parents=True, exist_ok=True)
         # Overlayfs's mark for "not here": a character device 0/0, which anybody may make.
         os.mknod(place, stat.S_IFCHR | 0o600, 0)
+    for path in changes.written if stamp else ():
+        os.utime(upper / path, (stamp, stamp), follow_symlinks=False)
     return Layer(lower, upper)
+
+
+def newer_than(objects: Path) -> float:
+    """A time after every object that make compares a changed file with, even if our clock was set back."""
+    return max(time.time(), objects.stat().st_mtime + 1)
 
 
 def own_directory(path: Path) -> Path:

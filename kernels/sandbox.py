@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernels.cgroup import memory_group, physical_memory
 from kernels.errors import SandboxFailed, ToolMissing
 from kernels.output import LineReader
 
@@ -41,7 +42,7 @@ _MARK = "kperflab-sandbox:"
 _INNER = f'echo {_MARK}; read -r go || exit; "$@" </dev/null; status=$?; echo {_MARK}; times; exit $status'
 _TIMES = re.compile(r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s")
 
-# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option, then the command.
+# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option group, then the command.
 # An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
 # the build user can reach the mounts however closed the directories above the originals are.
 _SETUP = f"""
@@ -52,13 +53,14 @@ place() {{
     else mount --bind "$1" "/mnt/$3"
     fi
 }}
+if [ -n "$8" ]; then echo $$ >"$8" || fail; fi
 mount -t tmpfs -o mode=0755,size=64k tmpfs /mnt || fail
 mkdir /mnt/linux /mnt/obj /mnt/out || fail
 work=$5; option=$7
 place "$1" "$2" linux || fail
 place "$3" "$4" obj || fail
 place "$6" "" out || fail
-shift 7
+shift 8
 exec "$@"
 """
 
@@ -75,11 +77,13 @@ class Layer:
 class Limits:
     """What one command may use. Bytes and seconds; cores is how many make starts at once.
 
-    memory: address space of each process. reserve: free disk space at which the command is stopped.
+    memory: address space of each process. total_memory: of all together, where control groups allow.
+    reserve: free disk space at which the command is stopped.
     """
 
     seconds: float = 3600.0
     memory: int = 6 << 30
+    total_memory: int = field(default_factory=lambda: physical_memory() * 3 // 4)
     processes: int = 1024
     file_bytes: int = 4 << 30
     log_bytes: int = 64 << 20
@@ -133,17 +137,18 @@ def run(
     and is passed on. Raises SandboxFailed when the command could not even start, ToolMissing.
     """
     started = time.monotonic()
-    child = _start([*_outer(place), *_bwrap(environment), *_limited(limits), *argv])
     watch = _Watch(place.out, limits, started + limits.seconds)
-    output = _Output(child, on_line)
-    with LineReader(child, limits.log_bytes) as reader:
-        try:
-            while not reader.ended and not watch.verdict(reader.overflow):
-                for line in reader.lines(_POLL_S):
-                    output.take(line)
-                on_tick()
-        finally:
-            status = _end(child, kill=not reader.ended)
+    with memory_group(limits.total_memory) as group:
+        child = _start([*_outer(place, group), *_bwrap(environment), *_limited(limits), *argv])
+        output = _Output(child, on_line)
+        with LineReader(child, limits.log_bytes) as reader:
+            try:
+                while not reader.ended and not watch.verdict(reader.overflow):
+                    for line in reader.lines(_POLL_S):
+                        output.take(line)
+                    on_tick()
+            finally:
+                status = _end(child, kill=not reader.ended)
     if not output.began and not watch.stopped:
         raise _not_started(output.complaints)
     return Ended(status, watch.stopped, output.cpu_seconds, time.monotonic() - started)
@@ -241,7 +246,7 @@ def _not_started(complaints: list[str]) -> SandboxFailed:
     )
 
 
-def _outer(place: Place) -> list[str]:
+def _outer(place: Place, group: str) -> list[str]:
     """The mount namespace, its mounts, and the way down to the build user."""
     uid, gid = build_owner()
     root = os.geteuid() == 0
@@ -256,7 +261,7 @@ def _outer(place: Place) -> list[str]:
     # Whiteouts and opaque marks live in user.* attributes when the mount is not root's own.
     option = "" if root else ",userxattr"
     named = ["" if path is None else str(path) for path in paths]
-    setup = ["/bin/sh", "-c", _SETUP, "sh", *named, str(place.work), str(place.out), option]
+    setup = ["/bin/sh", "-c", _SETUP, "sh", *named, str(place.work), str(place.out), option, group]
     down = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups"] if root else []
     return ["unshare", *user, *space, "--", *setup, *down]
 

@@ -97,6 +97,17 @@ def test_a_variant_leaves_the_base_as_it_was(builder: Builder, pretend: PretendK
     assert [name for name, _ in changed if "/obj/" in name or "fs" in name] == []
 
 
+def test_a_clock_that_was_set_back_hides_no_change(
+    builder: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.build(pretend.request())
+    monkeypatch.setattr("kernels.layers.time.time", lambda: 1e9)
+    lines: list[str] = []
+    revision = pretend.edited("fs/buffer.c", "block * 3", "block * 31")
+    builder.build(pretend.request(revision), on_line=lines.append)
+    assert "  CC      fs/buffer.o" in lines
+
+
 def test_files_can_be_added_and_removed_by_a_variant(builder: Builder, pretend: PretendKernel) -> None:
     text = (pretend.work / "fs/inode.c").read_text()
     revision = pretend.variant(

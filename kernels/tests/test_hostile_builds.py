@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -50,6 +51,13 @@ def test_a_build_that_prints_without_end_is_stopped(builder: Builder, pretend: P
 def test_a_build_that_wants_too_much_memory_says_so(builder: Builder, pretend: PretendKernel) -> None:
     with pytest.raises(BuildOutOfMemory, match=r"out of memory \(1024 MiB"):
         attempt(builder, pretend, "memory")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a control group")
+def test_many_processes_meet_a_memory_limit_together(builder: Builder, pretend: PretendKernel) -> None:
+    with pytest.raises(BuildOutOfMemory, match="256 MiB for all"):
+        attempt(limited(builder, total_memory=256 << 20), pretend, "memory-together")
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/kperflab-build.{os.getpid()}.*"))
 
 
 def test_a_disk_that_fills_up_is_no_fault_of_the_patch(builder: Builder, pretend: PretendKernel) -> None:

@@ -87,6 +87,7 @@ builder = Builder(home / "state", Limits(seconds=60))
 for each in (None, revision):
     artifact = builder.build(pretend.request(each))
     print(artifact.metadata.code_hash, artifact.metadata.layer)
+assert not list((home / "state" / "objects" / "tmp").iterdir())
 """
 
 
