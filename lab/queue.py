@@ -115,10 +115,18 @@ def renew(claim: Claim, *, lease_s: float = LEASE_S) -> bool:
 
 
 def release(claim: Claim) -> bool:
-    """Give unfinished work back to the queue, as at Ctrl-C; False if it was not held any more."""
+    """Give unfinished work back to the queue, as at Ctrl-C; False if it was not held any more.
+
+    It does not count as an attempt: nothing is wrong with the work.
+    """
+    return _put_back(claim, attempt=F("attempt") - 1)
+
+
+def _put_back(claim: Claim, **fields: Any) -> bool:
+    fields |= UNCLAIMED
     if claim.kind == "build":
-        return move(Build, claim.id, BuildState.BUILDING, BuildState.QUEUED, held=claim.token, **UNCLAIMED)
-    return move(Run, claim.id, RunState.RUNNING, RunState.QUEUED, held=claim.token, **UNCLAIMED)
+        return move(Build, claim.id, BuildState.BUILDING, BuildState.QUEUED, held=claim.token, **fields)
+    return move(Run, claim.id, RunState.RUNNING, RunState.QUEUED, held=claim.token, **fields)
 
 
 def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned]:
@@ -137,7 +145,7 @@ def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned
             continue
         claim = Claim(kind, row.pk, row.token)
         given_up = row.attempt >= MOST_ATTEMPTS
-        if _give_up(claim, row.attempt) if given_up else release(claim):
+        if _give_up(claim, row.attempt) if given_up else _put_back(claim):
             returned.append(Returned(kind, row.pk, row.claimed_by, given_up))
     return returned
 

@@ -5,6 +5,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from lab.claims import UNCLAIMED
 from lab.compare import compare_experiment
 from lab.models import Build, Experiment, Run, Variant
 from lab.states import BuildState, ExperimentState, Outcome, Purpose, RunState, VariantState, move
@@ -81,24 +82,38 @@ def _compared_with(run: Run) -> QuerySet[Run]:
     return runs if run.outcome in OF_THE_KERNEL else runs.filter(case=run.case_id)
 
 
-def cancel_runs(runs: QuerySet[Run], problem: str) -> None:
-    """Cancel those that wait; what is running ends and is recorded."""
-    for pk in runs.filter(state=RunState.QUEUED).values_list("pk", flat=True):
-        move(Run, pk, RunState.QUEUED, RunState.CANCELLED, problem=problem, finished_at=timezone.now())
+def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
+    """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
+    states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
+    for pk, state in runs.filter(state__in=states).values_list("pk", "state"):
+        move(
+            Run,
+            pk,
+            RunState(state),
+            RunState.CANCELLED,
+            problem=problem,
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
 
 
-def cancel_builds(experiment_id: int) -> None:
-    """Cancel waiting builds of an experiment that no other open experiment asks for."""
-    for build in Build.objects.filter(variants__experiment=experiment_id, state=BuildState.QUEUED).distinct():
+def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
+    """Cancel builds of an experiment that no other open experiment asks for."""
+    states = [BuildState.QUEUED, BuildState.BUILDING] if running else [BuildState.QUEUED]
+    for build in Build.objects.filter(variants__experiment=experiment_id, state__in=states).distinct():
         others = build.variants.exclude(experiment=experiment_id).filter(
             experiment__state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
         )
         if not others.exists():
-            move(Build, build.pk, BuildState.QUEUED, BuildState.CANCELLED, finished_at=timezone.now())
+            now = timezone.now()
+            move(Build, build.pk, BuildState(build.state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
 
 
 def cancel_experiment(experiment_id: int) -> bool:
-    """Cancel what has not begun; False if the experiment is already over."""
+    """Cancel an experiment and all that is not over, also under way; False if it is already over.
+
+    What was measured stays. A worker notices when it renews its lease.
+    """
     with transaction.atomic():
         now = timezone.now()
         moved = any(
@@ -106,8 +121,9 @@ def cancel_experiment(experiment_id: int) -> bool:
             for start in (ExperimentState.QUEUED, ExperimentState.RUNNING)
         )
         if moved:
-            cancel_runs(Run.objects.filter(experiment=experiment_id), "the experiment was cancelled")
-            cancel_builds(experiment_id)
+            runs = Run.objects.filter(experiment=experiment_id)
+            cancel_runs(runs, "the experiment was cancelled", running=True)
+            cancel_builds(experiment_id, running=True)
     return moved
 
 

@@ -218,6 +218,15 @@ def test_a_run_that_kills_its_worker_each_time_is_given_up() -> None:
     assert "died 3 times" in run.problem
 
 
+def test_work_given_back_by_hand_does_not_count_as_an_attempt() -> None:
+    build = make_build("x")
+    for _ in range(5):
+        assert release(claimed_build(build))
+    claimed_build(build)
+    (returned,) = return_dead_claims(alive=lambda _: False)
+    assert not returned.given_up
+
+
 def test_this_process_is_alive_and_one_that_ended_is_not() -> None:
     assert is_alive(worker_identity())
     code = "from lab.claims import worker_identity; print(worker_identity())"

@@ -4,7 +4,7 @@ import pytest
 from lab.errors import MeasurementRefused
 from lab.models import Build, Comparison, Experiment, Host, Run, Sample, Variant
 from lab.queries.profile import unpack_folded
-from lab.queue import next_build, next_run, return_dead_claims
+from lab.queue import next_build, next_run, renew, return_dead_claims
 from lab.record import (
     BuildSuccess,
     Failure,
@@ -101,6 +101,18 @@ def test_a_base_that_does_not_compile_ends_the_experiment() -> None:
     assert (experiment.state, experiment.problem) == ("failed", "the base does not build: no rule")
     assert states(experiment) == {"base": {"cancelled"}, "p": {"cancelled"}}
     assert built(experiment, "p").state == "cancelled"
+
+
+def test_cancelling_takes_a_build_from_its_worker_unless_another_waits_for_it() -> None:
+    shared = make_build("shared")
+    one, two = make_experiment(), make_experiment()
+    make_variant(one)
+    make_variant(one, "p", build=shared)
+    make_variant(two, build=shared)
+    own, common = claimed_build(built(one, "base")), claimed_build(shared)
+    cancel_experiment(one.pk)
+    assert not renew(own)
+    assert renew(common)
 
 
 def test_a_build_that_another_experiment_waits_for_is_not_cancelled() -> None:
@@ -307,13 +319,9 @@ def test_cancelling_leaves_what_was_measured_and_stops_the_rest() -> None:
     finish_run(first, {"ns_per_open": [1.0, 2.0]})
     claim = claimed_run(second)
     assert cancel_experiment(experiment.pk)
-    assert record_run(claim, RunRecord(outcome=Outcome.FINISHED))
-    assert sorted(experiment.runs.values_list("state", flat=True)) == [
-        "cancelled",
-        "cancelled",
-        "done",
-        "done",
-    ]
+    assert not renew(claim)
+    assert not record_run(claim, RunRecord(outcome=Outcome.FINISHED))
+    assert sorted(experiment.runs.values_list("state", flat=True)) == ["cancelled"] * 3 + ["done"]
     assert Sample.objects.count() == 2
     experiment.refresh_from_db()
     assert experiment.state == "cancelled"
