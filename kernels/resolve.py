@@ -33,8 +33,6 @@ _MAX_CONFIG = 4 << 20
 _SECONDS = 300.0
 # A path that can have a say in what the tree's Kconfig makes of a request.
 _KCONFIG_PATH = re.compile(r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?Makefile|^scripts/|\.config$|configs?/")
-    r"(?:^|/)(?:Kconfig[^/]*|Makefile[^/]*|Kbuild[^/]*)$|^scripts/|\.config$|configs?/"
-)
 
 
 @dataclass(frozen=True, slots=True)
