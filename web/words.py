@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
@@ -78,3 +79,16 @@ def first_line(text: str, width: int = 200) -> str:
 def last_lines(text: str, lines: int) -> str:
     """The last lines of a log, without the blank ones at its end."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def settings(params: Mapping[str, object]) -> str:
+    """Parameters as one would type them: threads=2, reading=false, blocks=1,4294967296."""
+    return "  ".join(f"{name}={_typed(value)}" for name, value in params.items())
+
+
+def _typed(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(_typed(one) for one in value)
+    return str(value)

@@ -108,7 +108,7 @@ def test_the_grid_shows_each_variant_with_its_build_and_its_boots(page: Page) ->
 
 def test_a_switch_tells_what_it_claims_and_what_was_repaired(page: Page, compared: Experiment) -> None:
     text = page(f"/experiments/{compared.pk}/")
-    assert "<strong>ns_per_open</strong> of showgids lower" in text
+    assert "Said to lower <strong>ns_per_open</strong> of showgids" in text
     assert "Repaired at intake: 1 place" in text
 
 

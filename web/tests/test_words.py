@@ -70,3 +70,8 @@ def test_amounts_have_their_noun_in_the_right_number() -> None:
 
 def test_the_end_of_a_log_leaves_out_its_blank_lines() -> None:
     assert words.last_lines("a\nb\nc\n\n\n", 2) == "b\nc"
+
+
+def test_parameters_read_as_one_would_type_them() -> None:
+    given = {"threads": 2, "reading": False, "blocks": [1, 4], "glob": "/sys/*"}
+    assert words.settings(given) == "threads=2  reading=false  blocks=1,4  glob=/sys/*"

@@ -22,7 +22,7 @@ from lab.queries.comparison import (
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.views.experiment import tallies
 from web.views.missing import found
-from web.words import change, quantity
+from web.words import change, quantity, settings
 
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
@@ -72,7 +72,7 @@ class CaseSection:
 
     title: str
     anchor: str
-    params: dict[str, Any]
+    params: str
     groups: tuple[MetricGroup, ...]
     mail: tuple[Representative, ...]
     proofs: tuple[Proof, ...]
@@ -128,7 +128,7 @@ def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
     return CaseSection(
         title=one.case.title,
         anchor=_anchor(one),
-        params=one.case.params,
+        params=settings(one.case.params),
         groups=tuple(_group(page, row) for row in one.metrics),
         mail=tuple(item for item in one.representatives if item.line),
         proofs=tuple(proof for item in one.verified if (proof := _proof(item))),

@@ -20,7 +20,7 @@ from lab.queries.experiments import (
 )
 from web.logs import printable
 from web.views.missing import found
-from web.words import count, duration, last_lines
+from web.words import count, duration, last_lines, settings
 
 # The evidence of this many troubles is shown in place; of the others it is one click away.
 _SHOWN = 6
@@ -78,7 +78,8 @@ def listing(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """One experiment: how far it is, its grid, what went wrong, how it was set up."""
     page = found(experiment_page, experiment_id)
-    return render(request, "web/experiment.html", _live(page) | {"tab": "overview"})
+    cases = [(case, settings(case.params)) for case in page.cases]
+    return render(request, "web/experiment.html", _live(page) | {"tab": "overview", "cases": cases})
 
 
 @require_safe

@@ -14,6 +14,7 @@ from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice, submissio
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
 from lab.submit import submit_experiment
 from web.forms import SLOTS, Typed, TypedCase, TypedSwitch, describe, read_form, sort_errors
+from web.words import settings
 
 _EMPTY_SLOTS = 3
 _DESIGNS = {
@@ -53,6 +54,7 @@ class CaseRow:
     """One workload with what was chosen of it."""
 
     choice: WorkloadChoice
+    presets: tuple[tuple[str, str], ...]
     typed: TypedCase
     error: str
 
@@ -133,7 +135,10 @@ def _form(
         ],
         "cases": [
             CaseRow(
-                one, typed.cases.get(one.name, TypedCase(preset="small")), errors.get(f"case-{one.name}", "")
+                choice=one,
+                presets=tuple((preset.name, settings(preset.params)) for preset in one.presets),
+                typed=typed.cases.get(one.name, TypedCase(preset="small")),
+                error=errors.get(f"case-{one.name}", ""),
             )
             for one in choices.workloads
         ],
