@@ -6,15 +6,17 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kernels.artifact import ArtifactStore
+from kernels.artifact import Artifact, ArtifactStore
 from kernels.build import Builder, Limits, ModuleSource
 from kernels.errors import CompileFailed, ConfigFailed
 from kernels.tests.pretend import PretendKernel, with_lines
+from kernels.tree import Revision
 
 
 def everything_below(folder: Path) -> dict[str, str]:
@@ -163,6 +165,25 @@ def test_a_variant_without_its_layer_builds_the_base_first(pretend: PretendKerne
     artifact = builder.build(pretend.request(revision))
     assert artifact.metadata.layer != ""
     assert builder.artifacts.has(builder.key(pretend.request()))
+
+
+def test_builds_at_the_same_time_share_one_base(pretend: PretendKernel, tmp_path: Path) -> None:
+    """Three variants, one of them asked for twice, of a base that nobody has built."""
+    revisions = [
+        pretend.edited("fs/buffer.c", "block * 3", f"block * {factor}") for factor in (41, 42, 43, 43)
+    ]
+    lines: list[str] = []
+
+    def build(revision: Revision) -> Artifact:
+        builder = Builder(tmp_path, Limits(seconds=60, cores=1))
+        return builder.build(pretend.request(revision), on_line=lines.append)
+
+    with ThreadPoolExecutor(4) as pool:
+        artifacts = list(pool.map(build, revisions))
+    assert len({artifact.key for artifact in artifacts}) == 3
+    assert all(artifact.metadata.layer for artifact in artifacts)
+    assert lines.count("  CC      kernel/panic.o") == 1
+    assert lines.count("  CC      fs/buffer.o") == 4
 
 
 def test_a_config_switch_is_a_variant_of_its_base(builder: Builder, pretend: PretendKernel) -> None:
