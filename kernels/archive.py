@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from kernels.errors import DiskFull, GitFailed, ToolMissing, TreeUnreadable
-from kernels.git import IDENTITY, git_command, git_environment
+from kernels.git import DISK_FULL, IDENTITY, git_command, git_environment
 
 Progress = Callable[[float], None]
 
@@ -97,7 +97,7 @@ def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
 
 
 def _import_failed(complaints: str, status: int) -> DiskFull | GitFailed:
-    if "No space left on device" in complaints:
+    if DISK_FULL.search(complaints):
         return DiskFull(
             "the disk filled up while a source tree was imported: free some space, then try again"
         )

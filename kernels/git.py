@@ -56,6 +56,7 @@ COMMITTER = {
     for field, value in (("NAME", "kperflab"), ("EMAIL", "kperflab@localhost"), ("DATE", "@0 +0000"))
 }
 DEADLINE_S = 120.0
+DISK_FULL = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
 _PASSWORD = re.compile(r"//[^/@\s]+@")
 
 
@@ -104,7 +105,7 @@ def try_git(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-    if process.returncode and b"No space left on device" in err:
+    if process.returncode and DISK_FULL.search(err.decode(errors="replace")):
         raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -128,4 +129,6 @@ def run_git(
 
 
 def _verb(arguments: tuple[str, ...]) -> str:
-    return next((word for word in arguments if not word.startswith("-")), "")
+    """git's subcommand: the first word that is neither an option nor the value of a -c."""
+    words = zip(arguments, ("", *arguments), strict=False)
+    return next((word for word, before in words if not word.startswith("-") and before != "-c"), "")

@@ -35,6 +35,7 @@ DEFAULT_ARCHIVES = {
     "debian-6.12": Path("/usr/src/linux-source-6.12.tar.xz"),
 }
 EXTRACT_DEADLINE_S = 900.0
+ROOM_TO_WRITE = 4 << 20
 # A kernel's repository is 2.2 times the size of its .tar.xz.
 REPOSITORY_PER_ARCHIVE = 3
 
@@ -207,13 +208,14 @@ def extract_tree(tree: Tree, tree_id: str, directory: Path) -> None:
     Raises DiskFull, GitFailed; then the directory holds a part.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    if next(directory.iterdir(), None):
+        raise GitFailed(f"{directory} is not empty: remove what is in it, then try again")
+    # A bare repository has no work tree until told so; 0 workers are one for each core.
+    settings = ("-c", "core.bare=false", "-c", "checkout.workers=0")
     with temporary_index(tree, tree_id) as environment:
-        run_git(
-            tree.repository,
-            "-c",
-            "core.bare=false",
-            "-c",
-            "checkout.workers=0",  # one a core
+        done = try_git(
+            *settings,
+            f"--git-dir={tree.repository}",
             f"--work-tree={directory}",
             "checkout-index",
             "--all",
@@ -221,6 +223,11 @@ def extract_tree(tree: Tree, tree_id: str, directory: Path) -> None:
             environment=environment,
             deadline_s=EXTRACT_DEADLINE_S,
         )
+    if done.returncode:
+        detail = done.stderr.decode(errors="replace")[-4000:]
+        if shutil.disk_usage(directory).free < ROOM_TO_WRITE:  # git does not say why it could not write
+            raise DiskFull(f"{directory} is full: free some space, then try again", detail)
+        raise GitFailed(f"not all files of {tree.name} could be written to {directory}", detail)
 
 
 def extract_changes(tree: Tree, from_tree: str, to_tree: str, directory: Path) -> Changes:

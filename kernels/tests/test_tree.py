@@ -15,6 +15,7 @@ import pytest
 from kernels.archive import Progress, import_tar
 from kernels.errors import (
     DiskFull,
+    GitFailed,
     TreeUnreachable,
     TreeUnreadable,
     UnknownPath,
@@ -386,6 +387,12 @@ class TestChanges:
         after = import_archive("t", make_archive(tmp_path / "b.tar", after_files), root)
         return after, first, resolve(after, "").tree_id
 
+    def test_a_directory_with_something_in_it_is_left_alone(self, tree: Tree, tmp_path: Path) -> None:
+        (tmp_path / "mine").write_text("x")
+        with pytest.raises(GitFailed, match="is not empty"):
+            extract_tree(tree, resolve(tree, "").tree_id, tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
     def test_only_what_differs_is_written_and_deleted(self, tmp_path: Path) -> None:
         tree, first, second = self.variant(
             tmp_path, {"fs/inode.c": b"new\n", "fs/dir.c": None, "new/deep/x.c": b"x"}
@@ -448,3 +455,14 @@ def test_what_git_is_given_cannot_be_a_users_configuration(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GIT_DIR", "/nonexistent")
     assert run_git(tree.repository, "rev-parse", "HEAD").decode().strip() == COMMIT
+
+
+def test_a_failure_names_gits_verb_and_keeps_what_it_wrote(tree: Tree) -> None:
+    with pytest.raises(GitFailed, match="git cat-file ended with status 128: fatal") as caught:
+        run_git(tree.repository, "-c", "core.bare=true", "cat-file", "blob", "0" * 40)
+    assert "0000" in caught.value.detail
+
+
+def test_git_has_a_deadline(tree: Tree) -> None:
+    with pytest.raises(GitFailed, match=r"did not end within 0\.2 s"):
+        run_git(tree.repository, "-c", "alias.wait=!sleep 30", "wait", deadline_s=0.2)
