@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernels.basetext import BaseText, squash
-from kernels.damage import DamagedHunk, count_pieces
+from kernels.damage import DamagedHunk
 from kernels.diff import is_signature
 
 # Steps, for a whole submission: some 3 s. The mails it was made for take some thousand.
@@ -131,7 +131,9 @@ class Alignment:
         reading is missed.
         """
         last = len(self.base.lines) - self.hunk.old_count
-        end = count_pieces(self.hunk) - MAX_COST if self.last else len(self.hunk.pieces)
+        # every line of the longer side takes a piece, but for the blank ones that were lost
+        fewest = max(self.hunk.old_count, self.hunk.new_count) - MAX_COST
+        end = fewest if self.last else len(self.hunk.pieces)
         sure, after_added = [], False
         for number, piece in enumerate(self.hunk.pieces[: max(end, 0)]):
             after_added = piece.startswith("+") or (after_added and not piece.startswith("-"))
