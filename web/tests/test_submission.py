@@ -11,7 +11,8 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 
 from lab.errors import SubmissionRejected
-from lab.spec import ExperimentSpec
+from lab.spec import ExperimentSpec, spec_digest
+from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
 
 FILLED = {
@@ -74,6 +75,16 @@ def test_a_good_form_becomes_an_experiment(client: Client, db: None, taken: list
     assert taken[0].cases[0].params == {"threads": 2}
     assert taken[0].measure.verify
     assert not taken[0].measure.profile
+
+
+def test_a_second_click_leads_to_the_experiment_of_the_first(
+    client: Client, db: None, taken: list[ExperimentSpec]
+) -> None:
+    client.post("/experiments/new", FILLED)
+    first = make_experiment(digest=spec_digest(taken[0]))
+    response = client.post("/experiments/new", FILLED)
+    assert response.headers["Location"] == f"/experiments/{first.pk}/"
+    assert len(taken) == 1
 
 
 def test_uploaded_files_become_switches(client: Client, db: None, taken: list[ExperimentSpec]) -> None:

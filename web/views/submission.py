@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from lab.errors import LabError, SpecError
 from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice, submission_choices
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
-from lab.submit import submit_experiment
+from lab.submit import find_unfinished, submit_experiment
 from web.forms import SLOTS, Typed, TypedCase, TypedSwitch, describe, read_form, sort_errors
 from web.words import settings
 
@@ -95,8 +95,12 @@ def _submit_toml(request: HttpRequest, choices: Choices) -> HttpResponse:
 
 
 def _accept(spec: ExperimentSpec) -> int:
-    """Submit; LabError for whatever the submission is to blame for."""
-    return submit_experiment(spec=spec).pk
+    """Submit; a second click on the button leads to the experiment the first one made.
+
+    Raises LabError for whatever the submission is to blame for.
+    """
+    same = find_unfinished(spec)
+    return same.pk if same else submit_experiment(spec=spec).pk
 
 
 def _fresh(choices: Choices) -> Typed:
