@@ -118,7 +118,9 @@ class LibvirtDriver:
         try:
             self.hypervisor.start(xml)
         except libvirt.libvirtError as error:
-            raise DomainRefused(f"libvirt would not start the guest: {error}", xml) from error
+            # QEMU's own words come last and say most.
+            line = str(error).splitlines()[0].rpartition("qemu-system-x86_64: ")[2]
+            raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
     @contextmanager
     def _leaving_nothing(self, boot: BootId, name: str) -> Iterator[_Leave]:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which accelerator guests run under here: the first that has really booted a kernel in time.
+
+That /dev/kvm exists says little: in a nested guest it may die or crawl at the first real kernel. So a kernel is
+booted under it, once per host, and what came of it is kept under the state root until something it depends on changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
+from workers.drivers.hostfacts import cpu_model
+from workers.drivers.libvirt import LibvirtDriver
+from workers.errors import DomainRefused, Outcome, TargetLost
+from workloads.guest.errors import RecordCorrupt
+from workloads.guest.initramfs import build_initramfs
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import Plan
+
+log = logging.getLogger(__name__)
+
+KVM_DEVICE = Path("/dev/kvm")
+PROBE_DEADLINE_S = 20.0
+"""A working KVM needs less than a second, emulation about two; a KVM slower than this is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An accelerator, why it was chosen, and what that depended on."""
+
+    accelerator: Accelerator
+    reason: str
+    fingerprint: str
+
+
+def choose_accelerator(home: Path, kernel: Path) -> Accelerator:
+    """The accelerator to boot with on this host; probes with `kernel`, a vmlinux, if it is not known yet.
+
+    Raises the lab faults of the libvirt driver.
+    """
+    return find_choice(home, kernel, lambda: LibvirtDriver(home)).accelerator
+
+
+def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver]) -> Choice:
+    """What is remembered for this host, or what a probe finds, which is then remembered."""
+    fingerprint = host_fingerprint()
+    kept = home / "accelerator.json"
+    remembered = _read(kept)
+    if remembered is not None and remembered.fingerprint == fingerprint:
+        return remembered
+    choice, certain = _probe(home, kernel, make_driver, fingerprint)
+    if certain:
+        _write(kept, choice)
+    return choice
+
+
+def host_fingerprint() -> str:
+    """A hash of all that decides whether an accelerator works: device, processor, QEMU, this boot of the host."""
+    qemu = Path(shutil.which("qemu-system-x86_64") or "/nonexistent")
+    parts = [cpu_model(), os.uname().release, Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
+    for path in (KVM_DEVICE, qemu):
+        status = path.stat() if path.exists() else None
+        parts.append(f"{path} {status and (status.st_mode, status.st_uid, status.st_gid, status.st_size)}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _probe(
+    home: Path, kernel: Path, make_driver: Callable[[], Driver], fingerprint: str
+) -> tuple[Choice, bool]:
+    """The choice, and whether it holds for other kernels too."""
+    if not KVM_DEVICE.exists():
+        return Choice("tcg", f"there is no {KVM_DEVICE}", fingerprint), True
+    driver = make_driver()
+    trouble = _boots(home, kernel, "kvm", driver)
+    if not trouble:
+        return Choice("kvm", "a kernel booted under it", fingerprint), True
+    reason = f"{KVM_DEVICE} is there, but no kernel boots under it: {trouble}"
+    if _boots(home, kernel, "tcg", driver):
+        # Perhaps it is the kernel, which the run is about to find out.
+        return Choice("tcg", reason, fingerprint), False
+    log.warning("%s. Guests are emulated instead (TCG), which is 10 to 50 times slower.", reason)
+    return Choice("tcg", reason, fingerprint), True
+
+
+def _boots(home: Path, kernel: Path, accelerator: Accelerator, driver: Driver) -> str:
+    """What keeps a kernel from booting under an accelerator; "" if it boots."""
+    initramfs = build_initramfs(home / "initramfs", {})
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home, prefix="probe-") as scratch:
+        directory = Path(scratch)
+        directory.chmod(0o711)
+        append_plan(initramfs.path, pack_plan(Plan(()), {}), directory / "initrd")
+        request = BootRequest(
+            name=f"accelerator probe: {accelerator}",
+            kernel=kernel,
+            initrd=directory / "initrd",
+            cmdline="",
+            machine=Machine(1, 512, accelerator),
+            disks=(),
+            release="",
+            directory=directory,
+            boot_deadline_s=PROBE_DEADLINE_S,
+            silence_deadline_s=PROBE_DEADLINE_S,
+        )
+        try:
+            with driver.boot(request) as session:
+                for _ in session.records(PROBE_DEADLINE_S):
+                    pass
+        except (Outcome, TargetLost, DomainRefused, RecordCorrupt) as error:
+            return str(error)
+    return ""
+
+
+def _read(path: Path) -> Choice | None:
+    """What is remembered; nothing if there is nothing to be read, which is the same as not knowing."""
+    try:
+        return Choice(**json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, choice: Choice) -> None:
+    new = path.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(asdict(choice), indent=1))
+    new.rename(path)
