@@ -15,12 +15,14 @@ from kernels.basetext import BaseText, squash
 from kernels.damage import DamagedHunk
 from kernels.diff import is_signature
 
-# Steps, for a whole submission: some 3 s. The mails it was made for take some thousand.
-MAX_STEPS = 200_000
+# Steps, for a whole submission: some 10 s. The mails it was made for take at most 50,000.
+MAX_STEPS = 1_000_000
+# Damage that a hunk may have, whatever its size, and one more for so many lines.
 MAX_ANCHORS = 8
 # Pieces that the name of a function in a hunk's header may have been wrapped into.
 HEADER_TAILS = 3
 MAX_COST = 12
+LINES_PER_COST = 8
 
 
 Lines = tuple[tuple[str, str], ...]
@@ -47,8 +49,8 @@ class Reading:
 class Effort:
     """What may be spent on one submission: the alignment is a search, and mails come from strangers."""
 
-    def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.left = steps
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
 
     def spend(self, steps: int) -> None:
         """Raises Unplaceable when nothing is left."""
@@ -104,6 +106,7 @@ class Alignment:
     def __init__(self, hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> None:
         self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
         self.mark = squash(hunk.joiner)
+        self.most = MAX_COST + (hunk.old_count + hunk.new_count) // LINES_PER_COST
         # by what it does to the file, which the context around the changes does not alter
         self.found: dict[tuple[int, Lines], Reading] = {}
 
@@ -132,7 +135,7 @@ class Alignment:
         """
         last = len(self.base.lines) - self.hunk.old_count
         # every line of the longer side takes a piece, but for the blank ones that were lost
-        fewest = max(self.hunk.old_count, self.hunk.new_count) - MAX_COST
+        fewest = max(self.hunk.old_count, self.hunk.new_count) - self.most
         end = fewest if self.last else len(self.hunk.pieces)
         sure, after_added = [], False
         for number, piece in enumerate(self.hunk.pieces[: max(end, 0)]):
@@ -174,8 +177,8 @@ class Alignment:
     def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
         """Note a way to a state; False if a better one, or this one, is known."""
         self.effort.spend(1)
-        known, paths = states.get(state, (MAX_COST + 1, ()))
-        if cost > known or cost > MAX_COST:
+        known, paths = states.get(state, (self.most + 1, ()))
+        if cost > known or cost > self.most:
             return False
         if cost < known:
             states[state] = (cost, (path,))

@@ -66,7 +66,7 @@ def parse_diff(text: str) -> tuple[FileDiff, ...]:
     Raises PatchRejected for binary and combined diffs and for names that contradict each other, PatchDamaged
     where a hunk is not what its header says.
     """
-    return tuple(_Reader(text.split("\n")).files())
+    return tuple(_Reader(text.removesuffix("\n").split("\n")).files())
 
 
 def render_diff(files: Sequence[FileDiff]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 TAB = 8
 _CONTROL = re.compile(r"(?:\}\s*)?(?:else\s+)?(?:if|while|for|switch|[a-z_0-9]*for_each[a-z_0-9]*)\s*\(.*\)$")
 _ELSE = re.compile(r"(?:\}\s*)?else$")
+_ELSE_START = re.compile(r"else\b")
 _LABEL = re.compile(r"(?!default\b)[A-Za-z_][A-Za-z0-9_]*\s*:$")
 _CASE = re.compile(r"(?:case\b.*|default\s*):$")
 _CASE_START = re.compile(r"(?:case\b|default\s*:)")
@@ -143,7 +144,7 @@ class Layout:
         if top.pending:
             indent = top.pending[-1][0]
             return indent if text.startswith("{") else indent + "\t"
-        if self._closed_if is not None and re.match(r"else\b", text):
+        if self._closed_if is not None and _ELSE_START.match(text):
             return self._closed_if
         if top.inner is not None:
             return top.inner
@@ -210,7 +211,7 @@ class Layout:
         """A statement begins: it shows where its block's statements begin, unless it is a label or a lone body."""
         if _LABEL.fullmatch(code) and not top.data:
             return
-        if code.startswith("}") or top.pending:
+        if code.startswith("}") or top.pending or _ELSE_START.match(code):
             return
         if _CASE_START.match(code) and not top.data:
             top.inner = indent + "\t"
