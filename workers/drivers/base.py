@@ -46,6 +46,7 @@ class BootRequest:
     directory: the run's own; gets console.log and records.bin.
     boot_deadline_s: from power-on to the agent's hello.
     silence_deadline_s: longest time without a record, heartbeats included; they come every second.
+    hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
     """
 
     name: str
@@ -58,6 +59,7 @@ class BootRequest:
     directory: Path
     boot_deadline_s: float
     silence_deadline_s: float
+    hz: int = 0
 
     @property
     def console(self) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from workers.drivers.base import BootRequest, Disk
+from workers.drivers.tsc import tsc_khz
 
 QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
 PORT_NAME = "kperflab.records"
@@ -20,19 +21,22 @@ CMDLINE = (
     # A kernel that oopsed measures nothing any more: end at once, by a reset that ends the domain.
     "oops=panic",
     "panic=-1",
-    # Warnings and worse on the console; printing all of the boot through an emulated UART costs time.
+    # We send one to a guest that has fallen silent, to see on the console where it was.
+    "unknown_nmi_panic",
+    # Warnings and worse on the console until the agent turns all on: printing a boot through an emulated UART
+    # takes time.
     "quiet",
     "loglevel=5",
     # All boots of a variant at the same addresses, or code layout would differ between them.
     "nokaslr",
-    # The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit per look.
-    "tsc=reliable",
     # Nothing to wait for, nothing to test.
     "no_timer_check",
     "cryptomgr.notests",
     "random.trust_cpu=on",
     "rcupdate.rcu_expedited=1",
 )
+# The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit a look.
+EMULATED_TSC = "tsc=reliable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,19 @@ def _add_boot(domain: ET.Element, request: BootRequest) -> None:
     _text(system, "type", "hvm", arch="x86_64", machine=MACHINE)
     _text(system, "kernel", str(request.kernel))
     _text(system, "initrd", str(request.initrd))
-    _text(system, "cmdline", " ".join((*CMDLINE, request.cmdline)).strip())
+    _text(system, "cmdline", kernel_cmdline(request))
+
+
+def kernel_cmdline(request: BootRequest) -> str:
+    """What the machine needs, then what the request adds."""
+    words = list(CMDLINE)
+    if request.machine.accelerator == "tcg":
+        words.append(EMULATED_TSC)
+        if khz := tsc_khz():
+            words.append(f"tsc_early_khz={khz}")
+            if request.hz:
+                words.append(f"lpj={khz * 1000 // request.hz}")
+    return " ".join((*words, request.cmdline)).strip()
 
 
 def _add_devices(domain: ET.Element, request: BootRequest, wiring: Wiring) -> None:

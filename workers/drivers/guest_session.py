@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 from workers.drivers.base import BootRequest
 from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
@@ -23,23 +23,29 @@ from workers.errors import (
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record
 
+STACKS_S = 1.5
+"""How long an interrupted guest may take to print its stacks, and to reset."""
+
+
+class RemoteControl(Protocol):
+    """What can be done to and known of a machine from outside."""
+
+    def ended_itself(self) -> bool:
+        """Asked once it is gone without a bye: whether it switched itself off or reset."""
+
+    def interrupt(self) -> None:
+        """Make a stuck kernel show on its console where it is, if the machine has a way to."""
+
 
 class GuestSession:
-    """A Session over two streams, whoever connected them.
-
-    ended_itself: asked once the guest is gone without a bye; true if it switched itself off or reset.
-    """
+    """A Session over two streams, whoever connected them."""
 
     def __init__(
-        self,
-        request: BootRequest,
-        streams: Streams,
-        ended_itself: Callable[[], bool],
-        facts: Mapping[str, Any],
+        self, request: BootRequest, streams: Streams, machine: RemoteControl, facts: Mapping[str, Any]
     ) -> None:
         self._request = request
         self._streams = streams
-        self._ended_itself = ended_itself
+        self._machine = machine
         self._before: Moment = take_moment()
         self._step = "before its first step"
         self.host: dict[str, Any] = {**host_facts(), **facts, "accelerator": request.machine.accelerator}
@@ -98,6 +104,6 @@ class GuestSession:
                 raise GuestSilent(f"no sign of life from the guest for {silence_s:g} s {self._step}", tail)
 
     def _gone(self, own_doing: WorkersError) -> WorkersError:
-        if self._ended_itself():
+        if self._machine.ended_itself():
             return own_doing
         return TargetLost(f"the guest was ended from outside {self._step}", self._streams.tail())

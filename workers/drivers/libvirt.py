@@ -76,9 +76,7 @@ class LibvirtDriver:
                 request.raw_records.open("wb"),
             )
             facts = {"machine": MACHINE, **self.hypervisor.versions()}
-            session = GuestSession(
-                request, streams, lambda: self.hypervisor.ended_itself(name, WHY_DEADLINE_S), facts
-            )
+            session = GuestSession(request, streams, _Remote(self.hypervisor, name), facts)
             session.greet()
             session.host["boot_s"] = time.monotonic() - started_at
             yield session
@@ -143,6 +141,20 @@ class LibvirtDriver:
             log.warning("guest %s could not be destroyed: %s", name, error)
             return
         self.traces.remove(boot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Remote:
+    """One guest, as its session sees it from outside."""
+
+    hypervisor: Hypervisor
+    name: str
+
+    def ended_itself(self) -> bool:
+        return self.hypervisor.ended_itself(self.name, WHY_DEADLINE_S)
+
+    def interrupt(self) -> None:
+        self.hypervisor.interrupt(self.name)
 
 
 @dataclass

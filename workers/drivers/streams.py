@@ -91,7 +91,7 @@ class Streams:
         return None
 
     def drain(self, timeout_s: float) -> bool:
-        """Put what still comes into the files, unread; true once the guest has hung up."""
+        """Put what still comes into the files and the tail, unread; true once the guest has hung up."""
         end = time.monotonic() + timeout_s
         while not self.ended and (left := end - time.monotonic()) > 0:
             # Whoever wanted to know of damage has been told.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the guest's user space from this host's programs: one cpio, cached by content.
+"""Makes the guest's user space from this host's programs: cpio archives, cached by content.
 
-Not compressed: under emulation it takes the kernel longer to unpack gzip than us to load
-the 40 MB (perf's libraries are most of them), which cost a boot less than 0.1 s.
+Not compressed: under emulation the kernel unpacks gzip more slowly than we load the bytes. perf and its libraries are
+30 of 37 MB and take a quarter of a boot's instructions to unpack, so plans without perf get an archive without it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from pathlib import Path
 
 from workloads.guest.cpio import Archive
 from workloads.guest.errors import AgentNotCompiled, GuestToolMissing
-from workloads.guest.plan import GUEST_PROGRAMS
+from workloads.guest.plan import GUEST_PROGRAMS, Plan
 
 TOOLS = {
     "busybox": "busybox-static",
-    "perf": "linux-perf",
     "cyclictest": "rt-tests",
     "ip": "iproute2",
     "rdma": "iproute2",
 }
-"""What a guest finds in /bin, and the Debian package that has it."""
+"""What every guest finds in /bin, and the Debian package that has it."""
+PROFILER = {"perf": "linux-perf"}
+"""What only guests with a use for it find there."""
 # In sbin on Debian, which is not on an ordinary user's PATH.
 SEARCH = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 AGENT = Path(__file__).with_name("agent.c")
@@ -37,10 +38,21 @@ COMMAND_DEADLINE_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Initramfs:
-    """A finished initramfs; its name holds its hash, so it never changes."""
+    """A finished user space; the names of its files hold their hashes, so they never change.
+
+    path: with everything, for any plan. lean: without perf. sha256: of `path`.
+    """
 
     path: Path
     sha256: str
+    lean: Path
+
+    def for_plan(self, plan: Plan) -> Path:
+        """The smallest archive with all that a plan's commands name."""
+        words = {
+            word for step in plan.steps for argument in step.argv for word in re.split(r"[\s;|&/]+", argument)
+        }
+        return self.path if words & PROFILER.keys() else self.lean
 
 
 def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
@@ -53,27 +65,40 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
     archive.file("/init", _agent(root / "agents"), 0o755)
     archive.character_device("/dev/console", 5, 1)
     archive.character_device("/dev/null", 1, 3, 0o666)
-    _add_tools(archive)
+    _add_tools(archive, TOOLS)
+    _add_applets(archive)
     for name, path in programs.items():
         archive.file(str(GUEST_PROGRAMS / name), path.read_bytes(), 0o755)
+    lean, _ = _keep(root, archive)
+    _add_tools(archive, PROFILER)
+    path, sha256 = _keep(root, archive)
+    return Initramfs(path, sha256, lean)
+
+
+def _keep(root: Path, archive: Archive) -> tuple[Path, str]:
+    """The archive's file, named by its hash, and the hash."""
     packed = archive.pack()
     sha256 = hashlib.sha256(packed).hexdigest()
     path = root / f"{sha256[:16]}.cpio"
     if not path.exists():
         _write(path, packed)
-    return Initramfs(path, sha256)
+    return path, sha256
 
 
-def _add_tools(archive: Archive) -> None:
-    """Host programs in /bin, their libraries where the loader looks, busybox under all its names."""
-    for name, package in TOOLS.items():
+def _add_tools(archive: Archive, tools: Mapping[str, str]) -> None:
+    """Host programs in /bin, their libraries where the loader looks."""
+    for name, package in tools.items():
         found = _find(name, package)
         archive.file(f"/bin/{name}", found.read_bytes(), 0o755)
         for library in _libraries(found):
             # ldd's own answer: /lib/x86_64-linux-gnu is in the loader's path, and so is the loader's.
             archive.file(str(library), library.read_bytes(), 0o755)
+
+
+def _add_applets(archive: Archive) -> None:
+    """Busybox under all its names but those of real tools."""
     for applet in _run([str(_find("busybox", TOOLS["busybox"])), "--list"]).split():
-        if f"bin/{applet}" not in archive.entries:
+        if applet not in TOOLS | PROFILER:
             archive.link(f"/bin/{applet}", "busybox")
 
 

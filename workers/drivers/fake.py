@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A driver without a machine: plays scripted records and outcomes, for everything above it to be tried quickly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.drivers.base import BootRequest
+from workers.errors import WorkersError, WrongKernel
+from workloads.guest.records import Record, encode_record
+
+CONSOLE = "[    0.000000] Linux version (a fake one)\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one fake guest does: says hello, sends records, and ends well or by raising.
+
+    records: (kind, name, payload) after hello; step, exit and bye records are the script's own affair.
+    problem: raised after the records instead of the bye; before hello if `boots` is false.
+    release: what `uname -r` says; the requested one if empty.
+    """
+
+    records: tuple[tuple[str, str, bytes], ...] = ()
+    problem: WorkersError | None = None
+    boots: bool = True
+    release: str = ""
+    console: str = CONSOLE
+
+
+@dataclass
+class FakeDriver:
+    """Plays the script that `script_for` gives for each request; remembers the requests.
+
+    open_guests: how many sessions are open now, which must be none in the end.
+    """
+
+    script_for: Callable[[BootRequest], Script]
+    requests: list[BootRequest] = field(default_factory=list)
+    open_guests: int = 0
+
+    @contextmanager
+    def boot(self, request: BootRequest) -> Iterator[FakeSession]:
+        """See base.Driver.boot."""
+        self.requests.append(request)
+        script = self.script_for(request)
+        request.directory.mkdir(parents=True, exist_ok=True)
+        request.console.write_text(script.console)
+        if script.problem and not script.boots:
+            raise script.problem
+        release = script.release or request.release
+        if request.release and release != request.release:
+            raise WrongKernel(f'the guest runs kernel "{release}", not "{request.release}"', script.console)
+        self.open_guests += 1
+        try:
+            yield FakeSession(request, script, release)
+        finally:
+            self.open_guests -= 1
+
+
+class FakeSession:
+    """A Session that reads from its script."""
+
+    def __init__(self, request: BootRequest, script: Script, release: str) -> None:
+        self._request = request
+        self._script = script
+        self.hello: Mapping[str, Any] = {
+            "release": release,
+            "machine": "x86_64",
+            "cmdline": request.cmdline,
+            "cpus": request.machine.vcpus,
+            "clocksource": "tsc",
+            "memory_kib": request.machine.memory_mib * 1024,
+            "mitigations": {"meltdown": "Not affected"},
+            "uptime_s": 0.5,
+            "cpu_model": "fake",
+        }
+        self.host: dict[str, Any] = {
+            "accelerator": request.machine.accelerator,
+            "machine": "fake",
+            "qemu": "0.0.0",
+            "libvirt": "0.0.0",
+            "host_cpus": 1,
+            "load_before": 0.0,
+            "boot_s": 0.5,
+        }
+
+    def records(self, deadline_s: float) -> Iterator[Record]:
+        """The script's records, then its bye or its problem."""
+        hello = ("hello", "-", json.dumps(self.hello).encode())
+        records = [
+            Record(seq, kind, name, payload)
+            for seq, (kind, name, payload) in enumerate((hello, *self._script.records), 1)
+        ]
+        if not self._script.problem:
+            records.append(Record(len(records) + 1, "bye", "-", b'{"completed":true,"uptime_s":1.0}'))
+        self._request.raw_records.write_bytes(b"".join(map(encode_record, records)))
+        yield from records[1:]
+        self.host.update(load_after=0.0, steal_share=0.0)
+        if self._script.problem:
+            raise self._script.problem
+
+
+def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tuple[str, str, bytes], ...]:
+    """The records of one step as the agent sends them."""
+    ending = {
+        "status": status,
+        "signal": 0,
+        "timed_out": False,
+        "wall_s": 0.1,
+        "user_s": 0.05,
+        "system_s": 0.05,
+    }
+    records = [
+        ("step", step, b'{"kind":"measure","uptime_s":0.6}'),
+        ("out", step, out.encode()),
+        ("err", step, err.encode()),
+        ("exit", step, json.dumps(ending).encode()),
+    ]
+    return tuple(record for record in records if record[2])
+
+
+def in_turn(scripts: Sequence[Script]) -> Callable[[BootRequest], Script]:
+    """One script a boot, in order; the last one for all further boots."""
+    left = list(scripts)
+    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
