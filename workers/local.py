@@ -47,15 +47,25 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
 
 def work_through(experiment_id: int) -> None:
     """Build, boot and compare until nothing of the experiment is open."""
-    return_dead_claims()
-    while True:
-        if (build_id := next_build(experiment_id)) is not None:
-            build_kernel.delay(build_id)
-        elif (run_id := next_run(experiment_id)) is not None:
-            boot_kernel.delay(run_id)
-        else:
-            break
+    while build_next(experiment_id) or boot_next(experiment_id):
+        pass
     settle(experiment_id)
+
+
+def build_next(experiment_id: int) -> bool:
+    """Make the next kernel that waits; False if none does."""
+    build_id = next_build(experiment_id)
+    if build_id is not None:
+        build_kernel.delay(build_id)
+    return build_id is not None
+
+
+def boot_next(experiment_id: int) -> bool:
+    """Carry out the next boot that is ready; False if none is."""
+    run_id = next_run(experiment_id)
+    if run_id is not None:
+        boot_kernel.delay(run_id)
+    return run_id is not None
 
 
 def latest_build_line() -> str:

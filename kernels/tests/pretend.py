@@ -46,6 +46,10 @@ class PretendKernel:
         assert text.count(old) == 1
         return self.variant({name: text.replace(old, new)})
 
+    def diff(self, revision: Revision) -> str:
+        """What a revision changes of the base, as a patch; ends with the newline that git apply wants."""
+        return self._git("diff", self.base.commit, revision.commit) + "\n"
+
     def request(
         self,
         revision: Revision | None = None,

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A whole lab without a machine: the pretend kernel is really built, a fake driver plays the guests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workers.app  # noqa: F401
+from kernels.tests.pretend import CONFIG, PretendKernel
+from lab.models import Experiment
+from lab.spec import ExperimentSpec, spec_from_mapping
+from workers import local
+from workers.drivers.base import BootRequest
+from workers.drivers.fake import FakeDriver, Script, played
+from workers.run import Bench
+
+
+def opens(ns_per_open: float, iterations: int = 3) -> Script:
+    """A guest that runs showgids: one warm-up, then equal iterations."""
+    lines = [
+        json.dumps(
+            {
+                "iteration": index,
+                "warmup": index == 0,
+                "values": {
+                    "ns_per_open": ns_per_open * (1 + index / 1000),
+                    "opens_per_second": 1e9 / ns_per_open,
+                    "elapsed": ns_per_open / 1e6,
+                    "user": 0.01,
+                    "system": 0.1,
+                    "cpu": 180.0,
+                },
+            }
+        )
+        for index in range(iterations)
+    ]
+    return Script(records=played("soft-roce", "") + played("open", "\n".join(lines) + "\n"))
+
+
+@dataclass
+class FakeLab:
+    """scripts: what the guests of a variant do, by its name; "" for all others."""
+
+    home: Path
+    kernel: PretendKernel
+    driver: FakeDriver
+    scripts: dict[str, Callable[[BootRequest], Script]] = field(default_factory=dict)
+
+    def spec(self, patches: Mapping[str, str], **more: Any) -> ExperimentSpec:
+        """A description over the pretend kernel: patches by name, as texts."""
+        return spec_from_mapping(
+            {
+                "name": "pretend",
+                "git": str(self.kernel.work),
+                "base": self.kernel.base.commit,
+                "patches": [{"name": name, "text": text} for name, text in patches.items()],
+                "cases": [{"workload": "showgids", "preset": "smoke"}],
+                "measure": {"boots": 5, "iterations": 2, "warmup": 1},
+                **more,
+            }
+        )
+
+    def run(self, spec: ExperimentSpec) -> Experiment:
+        """Submit and work through."""
+        experiment_id = local.take_up(spec, say=lambda line: None)
+        local.work_through(experiment_id)
+        return Experiment.objects.get(pk=experiment_id)
+
+    def diff(self, name: str, old: str, new: str) -> str:
+        """A patch that replaces one place of one file of the pretend kernel."""
+        revision = self.kernel.edited(name, old, new)
+        return self.kernel.diff(revision)
+
+
+@pytest.fixture(scope="session")
+def pretend_kernel(tmp_path_factory: pytest.TempPathFactory) -> PretendKernel:
+    return PretendKernel(tmp_path_factory.mktemp("pretend"))
+
+
+@pytest.fixture(scope="session")
+def fake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def fake_lab(
+    db: None,
+    pretend_kernel: PretendKernel,
+    fake_home: Path,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> FakeLab:
+    settings.HOME = fake_home
+    monkeypatch.setattr("lab.prepare._base_fragments", lambda: list(CONFIG.fragments))
+    monkeypatch.setattr("workers.run.choose_accelerator", lambda home, kernel: "tcg")
+    lab = FakeLab(fake_home, pretend_kernel, FakeDriver(lambda request: Script()))
+
+    def script_for(request: BootRequest) -> Script:
+        variant = request.name.partition(":")[0]
+        return lab.scripts.get(variant, lab.scripts[""])(request)
+
+    lab.driver.script_for = script_for
+    lab.scripts[""] = lambda request: opens(1000.0 + len(lab.driver.requests) % 3)
+    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(fake_home, {"libvirt": lab.driver}))
+    return lab

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The whole path on a real kernel: debian-6.1 is built and booted, all workloads run, pages show it.
+
+Kernels stay under the tests' state root, so that only the first `make test` compiles them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+import workers.app  # noqa: F401
+from lab.models import Comparison, Experiment, Profile, Run, Sample
+from lab.spec import spec_from_mapping
+from workers import local
+from workers.drivers.libvirt import LibvirtDriver
+from workloads.catalog import load_catalog
+
+pytestmark = [pytest.mark.real, pytest.mark.django_db]
+
+DESCRIPTION = {
+    "name": "all workloads, with and without the buffer head cache",
+    "tree": "debian-6.1",
+    "patches": [{"name": "no-bh-lru", "catalog": "buffer-no-bh-lru"}],
+    "cases": [
+        {"workload": "stat-walk", "preset": "smoke", "profile": False},
+        {"workload": "showgids", "preset": "smoke", "profile": True},
+        {"workload": "cyclictest-bh", "preset": "smoke", "profile": False},
+        {"workload": "bh-lookup", "preset": "smoke", "profile": False},
+    ],
+    "measure": {"boots": 2, "iterations": 2, "warmup": 1, "verify": True, "seed": 7},
+}
+
+
+@pytest.fixture
+def experiment(db: None) -> Experiment:
+    experiment_id = local.take_up(spec_from_mapping(DESCRIPTION), say=print)
+    local.work_through(experiment_id)
+    return Experiment.objects.get(pk=experiment_id)
+
+
+def test_a_patch_becomes_verdicts_on_a_real_kernel(experiment: Experiment, client: Client) -> None:
+    troubles = list(
+        experiment.runs.exclude(state="done").values_list("case__workload", "problem", "problem_detail")
+    )
+    builds = list(experiment.variants.values_list("name", "build__problem", "build__problem_detail"))
+    assert (experiment.state, troubles) == ("done", []), (experiment.problem, builds)
+    _each_kernel_was_the_right_one(experiment)
+    _each_metric_has_its_samples(experiment)
+    _the_walk_was_cold(experiment)
+    _the_profile_names_the_path_of_the_mail(experiment)
+    _the_pages_show_it(experiment, client)
+    assert LibvirtDriver(settings.HOME).hypervisor.domains("kperflab-") == []
+
+
+def _each_kernel_was_the_right_one(experiment: Experiment) -> None:
+    for run in experiment.runs.select_related("variant__build"):
+        assert run.variant.build is not None
+        assert run.environment["guest"]["release"] == run.variant.build.release
+        assert run.environment["host"]["accelerator"] in {"kvm", "tcg"}
+    assert len({v.build.code_hash for v in experiment.variants.all() if v.build}) == 2
+
+
+def _each_metric_has_its_samples(experiment: Experiment) -> None:
+    for case in experiment.cases.all():
+        wanted = set(load_catalog()[case.workload].metrics_of(case.params))
+        for run in Run.objects.filter(case=case, purpose="measured"):
+            counts = Counter(Sample.objects.filter(run=run, warmup=False).values_list("metric", flat=True))
+            assert counts == dict.fromkeys(wanted, 2), run.pk
+        compared = set(Comparison.objects.filter(case=case).values_list("metric", flat=True))
+        assert compared == wanted
+
+
+def _the_walk_was_cold(experiment: Experiment) -> None:
+    run = experiment.runs.filter(purpose="verified", case__workload="stat-walk").first()
+    assert run is not None
+    counted = run.extras["find_inode_fast"]
+    params = run.case.params
+    files = params["threads"] * params["dirs"] * params["files"]
+    missed = sum(row["count"] for row in counted if row["null"])
+    # Each file's inode is looked for, not found, made, and looked for once more before it is hashed.
+    assert missed >= 2 * files
+
+
+def _the_profile_names_the_path_of_the_mail(experiment: Experiment) -> None:
+    for profile in Profile.objects.filter(run__experiment=experiment):
+        assert profile.samples > 200
+    assert Profile.objects.filter(run__experiment=experiment).count() == 2
+
+
+def _the_pages_show_it(experiment: Experiment, client: Client) -> None:
+    page = client.get(f"/experiments/{experiment.pk}/comparison/")
+    assert page.status_code == 200
+    text = page.content.decode()
+    for word in ("ns_per_open", "p99", "user", "system", "no-bh-lru", "ns per __find_get_block"):
+        assert word in text
+    case = experiment.cases.get(workload="showgids")
+    flames = client.get(f"/experiments/{experiment.pk}/profile/{case.pk}/")
+    assert flames.status_code == 200
+    assert "kernfs" in flames.content.decode()
