@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from workloads.guest import initramfs
+from workloads.guest.errors import GuestToolMissing
+from workloads.guest.initramfs import Initramfs, build_initramfs
+from workloads.guest.plan import Plan, Step
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("initramfs")
+
+
+@pytest.fixture(scope="module")
+def made(root: Path) -> Initramfs:
+    return build_initramfs(root, {})
+
+
+def test_it_holds_the_agent_the_tools_and_their_libraries(made: Initramfs) -> None:
+    packed = made.lean.read_bytes()
+    for name in (
+        b"init",
+        b"bin/busybox",
+        b"bin/sh",
+        b"bin/cyclictest",
+        b"bin/rdma",
+        b"lib64/ld-linux-x86-64.so.2",
+    ):
+        assert name + b"\0" in packed
+
+
+def test_equal_programs_make_the_same_file_once(made: Initramfs, root: Path) -> None:
+    written = made.path.stat().st_mtime_ns
+    assert build_initramfs(root, {}) == made
+    assert made.path.stat().st_mtime_ns == written
+
+
+def test_another_program_makes_another_file(made: Initramfs, root: Path, tmp_path: Path) -> None:
+    program = tmp_path / "walk"
+    program.write_bytes(b"a program")
+    other = build_initramfs(root, {"stat-walk": program})
+    assert other.sha256 != made.sha256
+    assert b"programs/stat-walk\0" in other.lean.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("argv", "needs_perf"),
+    [
+        (("perf", "record", "-a"), True),
+        (("/bin/perf", "stat"), True),
+        (("sh", "-c", "sleep 1; perf record"), True),
+        (("/programs/showgids",), False),
+        (("/programs/perfect",), False),
+    ],
+)
+def test_only_plans_that_use_perf_pay_for_it(
+    made: Initramfs, argv: tuple[str, ...], needs_perf: bool
+) -> None:
+    path = made.for_plan(Plan((Step("s", argv, 1, "measure"),)))
+    assert (b"bin/perf\0" in path.read_bytes()) == needs_perf
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(initramfs, "TOOLS", {"no-such-tool": "a-package"})
+    with pytest.raises(GuestToolMissing, match=r"no-such-tool.*apt-get install a-package"):
+        build_initramfs(tmp_path, {})
