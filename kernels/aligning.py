@@ -9,11 +9,11 @@ context line that looks like a changed one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels.basetext import BaseText, squash
 from kernels.damage import DamagedHunk
-from kernels.diff import is_signature
+from kernels.diff import is_no_newline, is_signature
 
 # Steps, for a whole submission: some 10 s. The mails it was made for take at most 50,000.
 MAX_STEPS = 1_000_000
@@ -159,13 +159,13 @@ class Alignment:
         regular = [reading for reading in best if self._is_regular(reading)]
         if len(best) > 1 and len(regular) == 1:
             best = regular
-        places = sorted({reading.places[0] for reading in best})
+        places = tuple(sorted({reading.places[0] for reading in best}))
+        if len({reading.lines for reading in best}) == 1:
+            return replace(best[0], places=places)
         if len(places) > 1:
             lines = ", ".join(str(place + 1) for place in places[:5])
             raise Unplaceable(f"{len(places)} places, at lines {lines}, each with as little damage")
-        if len(best) > 1:
-            raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
-        return best[0]
+        raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
 
     def _is_regular(self, reading: Reading) -> bool:
         """Whether there is as much context before the changes as behind, as a diff has it within a file."""
@@ -257,18 +257,18 @@ class Alignment:
             return
         if not bare:
             yield state, 1, path
-        if mark == "\\":
-            yield state, 0, _step(path, "\\", piece[1:])
+        if is_no_newline(piece):
+            yield state, 0, _step(path, "\\")
         if mark == "+":
             yield (place, old, removed, added + 1, ""), 0, _step(path, "+", piece[1:])
-        if path is not None and path.side == "+" and bare and mark not in ("+", "-", "\\"):
+        if path is not None and path.side == "+" and bare and mark not in ("+", "-"):
             joined = path.text.rstrip() + self.hunk.joiner + piece.strip()
             yield state, 1, _step(path.before, "+", joined)
         if old < self.hunk.old_count:
             wanted = self.base.squashed[place + old]
             if mark == "-":
                 yield from self._match(state, _step(path, "-"), bare[1:], wanted, 0)
-            yield from self._match(state, _step(path, " "), bare, wanted, int(mark in ("+", "-", "\\")))
+            yield from self._match(state, _step(path, " "), bare, wanted, int(mark in ("+", "-")))
 
     def _match(
         self, state: _State, path: _Path, bare: str, wanted: str, cost: int

@@ -13,11 +13,18 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from kernels.basetext import squash
-from kernels.diff import FileDiff, is_file_header, is_signature, parse_hunk_header, read_file_header
+from kernels.diff import (
+    FileDiff,
+    is_file_header,
+    is_no_newline,
+    is_signature,
+    parse_hunk_header,
+    read_file_header,
+)
 from kernels.errors import PatchRejected
 from kernels.mail import Letter, iso_date, read_title
 
-# A line this long is a whole mail whose line ends are gone; the longest line of C in the kernel has about 2,000.
+# No title, author or date stands in a line longer than this: it is a mail whose line ends are lost.
 GIANT_LINE = 2_500
 # How many pieces more than its counts say a hunk may be in: wrapped lines, blank lines that were doubled.
 SPARE_PIECES = 24
@@ -105,14 +112,15 @@ def archived_letter(text: str) -> Letter:
 
 
 def _is_quoted(line: str) -> bool:
-    return "> diff --git " in line or "> --- a/" in line
+    """Whether this line is a quoted diff whose line ends are lost."""
+    return "> @@ -" in line and ("> diff --git " in line or "> --- a/" in line)
 
 
 def _sheets(text: str) -> Iterator[tuple[list[str], str]]:
     """The text's lines, each kind of text by itself, with what joins two halves of one line in it."""
     plain: list[str] = []
     for line in text.split("\n"):
-        if len(line) >= GIANT_LINE and _is_quoted(line):
+        if _is_quoted(line):
             yield [piece.strip() for piece in _QUOTE.split(line)], " > "
         elif "diff --git " not in line or "@@ -" not in line:
             plain.append(line)
@@ -170,9 +178,9 @@ def count_pieces(hunk: DamagedHunk) -> int:
     """How many pieces its header's counts use up, if no line was wrapped or lost."""
     old = new = 0
     for at, piece in enumerate(hunk.pieces):
-        if (old, new) == (hunk.old_count, hunk.new_count) and not piece.startswith("\\ "):
+        if (old, new) == (hunk.old_count, hunk.new_count) and not is_no_newline(piece):
             return at
-        if not piece.startswith("\\ "):
+        if not is_no_newline(piece):
             old += piece[:1] != "+"
             new += piece[:1] != "-"
     return len(hunk.pieces)

@@ -172,7 +172,7 @@ class _Reader:
         old = new = 0
         while self.at < len(self.lines):
             line = self.lines[self.at]
-            if line.startswith("\\ ") and body:
+            if is_no_newline(line) and body:
                 body.append(NO_NEWLINE)
             elif (old == old_count and new == new_count) or line[:1] not in ("", " ", "+", "-"):
                 break
@@ -199,6 +199,11 @@ def parse_hunk_header(line: str) -> tuple[int, int, int, int, str] | None:
         return None
     old_start, old_count, new_start, new_count, section = match.groups()
     return int(old_start), int(old_count or 1), int(new_start), int(new_count or 1), (section or "").rstrip()
+
+
+def is_no_newline(line: str) -> bool:
+    """Whether the line says that the one before it has no newline. git's text; diff(1) may say it in any language."""
+    return line.startswith("\\ ") and len(line) >= 12
 
 
 def is_signature(line: str) -> bool:

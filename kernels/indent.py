@@ -13,6 +13,9 @@ import re
 from dataclasses import dataclass, field
 
 TAB = 8
+# Characters and brackets; code of people stays far below, what goes beyond is not laid out well but fast.
+LONGEST_STATEMENT = 4_000
+DEEPEST = 100
 _CONTROL = re.compile(r"(?:\}\s*)?(?:else\s+)?(?:if|while|for|switch|[a-z_0-9]*for_each[a-z_0-9]*)\s*\(.*\)$")
 _ELSE = re.compile(r"(?:\}\s*)?else$")
 _ELSE_START = re.compile(r"else\b")
@@ -189,7 +192,8 @@ class Layout:
         elif not inside and not code.startswith("{"):
             self._continued = indent
         self._scan("" if fresh else self._start_code, code, line)
-        self._start_code = self._start_code if fresh else f"{self._start_code} {code}"
+        if not fresh and len(self._start_code) < LONGEST_STATEMENT:
+            self._start_code = f"{self._start_code} {code}"
         if self._brackets[-1].kind in ("(", "["):
             return
         self._finish(code)
@@ -224,6 +228,8 @@ class Layout:
         text = line.strip()
         positions = _columns(text, column)
         for at, char in enumerate(code):
+            if len(self._brackets) > DEEPEST:
+                del self._brackets[1:]
             if char in _OPENERS:
                 rest = code[at + 1 :].strip()
                 where = positions[at + 1] if at + 1 < len(positions) else column

@@ -15,7 +15,7 @@ from kernels.added import AddedLines
 from kernels.aligning import Effort, Reading, Unplaceable
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedFile, DamagedHunk, count_pieces
-from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_signature
+from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_no_newline, is_signature
 from kernels.placing import read_hunk
 
 # Lines; how far above a hunk the function is looked for that its header names.
@@ -107,7 +107,7 @@ def mend_new_file(file: DamagedFile, *, last: bool) -> Mended:
         rest = [piece for piece in hunk.pieces[len(pieces) :] if piece.strip() and not is_signature(piece)]
         if (
             len(pieces) != hunk.new_count
-            or not all(piece[:1] in ("+", "\\") for piece in pieces)
+            or not all(piece[:1] == "+" or is_no_newline(piece) for piece in pieces)
             or (rest and not last)
         ):
             reason = Unplaceable(f"counts disagree: a new file of {hunk.new_count} lines")

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from kernels.aligning import Alignment, Effort, Reading, Unplaceable, may_end
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedHunk, count_pieces
+from kernels.diff import is_no_newline
 
 
 def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> Reading:
@@ -45,7 +46,9 @@ def _plain(hunk: DamagedHunk, base: BaseText, *, last: bool) -> Reading | None:
 
 
 def _line(piece: str) -> tuple[str, str]:
-    if piece[:1] in ("+", "-", "\\"):
+    if is_no_newline(piece):
+        return "\\", ""
+    if piece[:1] in ("+", "-"):
         return piece[0], piece[1:]
     return " ", piece
 
@@ -53,11 +56,14 @@ def _line(piece: str) -> tuple[str, str]:
 def _why(hunk: DamagedHunk, plain: Reading | None, base: BaseText) -> str:
     """Say what is wrong with a hunk that nothing could be made of."""
     if plain is None:
-        lines = [_line(piece) for piece in hunk.pieces[: count_pieces(hunk)]]
+        used = count_pieces(hunk)
+        lines = [_line(piece) for piece in hunk.pieces[:used]]
         old, new = (sum(side in sides for side, _ in lines) for sides in (" -", " +"))
+        left = sum(bool(piece.strip()) for piece in hunk.pieces[used:])
+        found = f"there are {old} and {new}" if not left else f"{left} more follow"
         return (
             f"counts disagree: the header says {hunk.old_count} old and {hunk.new_count} new lines, "
-            f"there are {old} and {new}, and no reading with wrapped or lost lines fits the base"
+            f"{found}, and no reading with wrapped or lost lines fits the base"
         )
     texts = [text for side, text in plain.lines if side in " -"]
     if not texts:
