@@ -51,7 +51,9 @@ def parse_hist(text: str) -> list[Histogram]:
 
 def read_stack(keys: str) -> list[str]:
     """A stack key's frames, innermost first, as bpftrace writes them: `iget_locked+252`."""
-    lines = [line.strip() for line in keys.removeprefix("stacktrace:").splitlines() if line.strip()]
+    # The key is called common_stacktrace since 6.3.
+    keys = keys.removeprefix("common_").removeprefix("stacktrace:")
+    lines = [line.strip() for line in keys.splitlines() if line.strip()]
     probe = max((index for index, line in enumerate(lines) if _PROBE.search(line)), default=-1)
     return [_frame(line) for line in lines[probe + 1 :]]
 

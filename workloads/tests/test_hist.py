@@ -30,10 +30,10 @@ def test_the_return_probes_own_frames_are_not_part_of_a_stack() -> None:
         assert read_stack(keys)[0].startswith("iget_locked+")
 
 
-def test_offsets_are_decimal_as_bpftrace_writes_them() -> None:
-    assert read_stack("stacktrace:\n  vfs_statx+0x85/0x140\n  f+0x10/0x20 [ext4]\n  0xffffffff\n") == [
-        "vfs_statx+133", "f+16", "0xffffffff",
-    ]  # fmt: skip
+@pytest.mark.parametrize("key", ["stacktrace", "common_stacktrace"])  # the second since 6.3
+def test_offsets_are_decimal_as_bpftrace_writes_them(key: str) -> None:
+    keys = f"{key}:\n  vfs_statx+0x85/0x140\n  f+0x10/0x20 [ext4]\n  0xffffffff\n"
+    assert read_stack(keys) == ["vfs_statx+133", "f+16", "0xffffffff"]
 
 
 def test_numeric_keys_are_read() -> None:
