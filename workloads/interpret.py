@@ -22,7 +22,7 @@ from workloads.readings import (
     objects_of,
     raise_failed_step,
 )
-from workloads.step import Purpose
+from workloads.step import PERF_DATA, Purpose
 
 # Printed by the harness for every program; kept where workload.toml makes metrics of them.
 _OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}
@@ -32,7 +32,12 @@ def read_run(definition: Definition, records: Sequence[Record], purpose: Purpose
     """The readings of one run. Raises WorkloadFailed, OutputUnreadable."""
     raise_failed_step(records)
     measuring = [step.name for step in definition.steps if step.kind == "measure"]
-    objects, extras = _parsed(definition, objects_of(records, measuring), files_of(records))
+    files = files_of(records)
+    objects, extras = _parsed(definition, objects_of(records, measuring), files)
+    if purpose == "profiled" and not files.get(PERF_DATA):
+        raise OutputUnreadable(f"{definition.name}: perf left no {PERF_DATA}")
+    if purpose == "verified" and "verified" not in extras:
+        raise OutputUnreadable(f"{definition.name}: the counts of the verified run did not come home")
     # Timing beside kprobes or perf says nothing of the kernel alone.
     iterations = _checked(definition, iterations_of(objects)) if purpose == "measured" else ()
     return Readings(iterations, extras_of(objects) | extras, _line(definition, iterations, objects))

@@ -46,9 +46,13 @@ class Param:
                     return value
                 raise self._bad(value, "one of " + ", ".join(self.choices))
             case "str":
+                # Programs print it back inside JSON, unquoted.
                 if isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable():
-                    return value
-                raise self._bad(value, f"printable text of at most {_MAX_TEXT} characters")
+                    if not set(value) & set('"\\'):
+                        return value
+                raise self._bad(
+                    value, f"at most {_MAX_TEXT} printable characters without quotes and backslashes"
+                )
 
     @property
     def valid(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from workloads.guest.records import Record
 
 Object = dict[str, Any]
 _OWN = {"iteration", "warmup", "values"}
+# What `perf record` says around a program, and after the program's own last word.
+_OF_PERF = re.compile(r"\[ perf record|Events (?:en|dis)abled| ?\]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def raise_failed_step(records: Sequence[Record]) -> None:
         else:
             how = f"ended with status {ending['status']}"
         stderr = joined(records, "err", record.name).decode(errors="replace")
-        lines = [line for line in stderr.splitlines() if line.strip()]
+        lines = [line for line in stderr.splitlines() if line.strip() and not _OF_PERF.match(line)]
         raise WorkloadFailed(f'step "{record.name}" {how}' + (f": {lines[-1]}" if lines else ""), stderr)
 
 

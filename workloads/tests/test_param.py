@@ -52,6 +52,7 @@ def test_values_are_read_as_files_forms_and_databases_give_them(
         ("choice", "maybe"),
         ("str", "a\nb"),
         ("str", "\0"),
+        ("str", 'say "x"'),
         ("str", "x" * 201),
     ],
 )

@@ -166,6 +166,24 @@ def test_a_failed_step_is_told_by_its_own_words() -> None:
     assert "at least" in caught.value.detail
 
 
+def test_the_programs_last_word_counts_not_what_perf_says_after_it() -> None:
+    said = b"Events disabled\nshowgids: no file matches /x\n[ perf record: Woken up 1 times to write data ]\n"
+    ending = json.dumps({"status": 1, "signal": 0, "timed_out": False}).encode()
+    records = [Record(1, "err", "open", said), Record(2, "exit", "open", ending)]
+    with pytest.raises(WorkloadFailed, match="status 1: showgids: no file matches /x$"):
+        CATALOG["showgids"].read(records, purpose="profiled")
+
+
+def test_a_profiled_or_verified_run_must_bring_home_what_it_was_for() -> None:
+    walk = printed("walk", {**iteration(0, walked()), "cache": "cold", "stats": 4000})
+    with pytest.raises(OutputUnreadable, match=r"stat-walk: perf left no /tmp/perf\.data"):
+        CATALOG["stat-walk"].read(walk, purpose="profiled")
+    with pytest.raises(OutputUnreadable, match="stat-walk: the counts of the verified run did not come home"):
+        CATALOG["stat-walk"].read(walk, purpose="verified")
+    profiled = [*walk, Record(3, "file", "/tmp/perf.data", b"PERFILE2")]
+    assert CATALOG["stat-walk"].read(profiled, purpose="profiled").iterations == ()
+
+
 @pytest.mark.parametrize(
     ("ending", "says"),
     [
