@@ -94,12 +94,13 @@ class Builder:
         self._no_layer: set[str] = set()
         remove_leftovers(self._layers.scratch)
 
-    def key(self, request: BuildRequest) -> str:
-        """The artifact's key. Resolves the config: seconds at first, then from a file.
+    def key(self, request: BuildRequest, *, on_wait: Callable[[], None] = lambda: None) -> str:
+        """The artifact's key. Resolves the config: up to a minute at first, then from a file.
 
+        on_wait is called at least once a second meanwhile, and may raise to give up.
         Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected.
         """
-        return self._plan(request, lambda: None).key
+        return self._plan(request, on_wait).key
 
     def layer_of(self, request: BuildRequest) -> Path:
         """The object directory that the request's variants stand on; it may not be there yet. Raises as key."""
@@ -186,7 +187,7 @@ class Builder:
             objects = own_directory(own / "obj")
             artifact = self._compile(plan, progress, own, Layer(objects))
             if keep:
-                self._layers.keep(plan.layer, objects)
+                self._layers.keep(plan.layer, objects, progress.tick)
             return artifact
 
     def _over_layer(self, plan: _Plan, progress: Progress) -> Artifact:

@@ -13,11 +13,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kernels.errors import DiskFull
 from kernels.sandbox import Layer, build_owner
-from kernels.scratch import free_bytes, locked, scratch, sync_directory
+from kernels.scratch import free_bytes, locked, patiently, scratch, sync_directory
 from kernels.tree import Tree, extract_changes, extract_tree
 
 # Sizes on disk, rounded up: 6.12's sources; the objects and artifact of a build from nothing.
@@ -50,13 +51,14 @@ class Layers:
         """Whether this base build's objects are there."""
         return self.objects_of(layer).is_dir()
 
-    def keep(self, layer: str, objects: Path) -> None:
+    def keep(self, layer: str, objects: Path, on_wait: Callable[[], None]) -> None:
         """Make a finished object directory the layer, at once; it must be on the same file system."""
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
         # A layer half on disk after a power cut would spoil every build above it.
-        subprocess.run(["sync", "-f", str(staged)], check=True, timeout=_SYNC_S)
+        sync = partial(subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S)
+        patiently(sync, on_wait)
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
 
@@ -72,7 +74,7 @@ class Layers:
                     return
             with locked(lock, on_wait=on_wait):
                 if not path.is_dir():
-                    self._extract(tree, tree_id, path)
+                    patiently(partial(self._extract, tree, tree_id, path), on_wait)
 
     def _extract(self, tree: Tree, tree_id: str, path: Path) -> None:
         need_room(self.sources, SOURCE_BYTES, f"the sources of {tree.name}")

@@ -15,12 +15,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from kernels.errors import BuildBusy
 
 _LOCK = ".lock"
 _POLL_S = 0.2
+_TICK_S = 0.5
 # Between mkdir and flock another process may look: a directory this young is left alone.
 _YOUNG_S = 60.0
 _REMOVE_S = 600.0
@@ -79,6 +81,18 @@ def remove_tree(path: Path) -> None:
     if path.exists():  # a directory without permissions, ours only by ownership
         subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], check=False, capture_output=True)
         subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S)
+
+
+def patiently(work: Callable[[], object], on_wait: Callable[[], None]) -> None:
+    """Do work that reports nothing itself, and call on_wait meanwhile, every half second.
+
+    What on_wait raises is passed on, but only once the work has ended.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while not wait([future], timeout=_TICK_S).done:
+            on_wait()
+        future.result()
 
 
 def free_bytes(path: Path) -> int:
