@@ -13,7 +13,8 @@ ParamValue = bool | int | str | tuple[int, ...]
 ParamType = Literal["int", "bool", "choice", "str", "int-list"]
 
 _UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
-_MAX_TEXT = 200
+# Programs print it back inside JSON as it is.
+_TEXT = re.compile(r'[^"\\]{0,200}')
 _MAX_LIST = 16
 
 
@@ -46,13 +47,9 @@ class Param:
                     return value
                 raise self._bad(value, "one of " + ", ".join(self.choices))
             case "str":
-                # Programs print it back inside JSON, unquoted.
-                if isinstance(value, str) and len(value) <= _MAX_TEXT and value.isprintable():
-                    if not set(value) & set('"\\'):
-                        return value
-                raise self._bad(
-                    value, f"at most {_MAX_TEXT} printable characters without quotes and backslashes"
-                )
+                if isinstance(value, str) and _TEXT.fullmatch(value) and value.isprintable():
+                    return value
+                raise self._bad(value, "at most 200 printable characters without quotes and backslashes")
 
     @property
     def valid(self) -> str:

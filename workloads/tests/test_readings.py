@@ -170,7 +170,7 @@ def test_the_programs_last_word_counts_not_what_perf_says_after_it() -> None:
     said = b"Events disabled\nshowgids: no file matches /x\n[ perf record: Woken up 1 times to write data ]\n"
     ending = json.dumps({"status": 1, "signal": 0, "timed_out": False}).encode()
     records = [Record(1, "err", "open", said), Record(2, "exit", "open", ending)]
-    with pytest.raises(WorkloadFailed, match="status 1: showgids: no file matches /x$"):
+    with pytest.raises(WorkloadFailed, match=r"status 1: showgids: no file matches /x$"):
         CATALOG["showgids"].read(records, purpose="profiled")
 
 
