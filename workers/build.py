@@ -26,7 +26,7 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
     lease = Lease(claim)
     try:
         request = build_request(order, builder.home / "trees")
-        key = builder.key(request)
+        key = builder.key(request, on_wait=lease.beat)
         cached = builder.artifacts.has(key)
         log = builder.log_path(key)
         record_build_log(claim, str(log))
