@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from kernels.aligning import Unplaceable
 from kernels.basetext import squash
+from kernels.errors import Unplaceable
 from kernels.indent import Layout
 
 _KCONFIG_ENTRY = re.compile(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from kernels.basetext import BaseText, squash
 from kernels.damage import DamagedHunk
 from kernels.diff import is_no_newline, is_signature
+from kernels.errors import Unplaceable
 
 # Steps, for a whole submission: some 10 s. The mails it was made for take at most 50,000.
 MAX_STEPS = 1_000_000
@@ -26,10 +27,6 @@ LINES_PER_COST = 8
 
 
 Lines = tuple[tuple[str, str], ...]
-
-
-class Unplaceable(Exception):
-    """A hunk that cannot be placed, with the reason in a few words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,12 @@ class PatchDamaged(PatchRejected):
     """A diff that cannot be read as it stands; a repair against the base may make sense of it."""
 
 
+class Unplaceable(KernelsError):
+    """A hunk of a damaged diff that no repair makes sense of, and why. The intake tells it as a refused hunk."""
+
+    blame = "submission"
+
+
 class PatchDoesNotApply(KernelsError):
     """A well-formed patch whose old side is not in the tree; names patch, file and hunk."""
 

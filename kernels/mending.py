@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernels.added import AddedLines
-from kernels.aligning import Effort, Reading, Unplaceable
+from kernels.aligning import Effort, Reading
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedFile, DamagedHunk, count_pieces
 from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_no_newline, is_signature
+from kernels.errors import Unplaceable
 from kernels.placing import read_hunk
 
 # Lines; how far above a hunk the function is looked for that its header names.

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kernels.aligning import Alignment, Effort, Reading, Unplaceable, may_end
+from kernels.aligning import Alignment, Effort, Reading, may_end
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedHunk, count_pieces
 from kernels.diff import is_no_newline
+from kernels.errors import Unplaceable
 
 
 def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> Reading:

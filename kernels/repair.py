@@ -40,8 +40,8 @@ class Intake:
     """What a submission came to.
 
     `repaired` are lines for people; `refused` are hunks that are in none of the patches, so that a patch they belong
-    to is not what its author wrote. `alternatives` is empty, or holds every reading of a mail that offers several diffs
-    for the same places; `series` is the first of them.
+    to is not what its author wrote. `alternatives` is empty, or holds the diffs of a mail that offers several for the same
+    places (without those of which nothing could be repaired); `series` is the first of them.
     """
 
     series: Series
@@ -91,11 +91,12 @@ def repair_series(data: bytes, read_base: ReadBase) -> Intake:
     work = _Work(Overlay(read_base), refused=flat)
     if len(with_diffs) == 1 and len(with_diffs[0][1]) > 1:
         patches = work.alternatives(*with_diffs[0])
-        every = tuple(_series((patch,), letters, None) for patch in patches)
+        every = offered = tuple(_series((patch,), letters, None) for patch in patches)
     else:
         patches = work.patches([(letter, _only(letter, diffs)) for letter, diffs in with_diffs])
         every = (_series(patches, letters, next((letter for letter, diffs in read if not diffs), None)),)
-    return Intake(every[0], tuple(work.repaired), tuple(work.refused), every if len(every) > 1 else ())
+        offered = ()
+    return Intake(every[0], tuple(work.repaired), tuple(work.refused), offered)
 
 
 def _series(patches: tuple[Patch, ...], letters: Sequence[Letter], cover: Letter | None) -> Series:

@@ -166,6 +166,17 @@ def test_two_diffs_for_the_same_places_are_alternatives() -> None:
     assert "pool_peek" not in intake.alternatives[1].patches[0].diff
 
 
+def test_an_alternative_of_which_nothing_fits_is_told_apart_from_the_rest() -> None:
+    first = diff_of(
+        {"lib/pool.h": POOL_H.replace("large", "small")},
+        {"lib/pool.h": AFTER["lib/pool.h"].replace("large", "small")},
+    )
+    second = diff_of(BEFORE, {**BEFORE, "lib/pool.h": POOL_H.replace("large", "huge")})
+    intake = take_in(stripped(f"[PATCH] pool\n\n{first}\nor\n\n{second}").encode(), reader(BEFORE))
+    assert [series.title for series in intake.alternatives] == ["pool (alternative 2 of 2)"]
+    assert {refused.patch for refused in intake.refused} == {"pool (alternative 1 of 2)"}
+
+
 def test_diffs_for_different_places_with_text_between_them_are_one_patch() -> None:
     one = damage_one("lib/pool.c", AFTER["lib/pool.c"])
     two = damage_one("lib/pool.h", AFTER["lib/pool.h"])
