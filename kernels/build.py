@@ -86,11 +86,11 @@ class Builder:
         artifacts: ArtifactStore | None = None,
         layered: bool = True,
     ) -> None:
-        self.home = home
+        self.home = home.resolve()
         self.limits = limits or Limits()
-        self.artifacts = artifacts or ArtifactStore(home / "artifacts")
+        self.artifacts = artifacts or ArtifactStore(self.home / "artifacts")
         self.layered = layered
-        self._layers = Layers(home)
+        self._layers = Layers(self.home)
         self._no_layer: set[str] = set()
         remove_leftovers(self._layers.scratch)
 

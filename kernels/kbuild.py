@@ -101,7 +101,7 @@ def first_error(lines: Iterable[str]) -> str:
 
     Paths are told from the root of the tree. "" when no line looks like an error.
     """
-    rest = [line.replace(f"{SOURCE}/", "").strip() for line in lines]
+    rest = [line.replace(f"{SOURCE}/", "").replace(f"{OUT}/{EXTERNAL}/", "").strip() for line in lines]
     for pattern in (_COMPILER, *_OTHER):
         for line in rest:
             if pattern.fullmatch(line):

@@ -98,14 +98,20 @@ def over_base(
     changes = extract_changes(tree, base_tree_id, tree_id, upper)
     for path in changes.deleted:
         place = upper / path
-        if any((upper / parent).is_file() for parent in place.relative_to(upper).parents):
-            continue  # a file took the place of its directory, and hides it
+        if _hidden(upper, place):
+            continue
         place.parent.mkdir(parents=True, exist_ok=True)
         # Overlayfs's mark for "not here": a character device 0/0, which anybody may make.
         os.mknod(place, stat.S_IFCHR | 0o600, 0)
     for path in changes.written if stamp else ():
         os.utime(upper / path, (stamp, stamp), follow_symlinks=False)
     return Layer(lower, upper)
+
+
+def _hidden(upper: Path, place: Path) -> bool:
+    """Whether a file took the place of a directory above. It may be a link that leads anywhere."""
+    above = (upper / parent for parent in place.relative_to(upper).parents)
+    return any(each.is_symlink() or (each.exists() and not each.is_dir()) for each in above)
 
 
 def newer_than(objects: Path) -> float:

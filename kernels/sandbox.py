@@ -35,6 +35,7 @@ BUILD_USER = "kperflab-build"
 # Exit status of the set-up script when a mount fails; make itself ends with 0, 1 or 2.
 _MOUNT_FAILED = 121
 _POLL_S = 0.5
+_TMP_BYTES = 2 << 30
 # How long a command that closed its output may take to end.
 _END_S = 10.0
 _MARK = "kperflab-sandbox:"
@@ -273,7 +274,8 @@ def _bwrap(environment: dict[str, str]) -> list[str]:
     argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
     for name in ("bin", "sbin", "lib", "lib64"):
         argv += ["--symlink", f"usr/{name}", f"/{name}"]
-    argv += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/build"]  # noqa: S108
+    argv += ["--proc", "/proc", "--dev", "/dev", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
+    argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
     for name, value in environment.items():

@@ -28,15 +28,18 @@ class PretendKernel:
         self.base = self._commit("v6.1.7")
         self.tree = Tree("pretend", self.work / ".git", "main")
 
-    def variant(self, files: Mapping[str, str | None]) -> Revision:
-        """The base with some files written, or removed where the text is None."""
+    def variant(self, files: Mapping[str, str | Path | None]) -> Revision:
+        """The base with some files written, made links to a path, or removed where there is None."""
         self._git("reset", "--quiet", "--hard", self.base.commit)
         for name, text in files.items():
             path = self.work / name
-            if text is None:
-                path.unlink()
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            path.unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(text, Path):
+                path.symlink_to(text)
+            elif text is not None:
                 path.write_text(text)
         return self._commit("variant")
 

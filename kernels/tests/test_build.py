@@ -14,7 +14,7 @@ import pytest
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.build import Builder, Limits, ModuleSource
-from kernels.errors import CompileFailed, ConfigFailed
+from kernels.errors import CompileFailed, ConfigFailed, ModuleRejected
 from kernels.tests.pretend import PretendKernel, with_lines
 from kernels.tree import Revision
 
@@ -121,6 +121,8 @@ def test_files_can_be_added_and_removed_by_a_variant(builder: Builder, pretend: 
         }
     )
     builder.build(pretend.request(revision))
+    moved = pretend.variant({"drivers/dummy.c": None, "drivers": "a file now"})
+    builder.build(pretend.request(moved))
     broken = pretend.variant({"fs/buffer.c": None})
     with pytest.raises(CompileFailed, match=r"fs/buffer\.o|fs/buffer\.c"):
         builder.build(pretend.request(broken))
@@ -208,6 +210,14 @@ def test_external_modules_are_built_against_the_variant(builder: Builder, preten
     again = builder.build(replace(request, modules=other))
     assert len({built.key, again.key, builder.key(request)}) == 3
     assert len({built.metadata.code_hash, again.metadata.code_hash}) == 2
+
+
+def test_an_external_module_that_does_not_compile_is_told(builder: Builder, pretend: PretendKernel) -> None:
+    modules = (ModuleSource("bh-lookup", {"bh_lookup.c": b"int f(void) { return x; }\n"}),)
+    with pytest.raises(CompileFailed, match=r"^bh-lookup/bh_lookup.c:1:22: error: "):
+        builder.build(replace(pretend.request(), modules=modules))
+    with pytest.raises(ModuleRejected, match="no plain file name"):
+        builder.key(replace(pretend.request(), modules=(ModuleSource("m", {"../x.c": b""}),)))
 
 
 def test_modules_of_the_tree_are_handed_out(builder: Builder, pretend: PretendKernel) -> None:

@@ -88,6 +88,14 @@ def test_links_instead_of_results_are_refused(builder: Builder, pretend: Pretend
         assert path.read_bytes() != name
 
 
+def test_a_link_in_place_of_a_directory_leads_nowhere(
+    builder: Builder, pretend: PretendKernel, tmp_path: Path
+) -> None:
+    """The files that were in it are marked as deleted: in the variant's layer, not where the link leads."""
+    builder.build(pretend.request(pretend.variant({"drivers": tmp_path})))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_build_sees_no_network_no_process_and_no_secret(
     builder: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
