@@ -152,10 +152,11 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
         diff, at = read_file_header(lines, at)
         hunks, noise = [], False
         while at < len(lines) and not is_file_header(lines, at):
-            numbers = parse_hunk_header(lines[at])
             at += 1
-            if numbers is None:
+            if not lines[at - 1].startswith("@@ -"):
                 continue
+            # one that cannot be read is kept, to be refused by name
+            numbers = parse_hunk_header(lines[at - 1]) or (0, 0, 0, 0, "")
             begin = at
             while at < len(lines) and not lines[at].startswith("@@ -") and not is_file_header(lines, at):
                 at += 1

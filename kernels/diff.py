@@ -19,6 +19,8 @@ from kernels.errors import PatchDamaged, PatchRejected
 Kind = Literal["modified", "added", "deleted", "renamed", "copied"]
 
 HUNK_HEADER = re.compile(r"@@ -([0-9]{1,9})(?:,([0-9]{1,9}))? \+([0-9]{1,9})(?:,([0-9]{1,9}))? @@(?: (.*))?")
+# What diff(1), quilt and svn write between two files.
+BETWEEN_DIFFS = ("diff ", "Index: ", "Only in ", "Binary files ")
 UNKNOWN_INDEX = "0000000..0000000"
 NO_NEWLINE = "\\ No newline at end of file"
 _INDEX = re.compile(r"index ([0-9a-f]{4,64}\.\.[0-9a-f]{4,64})(?: ([0-7]{6}))?")
@@ -150,16 +152,20 @@ class _Reader:
     def _hunks(self, path: str) -> Iterator[Hunk]:
         while self.at < len(self.lines) and self.lines[self.at].startswith("@@ -"):
             yield self._hunk(path)
-        if self.at < len(self.lines):
-            line = self.lines[self.at]
-            if (
-                line.startswith((" ", "+", "-"))
-                and not is_signature(line)
-                and not is_file_header(self.lines, self.at)
-            ):
-                raise PatchDamaged(
-                    "lines follow that its last hunk does not count; " + RESEND, file=path, detail=line[:200]
-                )
+        if self.at < len(self.lines) and not is_file_header(self.lines, self.at):
+            self._check_end(path)
+
+    def _check_end(self, path: str) -> None:
+        """Refuse what follows a file's last hunk if it may be part of it."""
+        line = self.lines[self.at]
+        if is_signature(line) or not line.strip() or line.startswith(BETWEEN_DIFFS):
+            return
+        if line.startswith((" ", "+", "-")):
+            reason = "lines follow that its last hunk does not count; "
+            raise PatchDamaged(reason + RESEND, file=path, detail=line[:200])
+        if self.lines[self.at - 1].startswith("+"):
+            reason = "text follows right behind an added line and may be the other half of it; "
+            raise PatchDamaged(reason + RESEND, file=path, detail=line[:200])
 
     def _hunk(self, path: str) -> Hunk:
         header = self.lines[self.at]
@@ -189,7 +195,23 @@ class _Reader:
                 hunk=header[:120],
                 detail="\n".join(body[-5:] + self.lines[self.at : self.at + 1])[:2000],
             )
+        if not _ends_well(body):
+            raise PatchDamaged(
+                "a line without a newline is not its last; " + RESEND, file=path, hunk=header[:120]
+            )
         return Hunk(old_start, old_count, new_start, new_count, section, tuple(body))
+
+
+def _ends_well(body: Sequence[str]) -> bool:
+    """Whether only the last line of a side is said to have no newline."""
+    markers = [at for at, line in enumerate(body) if line == NO_NEWLINE]
+    if len(markers) > 2:
+        return False
+    for at in markers:
+        sides = {" ": " -+", "-": " -", "+": " +"}.get(body[at - 1][0], NO_NEWLINE[0])
+        if any(line[0] in sides for line in body[at + 1 :]):
+            return False
+    return True
 
 
 def parse_hunk_header(line: str) -> tuple[int, int, int, int, str] | None:

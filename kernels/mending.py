@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from kernels.added import AddedLines
 from kernels.aligning import Effort, Reading
 from kernels.basetext import MAX_PLACES, BaseText, squash
-from kernels.damage import DamagedFile, DamagedHunk, count_pieces
+from kernels.damage import DamagedFile, DamagedHunk
 from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_no_newline, is_signature
 from kernels.errors import Unplaceable
 from kernels.placing import read_hunk
@@ -100,28 +100,49 @@ def mend_file(file: DamagedFile, base: BaseText, effort: Effort, *, last: bool) 
 
 
 def mend_new_file(file: DamagedFile, *, last: bool) -> Mended:
-    """Repair the diff of a new file, for which there is no base: only its indentation can be rebuilt."""
+    """Repair the diff of a new file, for which there is no base: wrapped lines are rejoined, indentation is rebuilt."""
     path = file.diff.path
-    lines: list[str] = []
-    for hunk in file.hunks:
-        pieces = hunk.pieces[: count_pieces(hunk)]
-        rest = [piece for piece in hunk.pieces[len(pieces) :] if piece.strip() and not is_signature(piece)]
-        if (
-            len(pieces) != hunk.new_count
-            or not all(piece[:1] == "+" or is_no_newline(piece) for piece in pieces)
-            or (rest and not last)
-        ):
-            reason = Unplaceable(f"counts disagree: a new file of {hunk.new_count} lines")
-            return Mended(file.diff, (), (), (_refuse(path, hunk, reason),))
-        lines += [piece[1:] for piece in pieces if piece[0] == "+"]
-    added = AddedLines(path, (), lines)
     try:
-        text = tuple(added.indent(line) for line in lines)
+        if len(file.hunks) > 1:
+            raise Unplaceable("a new file is one hunk")
+        pieces = [_new_lines(hunk, last=last) for hunk in file.hunks]
+        changed = [line for lines, _ in pieces for line in lines if line != NO_NEWLINE]
+        added = AddedLines(path, (), changed)
+        text = tuple(added.indent(line) for line in changed)
     except Unplaceable as reason:
         return Mended(file.diff, (), (), tuple(_refuse(path, hunk, reason) for hunk in file.hunks))
-    hunks = (Hunk(0, 0, 1, len(text), "", tuple(f"+{line}" for line in text)),) if text else ()
-    note = f"{path}: a new file{added.summary()}"
+    end = [NO_NEWLINE] if any(NO_NEWLINE in lines for lines, _ in pieces) else []
+    hunks = (Hunk(0, 0, 1, len(text), "", (*(f"+{line}" for line in text), *end)),) if text else ()
+    joined = sum(number for _, number in pieces)
+    note = f"{path}: a new file{added.summary()}" + (f", {joined} wrapped lines rejoined" if joined else "")
     return Mended(replace(file.diff, hunks=hunks), text, (note,), ())
+
+
+def _new_lines(hunk: DamagedHunk, *, last: bool) -> tuple[list[str], int]:
+    """The lines of a new file, NO_NEWLINE behind the last if it has none, and how many were wrapped.
+
+    Since all its lines are added ones, a piece without `+` can only be the other half of the line before it; where
+    other text may follow, nothing tells that for the last line. Raises Unplaceable.
+    """
+    lines: list[str] = []
+    joined = count = 0
+    for piece in hunk.pieces:
+        following = bool(piece.strip()) and not is_signature(piece)
+        if piece.startswith("+"):
+            lines.append(piece[1:])
+            count += 1
+        elif is_no_newline(piece):
+            lines.append(NO_NEWLINE)
+        elif following and lines and lines[-1] != NO_NEWLINE and not (last and count == hunk.new_count):
+            lines[-1] = lines[-1].rstrip() + hunk.joiner + piece.strip()
+            joined += 1
+        elif following and lines and last and lines[-1] != NO_NEWLINE:
+            raise Unplaceable("text follows right behind its last line, which may be the other half of it")
+        elif count == hunk.new_count:
+            break
+    if hunk.old_count or count != hunk.new_count or NO_NEWLINE in lines[:-1]:
+        raise Unplaceable(f"counts disagree: the header says {hunk.new_count} new lines, there are {count}")
+    return lines, joined
 
 
 def _refuse(path: str, hunk: DamagedHunk, reason: Unplaceable) -> RefusedHunk:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from kernels.aligning import Alignment, Effort, Reading, may_end
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedHunk, count_pieces
-from kernels.diff import is_no_newline
+from kernels.diff import is_no_newline, parse_hunk_header
 from kernels.errors import Unplaceable
 
 
@@ -25,6 +25,8 @@ def read_hunk(hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) 
 
     last: other text may follow, since no further hunk or file does. Raises Unplaceable.
     """
+    if parse_hunk_header(hunk.header) is None:
+        raise Unplaceable("its header cannot be read")
     plain = _plain(hunk, base, last=last)
     if plain is not None and plain.places:
         return plain

@@ -217,7 +217,7 @@ class _Work:
         done: list[FileDiff] = []
         for file in draft:
             mended = self._mend(file, overlay, last=file is draft[-1])
-            if mended.diff.hunks or not file.hunks:
+            if mended.diff.hunks or not (file.hunks or mended.refused):
                 done.append(mended.diff)
                 overlay.write(mended.diff, mended.lines)
             prefix = f'"{letter.title.text}": ' if several else ""
@@ -226,6 +226,9 @@ class _Work:
         return tuple(done)
 
     def _mend(self, file: DamagedFile, overlay: Overlay, *, last: bool) -> Mended:
+        if not file.hunks and file.diff.kind == "modified" and file.diff.old_mode == file.diff.new_mode:
+            reason = "its diff has no hunk; send what git format-patch wrote"
+            return Mended(file.diff, (), (), (RefusedHunk("", file.diff.path, "", reason),))
         if file.diff.kind == "added":
             return mend_new_file(file, last=last)
         try:

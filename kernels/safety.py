@@ -102,6 +102,8 @@ def _check_names(file: FileDiff) -> None:
 
 
 def _check_lines(file: FileDiff) -> None:
+    if file.kind in ("added", "deleted") and len(file.hunks) > 1:
+        raise PatchRejected("the diff of a new file is one hunk, and so is a deleted one's", file=file.path)
     for hunk in file.hunks:
         if any(len(line) > MAX_LINE for line in hunk.lines):
             raise PatchRejected(

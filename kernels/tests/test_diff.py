@@ -103,6 +103,16 @@ def test_plain_diffs_name_their_files_in_several_ways(minus: str, plus: str, tmp
     assert applied(render_diff(files), BEFORE, tmp_path)["lib/pool.h"] == AFTER["lib/pool.h"]
 
 
+def test_what_other_tools_write_between_files_is_passed_over() -> None:
+    hunk = "@@ -1 +1 @@\n-a\n+b\n"
+    text = (
+        f"diff -ruN a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n{hunk}Only in b: new.c\n"
+        f"Index: linux/y.c\n=====\n--- linux.orig/y.c\n+++ linux/y.c\n{hunk}"
+        f"diff -ruN a/z.c b/z.c\n--- a/z.c\n+++ b/z.c\n{hunk}"
+    )
+    assert [file.path for file in parse_diff(text)] == ["x.c", "y.c", "z.c"]
+
+
 def test_a_form_feed_or_a_line_separator_ends_no_line() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\x0cb\u2028c\x85d\n-e\n+f\x0b\n"
     assert parse_diff(text)[0].hunks[0].lines == (" a\x0cb\u2028c\x85d", "-e", "+f\x0b")
@@ -122,6 +132,11 @@ def test_a_blank_line_of_context_may_have_lost_its_blank() -> None:
         ("@@ -\u0661 +1 @@\n-b\n+c\n", "header cannot be read"),
         ("@@ -1,9999999999 +1 @@\n-b\n+c\n", "header cannot be read"),
         ("", "has no hunk"),
+        ("@@ -1,1 +1,1 @@\n-b\n+call(c,\nd);\n", "may be the other half"),
+        (
+            "@@ -1,1 +1,2 @@\n-b\n+c\n\\ No newline at end of file\n+d\n",
+            "a line without a newline is not its last",
+        ),
     ],
 )
 def test_a_damaged_hunk_is_named(body: str, reason: str) -> None:

@@ -196,6 +196,20 @@ def test_a_hunk_that_is_nowhere_is_refused_and_the_others_are_kept() -> None:
     assert "pool_peek" in intake.series.patches[0].diff
 
 
+def test_a_hunk_whose_header_is_lost_is_refused_by_name() -> None:
+    mail = stripped(MAIL).replace("@@ -39", "@@ -thirty-nine")
+    (refused,) = take_in(mail.encode(), reader(BEFORE)).refused
+    assert str(refused).startswith("lib/pool.c, @@ -thirty-nine")
+    assert refused.reason == "its header cannot be read"
+
+
+def test_a_file_whose_hunks_are_lost_is_refused() -> None:
+    mail = stripped(diff_of({"lib/pool.c": POOL_C}, {"lib/pool.c": AFTER["lib/pool.c"]}))
+    mail += "diff --git a/lib/pool.h b/lib/pool.h\nindex 1111111..2222222 100644\n"
+    (refused,) = take_in(mail.encode(), reader(BEFORE)).refused
+    assert str(refused).startswith("lib/pool.h: its diff has no hunk")
+
+
 def test_a_hunk_whose_counts_are_wrong_is_refused() -> None:
     mail = stripped(MAIL).replace("+ rcu_read_lock();\n", "")
     (refused,) = take_in(mail.encode(), reader(BEFORE)).refused
@@ -294,6 +308,30 @@ def test_a_new_file_and_a_removed_one_are_repaired(tmp_path: Path) -> None:
     got = applied(intake.series.patches[0].diff, {**BEFORE}, tmp_path)
     assert got == {"lib/pool.c": AFTER["lib/pool.c"]}
     assert "\n\tstruct list_head tickets;\n" in (tmp_path / "lib/new.h").read_text()
+
+
+NEW = "diff --git a/n.c b/n.c\nnew file mode 100644\n--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,{count} @@\n{body}"
+
+
+def test_a_new_file_is_rejoined_and_keeps_its_missing_newline(tmp_path: Path) -> None:
+    body = "+int f(int a,\nint b)\n+{\n+ return a;\n+}\n\\ No newline at end of file\n"
+    (patch,) = take_in(NEW.format(count=4, body=body).encode(), reader({})).series.patches
+    applied(patch.diff, {}, tmp_path)
+    assert (tmp_path / "n.c").read_text() == "int f(int a, int b)\n{\n\treturn a;\n}"
+
+
+@pytest.mark.parametrize(
+    ("count", "body", "reason"),
+    [
+        (3, "+int a;\n+int b;\n", "the header says 3 new lines, there are 2"),
+        (2, "+int a;\n+int b;\nint c;\n", "may be the other half"),
+        (2, "+int a;\n\\ No newline at end of file\n+int b;\n", "counts disagree"),
+        (1, "+int a;\n@@ -9,0 +9,1 @@\n+int b;\nx\n", "a new file is one hunk"),
+    ],
+)
+def test_a_new_file_that_is_not_what_its_header_says_is_refused(count: int, body: str, reason: str) -> None:
+    with pytest.raises(PatchRejected, match=reason):
+        take_in(NEW.format(count=count, body=body).encode(), reader({}))
 
 
 def test_indentation_that_means_something_is_not_guessed() -> None:
@@ -414,3 +452,34 @@ def test_what_archives_do_to_a_diff_is_undone(
     got = apply_exactly(file, BaseText(before))
     assert got is not None
     assert ["".join(line.split()) for line in got] == ["".join(line.split()) for line in new]
+
+
+SNIPPETS = st.sampled_from(
+    ["@@ -1,3 +1,4 @@", "diff --git a/x.c b/x.c\n", "--- a/lib/pool.c\n", "+++ b/lib/pool.c\n", "> ", "\n", "\n\n", "+", "-", "\\ No newline at end of file\n",
+     "From a b Mon Sep 17 00:00:00 2001\n", "Subject: [PATCH 2/3] x\n", "/*", "{", "(", "\"", "\r", "\x0c", "\u2028", "rename from x\n", "Binary files a/x and b/x differ\n"]
+)  # fmt: skip
+CUTS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), SNIPPETS), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([MAIL, stripped(MAIL), quoted_in_one_line(MAIL), stripped(wrapped(MAIL, 60))]), CUTS)
+def test_whatever_is_sent_is_a_patch_that_applies_or_a_refusal(
+    text: str, cuts: list[tuple[float, int, str]]
+) -> None:
+    for where, length, snippet in cuts:
+        at = int(where * len(text))
+        text = text[:at] + snippet + text[at + length :]
+    try:
+        intake = take_in(text.encode(), reader(BEFORE))
+    except PatchRejected:
+        return
+    if not intake.repaired:
+        return
+    for series in intake.alternatives or (intake.series,):
+        files = {path: BaseText(text.split("\n")[:-1]) for path, text in BEFORE.items()}
+        for patch in series.patches:
+            for file in parse_diff(patch.diff):
+                if file.kind == "modified" and file.hunks:
+                    after = apply_exactly(file, files[file.path])
+                    assert after is not None
+                    files[file.path] = BaseText(after)
