@@ -96,5 +96,5 @@ class Driver(Protocol):
     def boot(self, request: BootRequest) -> AbstractContextManager[Session]:
         """Power on and wait for the agent; whatever happens then, the guest is gone when the context ends.
 
-        Raises BootFailed, WrongKernel, GuestPanicked; TargetLost and the other lab faults.
+        Raises BootFailed, WrongKernel; TargetLost and the other lab faults.
         """

@@ -52,14 +52,18 @@ class GuestSession:
         self.hello: dict[str, Any] = {}
 
     def greet(self) -> None:
-        """Wait for hello. Raises BootFailed, WrongKernel, GuestPanicked, TargetLost, RecordCorrupt."""
+        """Wait for hello. Raises BootFailed, WrongKernel, TargetLost, RecordCorrupt."""
         deadline_s = self._request.boot_deadline_s
-        record = self._streams.next(time.monotonic() + deadline_s)
+        try:
+            record = self._streams.next(time.monotonic() + deadline_s)
+        except GuestPanicked as panic:
+            raise BootFailed(f"while it booted: {panic}", panic.detail) from panic
         if record is None and self._streams.ended:
             raise self._gone(
                 BootFailed("the guest reset or switched itself off while it booted", self._streams.tail())
             )
         if record is None:
+            self._show_stacks()
             raise BootFailed(
                 f"the kernel did not reach its user space within {deadline_s:g} s", self._streams.tail()
             )
@@ -89,19 +93,27 @@ class GuestSession:
         silence_s = self._request.silence_deadline_s
         while True:
             record = self._streams.next(min(end, self._streams.last_record_at + silence_s))
-            if record is not None:
+            now = time.monotonic()
+            # Heartbeats go on in a plan that does not end, so a record alone does not outlive the deadline.
+            if record is not None and (now < end or record.kind == "bye"):
                 if record.kind == "step":
                     self._step = f'in step "{record.name}"'
                 return record
-            now, tail = time.monotonic(), self._streams.tail()
             if self._streams.ended:
-                raise self._gone(GuestPanicked(f"the guest reset or switched itself off {self._step}", tail))
+                message = f"the guest reset or switched itself off {self._step}"
+                raise self._gone(GuestPanicked(message, self._streams.tail()))
             if now >= end:
-                raise GuestHung(
-                    f"the guest did not finish within {deadline_s:g} s; it was {self._step}", tail
-                )
+                self._show_stacks()
+                message = f"the guest did not finish within {deadline_s:g} s; it was {self._step}"
+                raise GuestHung(message, self._streams.tail())
             if now >= self._streams.last_record_at + silence_s:
-                raise GuestSilent(f"no sign of life from the guest for {silence_s:g} s {self._step}", tail)
+                self._show_stacks()
+                message = f"no sign of life from the guest for {silence_s:g} s {self._step}"
+                raise GuestSilent(message, self._streams.tail())
+
+    def _show_stacks(self) -> None:
+        self._machine.interrupt()
+        self._streams.drain(STACKS_S)
 
     def _gone(self, own_doing: WorkersError) -> WorkersError:
         if self._machine.ended_itself():

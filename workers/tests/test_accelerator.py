@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from workers import accelerator
+from workers.accelerator import find_choice
+from workers.drivers.base import BootRequest
+from workers.drivers.fake import FakeDriver, Script
+from workers.errors import BootFailed, DomainRefused
+from workloads.guest.initramfs import Initramfs
+
+CRAWLS = Script(problem=BootFailed("the kernel did not reach its user space within 20 s"), boots=False)
+REFUSED = Script(problem=DomainRefused("libvirt would not start the guest: no such MSR"), boots=False)
+
+
+@pytest.fixture(autouse=True)
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A host with a /dev/kvm, and guests without a real user space."""
+    (tmp_path / "kvm").touch()
+    (tmp_path / "empty.cpio").touch()
+    made = Initramfs(tmp_path / "empty.cpio", "", tmp_path / "empty.cpio")
+    monkeypatch.setattr(accelerator, "KVM_DEVICE", tmp_path / "kvm")
+    monkeypatch.setattr(accelerator, "build_initramfs", lambda _root, _programs: made)
+    return tmp_path
+
+
+def under(**scripts: Script) -> FakeDriver:
+    return FakeDriver(lambda request: scripts[request.machine.accelerator])
+
+
+def never() -> FakeDriver:
+    raise AssertionError("probed again")
+
+
+def test_kvm_is_chosen_where_a_kernel_boots_under_it(host: Path) -> None:
+    driver = under(kvm=Script())
+    assert find_choice(host, host / "vmlinux", lambda: driver).accelerator == "kvm"
+    assert driver.open_guests == 0
+
+
+@pytest.mark.parametrize("script", [CRAWLS, REFUSED])
+def test_a_kvm_that_boots_nothing_falls_back_with_one_warning(
+    host: Path, script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = under(kvm=script, tcg=Script())
+    with caplog.at_level(logging.WARNING):
+        choice = find_choice(host, host / "vmlinux", lambda: driver)
+        find_choice(host, host / "vmlinux", never)
+    assert choice.accelerator == "tcg"
+    assert str(script.problem) in choice.reason
+    assert len(caplog.records) == 1
+
+
+def test_without_a_device_nothing_is_booted(host: Path) -> None:
+    (host / "kvm").unlink()
+    assert find_choice(host, host / "vmlinux", never).accelerator == "tcg"
+
+
+def test_a_choice_is_remembered(host: Path) -> None:
+    first = find_choice(host, host / "vmlinux", lambda: under(kvm=Script()))
+    assert find_choice(host, host / "vmlinux", never) == first
+
+
+def test_another_device_is_probed_anew(host: Path) -> None:
+    find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=Script()))
+    (host / "kvm").chmod(0o600)
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script())).accelerator == "kvm"
+
+
+def test_a_kernel_that_boots_nowhere_decides_nothing(host: Path) -> None:
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=CRAWLS)).accelerator == "tcg"
+    assert find_choice(host, host / "other", lambda: under(kvm=Script())).accelerator == "kvm"
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"accelerator": "kvm"}', "[1]"])
+def test_a_damaged_memory_is_no_memory(host: Path, damage: str) -> None:
+    (host / "accelerator.json").write_text(damage)
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script())).accelerator == "kvm"
+    assert json.loads((host / "accelerator.json").read_text())["accelerator"] == "kvm"
+
+
+def test_the_probe_leaves_no_files(host: Path) -> None:
+    seen: list[Path] = []
+
+    def script_for(request: BootRequest) -> Script:
+        seen.append(request.directory)
+        return Script()
+
+    make: Callable[[], FakeDriver] = lambda: FakeDriver(script_for)  # noqa: E731
+    find_choice(host, host / "vmlinux", make)
+    assert seen
+    assert not any(path.exists() for path in seen)
