@@ -21,7 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lab.queries.comparison import CaseComparison, ComparisonCell, ComparisonPage, MetricRow, comparison_page
+from lab.queries.comparison import CaseComparison, ComparisonCell, ComparisonPage, comparison_page
 from lab.queries.experiments import ExperimentPage, experiment_page
 from lab.queries.profile import ProfilePage, profile_page
 from lab.queries.progress import Progress, progress
@@ -87,45 +87,54 @@ def show_comparison(console: Console, experiment_id: int) -> None:
             if chosen.line:
                 console.print(Text(f"  {chosen.variant}: {chosen.line}"))
         for chosen in case.verified:
-            for line in str(chosen.extras.get("statement", "")).splitlines():
+            for line in str(chosen.extras.get("verified", "")).splitlines():
                 console.print(Text(f"  {chosen.variant}: {line}"))
 
 
 def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
-    """Lay out one case: a line for each metric and variant."""
-    title = f"{case.case.title}: change against {page.base.name if page.base else 'base'}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
+    base = page.base.name if page.base else "base"
+    table = _table(f"{case.case.title}: change against {base}")
     for head, justify in (
-        ("metric", "left"),
-        ("variant", "left"),
-        ("base", "right"),
-        ("variant", "right"),
+        ("", "left"),
+        ("median", "right"),
         ("change %", "right"),
         ("95 % interval", "right"),
-        ("boots", "right"),
         ("verdict", "left"),
     ):
         table.add_column(head, justify=justify, no_wrap=head != "verdict")
     for metric in case.metrics:
-        for at, cell in enumerate(cell for cell in metric.cells if cell):
-            table.add_row(*_cells(metric, cell, first=at == 0))
+        name = Text(f"{metric.metric} [{metric.unit}]", style="bold" if metric.primary else "")
+        table.add_row(name)
+        table.add_row(Text(f"  {base}"), Text(number(metric.base_median)))
+        for cell in metric.cells:
+            if cell:
+                table.add_row(*_cells(cell))
     return table
 
 
-def _cells(metric: MetricRow, cell: ComparisonCell, *, first: bool) -> list[Text]:
-    name = f"{metric.metric} [{metric.unit}]" if first else ""
+def _table(title: str) -> Table:
+    return Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
+
+
+def _cells(cell: ComparisonCell) -> list[Text]:
     interval = f"{percent(cell.percent_low)} … {percent(cell.percent_high)}" if cell.low is not None else "–"
     verdict = cell.verdict
     if cell.verdict == "inconclusive" and cell.boots_needed:
-        verdict += f" (about {cell.boots_needed} boots would tell)"
+        verdict += f", {cell.boots_needed} boots may tell"
+    elif cell.verdict == "inconclusive" and cell.low is None:
+        verdict += f": {cell.reason}"
     return [
-        Text(name, style="bold" if metric.primary else ""),
-        Text(cell.variant),
-        Text(number(cell.base_median)),
+        Text(f"  {cell.variant}"),
         Text(number(cell.median)),
         Text(percent(cell.percent)),
         Text(interval),
-        Text(str(cell.boots)),
         Text(verdict, style=VERDICT_STYLE.get(cell.verdict, "")),
     ]
 
@@ -140,13 +149,7 @@ def show_profiles(console: Console, experiment_id: int) -> None:
 
 def caller_table(page: ProfilePage) -> Table:
     """Lay out the share of samples in the asked-for symbols, by caller, all variants side by side."""
-    table = Table(
-        title=f"{page.case.title}: {' + '.join(page.asked)}, % of samples",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    table = _table(f"{page.case.title}: {' + '.join(page.asked)}, % of samples")
     table.add_column("caller")
     for column in page.columns:
         table.add_column(Text(column.variant), justify="right")
@@ -242,7 +245,9 @@ def _follow_plain(console: Console, experiment_id: int, latest: Callable[[], str
         doing = "; ".join(f"{a.kind} {a.label}" for a in now.now)
         if last or (doing and doing != said) or monotonic() - said_at > PLAIN_REFRESH_S:
             counts = f"builds {now.builds_over}/{now.builds_total}, boots {now.boots_over}/{now.boots_total}"
-            console.print(Text(f"{duration(monotonic() - started):>12}  {counts}  {doing}".rstrip()))
+            said_last = f" ({latest()})" if any(a.kind == "build" for a in now.now) else ""
+            line = f"{duration(monotonic() - started):>12}  {counts}  {doing}{said_last}"
+            console.print(Text(line.rstrip()), soft_wrap=True)
             said, said_at = doing, monotonic()
         if last:
             return
