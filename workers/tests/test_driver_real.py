@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The libvirt driver, the agent and a real kernel: what is promised of guests that behave and of those that do not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from kernels.artifact import Artifact, ArtifactStore
+from kernels.build import Builder, BuildRequest
+from kernels.config import ConfigRequest
+from kernels.toolchain import detect_toolchain
+from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from lab.prepare import CONFIG_BASE, _base_fragments
+from workers.drivers.base import BootRequest, Disk, Machine
+from workers.drivers.leftovers import BootId
+from workers.drivers.libvirt import LibvirtDriver
+from workers.errors import BootFailed, GuestPanicked, GuestSilent, LibvirtMissing, TargetLost, WrongKernel
+from workloads.guest.initramfs import build_initramfs
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import Plan, Step, StepKind
+from workloads.guest.records import Record, gather
+
+pytestmark = pytest.mark.real
+
+Ask = Callable[..., BootRequest]
+
+
+def test_a_missing_daemon_is_told_with_the_command_that_starts_it(tmp_path: Path) -> None:
+    with pytest.raises(LibvirtMissing, match="virtlogd -d; libvirtd -d"):
+        LibvirtDriver(tmp_path, uri=f"qemu+unix:///system?socket={tmp_path}/none&mode=direct#/system")
+
+
+@pytest.fixture(scope="session")
+def artifact() -> Artifact:
+    """Any kernel that has been built here before; else the base that the whole path needs too."""
+    kept = sorted((settings.HOME / "artifacts").glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime)
+    if kept:
+        return ArtifactStore(settings.HOME / "artifacts").get(kept[-1].parent.name)
+    tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], settings.HOME / "trees")
+    base = resolve(tree, "")
+    config = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
+    return Builder(settings.HOME).build(BuildRequest(tree, base, base, config, detect_toolchain()))
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A state root of these tests' own, where QEMU's user may enter."""
+    home = settings.HOME / "driver-tests"
+    home.mkdir(parents=True, exist_ok=True)
+    yield home
+    driver = LibvirtDriver(home)
+    driver.sweep(lambda _pid, _started: False)
+
+
+@pytest.fixture
+def driver(home: Path) -> Iterator[LibvirtDriver]:
+    driver = LibvirtDriver(home)
+    yield driver
+    driver.close()
+    assert driver.hypervisor.domains(driver.traces.prefix) == []
+    assert driver.traces.boots() == set()
+
+
+@pytest.fixture
+def ask(home: Path, artifact: Artifact, request: pytest.FixtureRequest) -> Ask:
+    directory = home / "runs" / request.node.name
+
+    def make(*steps: Step, release: str = artifact.metadata.release, **more: object) -> BootRequest:
+        directory.mkdir(parents=True, exist_ok=True)
+        plan = Plan(steps)
+        append_plan(
+            build_initramfs(home, {}).for_plan(plan), pack_plan(plan, {"note": b"hi"}), directory / "initrd"
+        )
+        wanted: dict[str, object] = {
+            "name": request.node.name,
+            "kernel": artifact.boot_vmlinux,
+            "initrd": directory / "initrd",
+            "cmdline": "",
+            "machine": Machine(2, 512, "tcg"),
+            "disks": (),
+            "release": release,
+            "directory": directory,
+            "boot_deadline_s": 60.0,
+            "silence_deadline_s": 10.0,
+        }
+        return BootRequest(**(wanted | more))  # type: ignore[arg-type]
+
+    return make
+
+
+def sh(script: str, name: str = "sh", deadline_s: float = 30, kind: StepKind = "measure", *send: str) -> Step:
+    return Step(name, ("/bin/sh", "-c", script), deadline_s, kind, tuple(send))
+
+
+def run(driver: LibvirtDriver, request: BootRequest) -> list[Record]:
+    with driver.boot(request) as session:
+        return list(session.records(60))
+
+
+def exits(records: list[Record]) -> dict[str, dict[str, object]]:
+    return {record.name: json.loads(record.payload) for record in records if record.kind == "exit"}
+
+
+def test_a_plan_runs_and_all_it_says_comes_home(driver: LibvirtDriver, ask: Ask) -> None:
+    records = run(
+        driver,
+        ask(
+            sh("cat /plan/files/note; echo odd >&2", "talk"),
+            sh("dd if=/dev/urandom of=/tmp/noise bs=1k count=300 2>/dev/null; sha256sum /tmp/noise", "noise", 30,
+               "collect", "/tmp/noise", "/proc/version", "/tmp/missing"),
+            sh("sleep 60 & sleep 60", "slow", 1),
+            sh("true", "never"),
+        ),
+    )  # fmt: skip
+    assert (gather(records, "out", "talk"), gather(records, "err", "talk")) == (b"hi", b"odd\n")
+    told = gather(records, "out", "noise").split()[0].decode()
+    assert hashlib.sha256(gather(records, "file", "/tmp/noise")).hexdigest() == told
+    assert gather(records, "file", "/proc/version").startswith(b"Linux version 6.")
+    assert b"cannot send /tmp/missing" in gather(records, "err", "noise")
+    ended = exits(records)
+    assert (ended["talk"]["status"], ended["talk"]["timed_out"]) == (0, False)
+    assert (ended["slow"]["signal"], ended["slow"]["timed_out"]) == (signal.SIGKILL, True)
+    assert "never" not in ended
+    assert json.loads(records[-1].payload)["completed"] is False
+    assert records[-1].name == "slow"
+
+
+def test_the_heart_beats_while_a_step_is_silent(driver: LibvirtDriver, ask: Ask) -> None:
+    kinds = [record.kind for record in run(driver, ask(sh("sleep 3.5")))]
+    assert 2 <= kinds.count("beat") <= 4
+
+
+def test_a_flood_of_output_does_not_hide_the_deadline(driver: LibvirtDriver, ask: Ask) -> None:
+    ended = exits(run(driver, ask(sh("yes", "flood", 1))))
+    assert ended["flood"]["timed_out"] is True
+
+
+def test_hello_and_host_say_what_measured(driver: LibvirtDriver, ask: Ask, artifact: Artifact) -> None:
+    with driver.boot(ask(sh("true"))) as session:
+        list(session.records(30))
+    assert session.hello["release"] == artifact.metadata.release
+    assert session.hello["cpus"] == 2
+    assert session.hello["mitigations"]
+    assert "console=ttyS0" in session.hello["cmdline"]
+    assert session.host["accelerator"] == "tcg"
+    assert session.host["qemu"][0].isdigit()
+
+
+def test_a_disk_starts_from_the_golden_image_and_leaves_it_alone(
+    driver: LibvirtDriver, ask: Ask, home: Path
+) -> None:
+    golden = home / "golden.raw"
+    golden.write_bytes(b"golden" + bytes(1 << 20))
+    script = "d=/dev/disk/by-id/virtio-kperflab0; head -c 6 $d; echo changed > $d; sync; head -c 7 $d"
+    for _ in range(2):
+        records = run(driver, ask(sh(script), disks=(Disk(golden, "raw", "kperflab0"),)))
+        assert gather(records, "out", "sh") == b"goldenchanged"
+    assert golden.read_bytes().startswith(b"golden\0")
+
+
+def test_a_panic_is_an_outcome_within_a_second(driver: LibvirtDriver, ask: Ask) -> None:
+    request = ask(sh("echo now; echo c > /proc/sysrq-trigger; sleep 30"))
+    with driver.boot(request) as session:
+        records = session.records(60)
+        while next(records).kind != "out":
+            pass
+        told_at = time.monotonic()
+        with pytest.raises(GuestPanicked, match="sysrq triggered crash") as caught:
+            list(records)
+        assert time.monotonic() - told_at < 1
+    assert "sysrq_handle_crash" in caught.value.detail
+    assert "Kernel panic" in request.console.read_text()
+
+
+def test_a_kernel_without_its_user_space_is_a_failed_boot(driver: LibvirtDriver, ask: Ask) -> None:
+    with pytest.raises(BootFailed, match="Attempted to kill init"):
+        run(driver, ask(sh("true"), cmdline="rdinit=/bin/false"))
+
+
+def test_another_kernel_than_asked_for_is_refused(driver: LibvirtDriver, ask: Ask) -> None:
+    with pytest.raises(WrongKernel, match=r"6\.6\.6-other"):
+        run(driver, ask(sh("true"), release="6.6.6-other"))
+
+
+def test_a_guest_that_stands_still_is_silent(driver: LibvirtDriver, ask: Ask) -> None:
+    request = ask(sh("sleep 60", deadline_s=90), silence_deadline_s=2.5)
+    with driver.boot(request) as session:
+        records = session.records(60)
+        next(records)
+        (name,) = driver.hypervisor.domains(driver.traces.prefix)
+        driver.hypervisor.connection.lookupByName(name).suspend()
+        with pytest.raises(GuestSilent, match=r"for 2\.5 s in step"):
+            list(records)
+
+
+def test_a_guest_destroyed_by_others_is_lost_not_judged(driver: LibvirtDriver, ask: Ask) -> None:
+    with driver.boot(ask(sh("sleep 60"))) as session:
+        records = session.records(60)
+        next(records)
+        (name,) = driver.hypervisor.domains(driver.traces.prefix)
+        driver.hypervisor.connection.lookupByName(name).destroy()
+        with pytest.raises(TargetLost, match="from outside"):
+            list(records)
+
+
+def test_whatever_the_caller_does_the_guest_is_gone(driver: LibvirtDriver, ask: Ask) -> None:
+    with pytest.raises(ZeroDivisionError), driver.boot(ask(sh("sleep 60"))):
+        raise ZeroDivisionError
+    driver.close()
+    assert driver.hypervisor.domains(driver.traces.prefix) == []
+
+
+KILLED = textwrap.dedent("""
+    import pickle, sys, time
+    from pathlib import Path
+    from workers.drivers.libvirt import LibvirtDriver
+    request = pickle.loads(sys.stdin.buffer.read())
+    with LibvirtDriver(Path(sys.argv[1])).boot(request):
+        print("booted", flush=True)
+        time.sleep(60)
+""")
+
+
+def test_what_a_killed_worker_left_is_swept_and_a_living_ones_guest_is_not(
+    driver: LibvirtDriver, ask: Ask, home: Path
+) -> None:
+    golden = home / "golden.raw"
+    golden.write_bytes(bytes(1 << 20))
+    request = ask(sh("sleep 60"), disks=(Disk(golden, "raw", "kperflab0"),))
+    worker = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+        env=os.environ,
+    )
+    assert worker.stdin
+    assert worker.stdout
+    worker.stdin.write(pickle.dumps(request))
+    worker.stdin.close()
+    assert worker.stdout.readline() == b"booted\n"
+    assert driver.sweep() == []
+    (name,) = driver.hypervisor.domains(driver.traces.prefix)
+    assert BootId.read(name).pid == worker.pid
+    worker.kill()
+    worker.wait()
+    assert driver.sweep() == [name, str(BootId.read(name))]
+    assert driver.hypervisor.domains(driver.traces.prefix) == []
+    assert driver.traces.boots() == set()
