@@ -83,12 +83,21 @@ def show_comparison(console: Console, experiment_id: int) -> None:
     for case in page.cases:
         if case.metrics:
             console.print(case_table(page, case))
+            _show_reasons(console, case)
         for chosen in case.representatives:
             if chosen.line:
                 console.print(Text(f"  {chosen.variant}: {chosen.line}"))
         for chosen in case.verified:
             for line in str(chosen.extras.get("verified", "")).splitlines():
                 console.print(Text(f"  {chosen.variant}: {line}"))
+
+
+def _show_reasons(console: Console, case: CaseComparison) -> None:
+    """Say below a table why a cell has no ratio."""
+    for metric in case.metrics:
+        for cell in metric.cells:
+            if cell and cell.low is None and cell.reason:
+                console.print(Text(f"  {metric.metric}, {cell.variant}: {cell.reason}", style="dim"))
 
 
 def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
@@ -100,9 +109,9 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
         ("median", "right"),
         ("change %", "right"),
         ("95 % interval", "right"),
-        ("verdict", "left"),
+        ("verdict (boots to tell)", "left"),
     ):
-        table.add_column(head, justify=justify, no_wrap=head != "verdict")
+        table.add_column(head, justify=justify, no_wrap=True)
     for metric in case.metrics:
         name = Text(f"{metric.metric} [{metric.unit}]", style="bold" if metric.primary else "")
         table.add_row(name)
@@ -127,9 +136,9 @@ def _cells(cell: ComparisonCell) -> list[Text]:
     interval = f"{percent(cell.percent_low)} … {percent(cell.percent_high)}" if cell.low is not None else "–"
     verdict = cell.verdict
     if cell.verdict == "inconclusive" and cell.boots_needed:
-        verdict += f", {cell.boots_needed} boots may tell"
+        verdict += f" ({cell.boots_needed:,})"
     elif cell.verdict == "inconclusive" and cell.low is None:
-        verdict += f": {cell.reason}"
+        verdict += " (no ratio)"
     return [
         Text(f"  {cell.variant}"),
         Text(number(cell.median)),
