@@ -80,6 +80,8 @@ def show_comparison(console: Console, experiment_id: int) -> None:
     for side in page.candidates:
         if side.problem or side.note:
             console.print(Text(f"{side.name}: {side.problem or side.note}", style="yellow"))
+    if page.verdicts.get("inconclusive"):
+        console.print(Text("in brackets behind inconclusive: the boots it would take to tell", style="dim"))
     for case in page.cases:
         if case.metrics:
             console.print(case_table(page, case))
@@ -107,9 +109,9 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
     for head, justify in (
         ("", "left"),
         ("median", "right"),
-        ("change %", "right"),
+        ("±%", "right"),
         ("95 % interval", "right"),
-        ("verdict (boots to tell)", "left"),
+        ("verdict (boots)", "left"),
     ):
         table.add_column(head, justify=justify, no_wrap=True)
     for metric in case.metrics:
@@ -129,6 +131,7 @@ def _table(title: str) -> Table:
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
+        collapse_padding=True,
     )
 
 
