@@ -33,12 +33,15 @@ class Progress:
         self._done, self._expected, self._kind, self._flushed = 0, 0, "", 0.0
 
     @contextlib.contextmanager
-    def building(self, log: Path, kind: str) -> Iterator[None]:
-        """For the duration of one build: lines go to a log file, steps are counted from 0."""
+    def building(self, log: Path, kind: str, guess: int) -> Iterator[None]:
+        """For the duration of one build: lines go to a log file, steps are counted from 0.
+
+        guess: the steps to expect of the first build of its kind.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         self._last.clear()
         self._errors.clear()
-        self._done, self._kind, self._expected = 0, kind, self._remembered(kind)
+        self._done, self._kind, self._expected = 0, kind, self._remembered(kind) or guess
         with log.open("w") as self._log:
             try:
                 yield
