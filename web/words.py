@@ -10,7 +10,7 @@ NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
 _THIN = "\N{NARROW NO-BREAK SPACE}"
 _SPACE = "\N{NO-BREAK SPACE}"
-_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3}
+_TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def number(value: float | None) -> str:
@@ -26,13 +26,12 @@ def quantity(value: float | None, unit: str) -> str:
     """A value in its unit; times move to the unit in which they are short: 1234567 ns is 1.235 ms."""
     if value is None or not math.isfinite(value):
         return NONE
-    if unit in _TIMES and abs(value) >= 10_000:
-        seconds = value * _TIMES[unit]
-        unit, scale = next(
-            (name, s) for name, s in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)) if abs(seconds) * s >= 1
-        )
-        value = seconds * scale
     unit = "µs" if unit == "us" else unit
+    size = abs(value)
+    if unit in _TIMES and (size >= 10_000 or 0 < size < 0.1) and not (unit == "s" and size >= 1):
+        seconds = value * _TIMES[unit]
+        unit = next((name for name in ("s", "ms", "µs") if abs(seconds) >= _TIMES[name]), "ns")
+        value = seconds / _TIMES[unit]
     return f"{number(value)}{_SPACE}{unit}" if unit else number(value)
 
 

@@ -18,6 +18,7 @@ from web.words import count, share
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
+_ROWS = 40
 _DEEPEST = 250
 
 
@@ -53,7 +54,7 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The profiles of one case. ?variant= whose flame graph, ?symbols= what to split by caller."""
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST]) or READ_SIDE
-    page = found(profile_page, experiment_id, case_id, asked=asked)
+    page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ROWS)
     chosen = _chosen(page, request.GET.get("variant", ""))
     ctx = {
         "page": page,

@@ -45,7 +45,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "took": _took(page.started_at, page.finished_at),
         "lines": lines,
         "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
-        "environment": list(_facts(page.environment)),
+        "environment": _groups(page.environment),
         "extras": _text(page.extras),
         "log": read_end(page.console, limit=_GLANCE_BYTES),
     }
@@ -114,16 +114,36 @@ def _metric_line(metric: MetricValues) -> MetricLine:
     )
 
 
-def _facts(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """A nested environment as flat lines: "host load" → "0.3"."""
-    for key, value in given.items():
-        name = f"{above} {key}".strip().replace("_", " ")
-        if isinstance(value, Mapping):
-            yield from _facts(value, name)
+def _groups(environment: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The environment by its parts, such as guest and host; what belongs to none comes last."""
+    groups = [
+        (_named(key), list(_facts(part))) for key, part in environment.items() if isinstance(part, Mapping)
+    ]
+    loose = {key: value for key, value in environment.items() if not isinstance(value, Mapping)}
+    return [*groups, ("other" if groups else "", list(_facts(loose)))] if loose else groups
+
+
+def _facts(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in part.items():
+        if key == "mitigations" and isinstance(value, Mapping):
+            yield key, _mitigations(value)
+        elif isinstance(value, Mapping):
+            yield from ((f"{_named(key)} {name}", text) for name, text in _facts(value))
         elif isinstance(value, list):
-            yield name, ", ".join(str(item) for item in value)
+            yield _named(key), ", ".join(str(item) for item in value)
         else:
-            yield name, str(value)
+            yield _named(key), number(value) if isinstance(value, float) else str(value)
+
+
+def _mitigations(given: Mapping[str, Any]) -> str:
+    """Those that are in force, each with what it does; then the names of the flaws this CPU lacks."""
+    lacking = [_named(name) for name, state in given.items() if state == "Not affected"]
+    told = [f"{_named(name)}: {state}" for name, state in given.items() if state != "Not affected"]
+    return "; ".join([*told, f"not affected: {', '.join(lacking)}"] if lacking else told)
+
+
+def _named(key: str) -> str:
+    return key.removeprefix("host_").replace("_", " ")
 
 
 def _text(given: Mapping[str, Any]) -> str:
