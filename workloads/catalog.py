@@ -74,6 +74,11 @@ class Workload:
         """What a verified run proves, in words; empty if there is nothing to count."""
         return self.definition.verifies
 
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """The kernel's symbols whose share by caller tells most about this workload."""
+        return self.definition.watch
+
     def metrics_of(self, params: Mapping[str, object]) -> dict[str, Metric]:
         """The metrics of a case: a metric may exist once per member of a list parameter."""
         found: dict[str, Metric] = {}

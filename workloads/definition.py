@@ -16,7 +16,7 @@ from workloads.param import Param
 from workloads.step import PURPOSES, StepTemplate
 
 _KEYS = {
-    "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies",
+    "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies", "watch",
 }  # fmt: skip
 _TYPES = {"int", "bool", "choice", "str", "int-list"}
 _KINDS = {"setup", "measure", "collect"}
@@ -53,6 +53,7 @@ class Definition:
     steps: tuple[StepTemplate, ...]
     disk: Mapping[str, str]
     verifies: str
+    watch: tuple[str, ...]
     parser: Path | None
 
 
@@ -80,6 +81,7 @@ def read_definition(folder: Path) -> Definition:
             steps=tuple(_step(folder, entry) for entry in data["steps"]),
             disk=MappingProxyType(data.get("disk", {})),
             verifies=data.get("verifies", ""),
+            watch=tuple(data.get("watch", ())),
             parser=next(iter(sorted(folder.glob("parse_*.py"))), None),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OSError, BadParam) as exc:

@@ -19,9 +19,8 @@ from lab.errors import UnknownRow
 from lab.models import Case, Profile
 from lab.queries.description import CaseView, case_view
 from lab.queries.experiments import get_experiment
+from workloads.catalog import load_catalog
 
-# What the kernfs mail asks of its profiles.
-READ_SIDE = ("down_read", "up_read")
 # Frames thinner than this share cannot be seen, and a page of them cannot be sent.
 LEAST = 0.0005
 NOTHING = SymbolShare("", 0.0, 0.0)
@@ -72,13 +71,17 @@ class ProfilePage:
 
 
 def profile_page(
-    experiment_id: int, case_id: int, *, asked: tuple[str, ...] = READ_SIDE, rows: int = 60
+    experiment_id: int, case_id: int, *, asked: tuple[str, ...] = (), rows: int = 60
 ) -> ProfilePage:
-    """Return the profiles of one case, at most `rows` symbols of them. Raises UnknownRow."""
+    """Return the profiles of one case, at most `rows` symbols of them. Raises UnknownRow.
+
+    asked: symbols whose share is split by caller; those the workload says to watch if none.
+    """
     experiment = get_experiment(experiment_id)
     case = Case.objects.filter(pk=case_id, experiment=experiment).first()
     if case is None:
         raise UnknownRow(f"experiment {experiment_id} has no case {case_id}")
+    asked = asked or _watched(case)
     found = (
         Profile.objects.filter(run__case=case, run__state="done")
         .select_related("run__variant")
@@ -99,6 +102,11 @@ def profile_page(
         symbols=_symbol_rows(stacks, rows),
         callers=_caller_rows(columns),
     )
+
+
+def _watched(case: Case) -> tuple[str, ...]:
+    workload = load_catalog().get(case.workload)
+    return workload.watch if workload else ()
 
 
 def unpack_folded(profile: Profile) -> dict[Stack, int]:

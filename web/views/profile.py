@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from lab.analysis.flame import FlameNode
 from lab.queries.experiments import experiment_page
-from lab.queries.profile import READ_SIDE, ProfileColumn, ProfilePage, profile_page
+from lab.queries.profile import ProfileColumn, ProfilePage, profile_page
 from web.views.missing import found
 from web.words import count, share
 
@@ -53,7 +53,7 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The profiles of one case. ?variant= whose flame graph, ?symbols= what to split by caller."""
-    asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST]) or READ_SIDE
+    asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ROWS)
     chosen = _chosen(page, request.GET.get("variant", ""))
     ctx = {
