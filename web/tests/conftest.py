@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from lab.models import Comparison, Experiment, Profile
+from lab.models import Case, Comparison, Experiment, Profile, Variant
 from lab.states import ExperimentState, VariantState
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
 
@@ -57,25 +57,7 @@ def compared(db: None) -> Experiment:
     make_variant(experiment, "p", "q", state=VariantState.PRUNED, problem=f"p and q clash in {SCRIPT}")
     case = make_case(experiment)
     for variant in (base, candidate):
-        make_run(
-            variant,
-            case,
-            state="done",
-            outcome="finished",
-            line=f"3.77s user {SCRIPT}",
-            extras={"histogram": {"unit": "µs", "counts": {"3": 10, "70": 1}, "overflow": 0}},
-        )
-        make_run(
-            variant,
-            case,
-            purpose="verified",
-            state="done",
-            outcome="finished",
-            extras={"verified": f"8 calls {SCRIPT}", "verified_holds": variant is base, "bpftrace": SCRIPT},
-        )
-        profiled = make_run(variant, case, purpose="profiled", state="done", outcome="finished")
-        folded = f"all;kernfs_iop_permission;down_read 60\nall;{SCRIPT} 40\n"
-        Profile.objects.create(run=profiled, samples=100, lost=3, folded=zlib.compress(folded.encode()))
+        add_runs(variant, case, holds=variant is base)
     Comparison.objects.create(
         experiment=experiment,
         case=case,
@@ -95,3 +77,15 @@ def compared(db: None) -> Experiment:
         method="bootstrap",
     )
     return experiment
+
+
+def add_runs(variant: Variant, case: Case, *, holds: bool) -> None:
+    """One finished run of each purpose, every text of theirs hostile."""
+    over = {"state": "done", "outcome": "finished"}
+    histogram = {"unit": "µs", "counts": {"3": 10, "70": 1}, "overflow": 0}
+    make_run(variant, case, line=f"3.77s user {SCRIPT}", extras={"histogram": histogram}, **over)
+    proof = {"verified": f"8 calls {SCRIPT}", "verified_holds": holds, "bpftrace": SCRIPT}
+    make_run(variant, case, purpose="verified", extras=proof, **over)
+    profiled = make_run(variant, case, purpose="profiled", **over)
+    folded = f"all;kernfs_iop_permission;down_read 60\nall;{SCRIPT} 40\n"
+    Profile.objects.create(run=profiled, samples=100, lost=3, folded=zlib.compress(folded.encode()))

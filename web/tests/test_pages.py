@@ -204,6 +204,13 @@ def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment)
     assert "No sample of any variant holds no_such" in text
 
 
+def test_a_workload_that_watches_no_symbol_asks_for_one(page: Page, compared: Experiment) -> None:
+    compared.cases.update(workload="bh-lookup")
+    text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/")
+    assert ("Who calls a symbol" in text) == ("Name one or several symbols" in text)
+    assert "No sample of any variant holds ." not in text
+
+
 def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:
     experiment = make_grid()
     assert "profile = true" in page(f"/experiments/{experiment.pk}/profile/{experiment.cases.get().pk}/")
