@@ -205,10 +205,10 @@ def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment)
 
 
 def test_a_workload_that_watches_no_symbol_asks_for_one(page: Page, compared: Experiment) -> None:
-    compared.cases.update(workload="bh-lookup")
+    compared.cases.update(workload="of-another-lab")
     text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/")
-    assert ("Who calls a symbol" in text) == ("Name one or several symbols" in text)
-    assert "No sample of any variant holds ." not in text
+    assert "Who calls a symbol" in text
+    assert "Name one or several symbols" in text
 
 
 def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:
