@@ -161,7 +161,7 @@ def show_profiles(console: Console, experiment_id: int) -> None:
 
 def caller_table(page: ProfilePage) -> Table:
     """Lay out the share of samples in the asked-for symbols, by caller, all variants side by side."""
-    table = _table(f"{page.case.title}: {' + '.join(page.asked)}, % of samples")
+    table = _table(f"{page.case.title}: {' + '.join(page.asked)}, % of busy samples")
     table.add_column("caller")
     for column in page.columns:
         table.add_column(Text(column.variant), justify="right")
@@ -169,6 +169,9 @@ def caller_table(page: ProfilePage) -> Table:
     for row in page.callers:
         table.add_row(Text(f"  {row.caller}"), *(Text(f"{100 * share:.2f}") for share in row.shares))
     table.add_row(Text("samples", style="dim"), *(Text(f"{c.samples:,}", style="dim") for c in page.columns))
+    table.add_row(
+        Text("idle", style="dim"), *(Text(f"{100 * c.idle:.1f}", style="dim") for c in page.columns)
+    )
     return table
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
+# Parts of the names of the functions through which an interrupt enters.
+_INTERRUPTS = ("interrupt", "sysvec", "softirq")
 Stack = tuple[str, ...]
 Folded = Mapping[Stack, int]
 
@@ -63,6 +65,19 @@ def normalise_stacks(folded: Folded) -> dict[Stack, int]:
     for stack, count in folded.items():
         merged[tuple(normalise(frame) for frame in stack)] += count
     return dict(merged)
+
+
+def without_idle(folded: Folded) -> dict[Stack, int]:
+    """Return the stacks in which a CPU did something.
+
+    How long CPUs idle depends on the load's balance, and would dilute every other share with it.
+    An interrupt taken by an idle CPU is work.
+    """
+    return {stack: count for stack, count in folded.items() if not _idles(stack)}
+
+
+def _idles(stack: Stack) -> bool:
+    return "do_idle" in stack and not any(word in frame for frame in stack for word in _INTERRUPTS)
 
 
 def read_folded(text: str) -> dict[Stack, int]:

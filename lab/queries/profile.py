@@ -14,6 +14,7 @@ from lab.analysis.flame import (
     normalise_stacks,
     read_folded,
     symbol_shares,
+    without_idle,
 )
 from lab.errors import UnknownRow
 from lab.models import Case, Profile
@@ -28,7 +29,10 @@ NOTHING = SymbolShare("", 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumn:
-    """One variant's profile; `callers` splits the share of the page's symbols by caller."""
+    """One variant's profile; `callers` splits the share of the page's symbols by caller.
+
+    samples: all of them. idle: the fraction of them in which a CPU idled; all shares leave it out.
+    """
 
     variant_id: int
     variant: str
@@ -36,6 +40,7 @@ class ProfileColumn:
     run_id: int
     samples: int
     lost: int
+    idle: float
     flame: FlameNode
     callers: CallerSplit
 
@@ -90,8 +95,13 @@ def profile_page(
     # One column a variant: the first of its profiled boots.
     profiles = {profile.run.variant_id: profile for profile in reversed(found)}
     ordered = sorted(profiles.values(), key=lambda profile: profile.run.variant.position)
-    stacks = [normalise_stacks(unpack_folded(profile)) for profile in ordered]
-    columns = tuple(_column(profile, folded, asked) for profile, folded in zip(ordered, stacks, strict=True))
+    whole = [normalise_stacks(unpack_folded(profile)) for profile in ordered]
+    stacks = [without_idle(folded) for folded in whole]
+    idle = [1 - sum(s.values()) / max(1, sum(w.values())) for s, w in zip(stacks, whole, strict=True)]
+    columns = tuple(
+        _column(profile, folded, asked, share)
+        for profile, folded, share in zip(ordered, stacks, idle, strict=True)
+    )
     return ProfilePage(
         experiment_id=experiment.pk,
         name=experiment.name,
@@ -114,7 +124,7 @@ def unpack_folded(profile: Profile) -> dict[Stack, int]:
     return read_folded(zlib.decompress(bytes(profile.folded)).decode())
 
 
-def _column(profile: Profile, folded: dict[Stack, int], asked: tuple[str, ...]) -> ProfileColumn:
+def _column(profile: Profile, folded: dict[Stack, int], asked: tuple[str, ...], idle: float) -> ProfileColumn:
     variant = profile.run.variant
     return ProfileColumn(
         variant_id=variant.pk,
@@ -123,6 +133,7 @@ def _column(profile: Profile, folded: dict[Stack, int], asked: tuple[str, ...]) 
         run_id=profile.run_id,
         samples=profile.samples,
         lost=profile.lost,
+        idle=idle,
         flame=flame_tree(folded, least=LEAST),
         callers=caller_shares(folded, asked),
     )

@@ -8,6 +8,7 @@ from lab.analysis.flame import (
     normalise_stacks,
     read_folded,
     symbol_shares,
+    without_idle,
     write_folded,
 )
 
@@ -107,3 +108,10 @@ def test_folded_stacks_survive_writing_and_reading() -> None:
 def test_a_line_that_is_no_folded_stack_is_named(line: str) -> None:
     with pytest.raises(ValueError, match="line 2"):
         read_folded(f"main 1\n{line}\n")
+
+
+def test_an_idle_cpu_is_left_out_but_an_interrupt_it_takes_is_not() -> None:
+    idle = ("swapper", "start_secondary", "cpu_startup_entry", "do_idle", "default_idle_call")
+    taken = ("swapper", "do_idle", "asm_sysvec_apic_timer_interrupt", "handle_softirqs")
+    busy = ("showgids", "do_syscall_64", "path_openat")
+    assert without_idle({idle: 5, taken: 2, busy: 3}) == {taken: 2, busy: 3}

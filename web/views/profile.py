@@ -64,6 +64,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "symbols_field": " ".join(page.asked),
         "chosen": chosen,
         "samples": count(chosen.samples, "sample") if chosen else "",
+        "idle": share(chosen.idle, 1) if chosen else "",
         "flame": shallow(chosen.flame) if chosen else None,
         "inverted": request.GET.get("view") == "icicle",
         "search": request.GET.get("search", ""),
