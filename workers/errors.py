@@ -98,3 +98,7 @@ class OverlayFailed(WorkersError):
 
 class ProfileUnreadable(WorkersError):
     """A perf.data that is damaged, or not what `perf record` writes."""
+
+
+class ClaimLost(WorkersError):
+    """The build or run being worked on was cancelled, or given to another worker."""

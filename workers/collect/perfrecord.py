@@ -69,7 +69,9 @@ def fold_perf_data(perf_data: Path, system_map: Path, *, perf: str = "/usr/bin/p
             env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
         )
     except subprocess.TimeoutExpired as exc:
-        raise ProfileUnreadable(f"perf script took more than {DEADLINE_S:.0f} s over {perf_data.name}") from exc
+        raise ProfileUnreadable(
+            f"perf script took more than {DEADLINE_S:.0f} s over {perf_data.name}"
+        ) from exc
     said = done.stderr.decode(errors="replace").strip()
     folded = fold_script(done.stdout.decode(errors="replace").splitlines())
     if done.returncode != 0:
