@@ -136,11 +136,11 @@ def log(
     _need_local(is_local)
     if bool(build) == bool(run_number):
         raise typer.BadParameter("give --build or --run")
-    name = build_page(build).log if build else run_page(run_number).console
+    path = build_page(build).log if build else run_page(run_number).console
     try:
-        text = Path(name).read_text(errors="replace")
+        text = Path(path or "").read_text(errors="replace")
     except OSError as exc:
-        raise typer.BadParameter(f"its log is gone ({exc.strerror}): {name or 'none was kept'}") from exc
+        raise typer.BadParameter(f"its log is gone ({exc.strerror}): {path or 'none was kept'}") from exc
     # Control characters of an untrusted console must not reach the terminal.
     out.print(
         Text("".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text))

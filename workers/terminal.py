@@ -106,14 +106,10 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
     """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
     base = page.base.name if page.base else "base"
     table = _table(f"{case.case.title}: change against {base}")
-    for head, justify in (
-        ("", "left"),
-        ("median", "right"),
-        ("±%", "right"),
-        ("95 % interval", "right"),
-        ("verdict (boots)", "left"),
-    ):
-        table.add_column(head, justify=justify, no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for head in ("median", "±%", "95 % interval"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("verdict (boots)", no_wrap=True)
     for metric in case.metrics:
         name = Text(f"{metric.metric} [{metric.unit}]", style="bold" if metric.primary else "")
         table.add_row(name)
