@@ -285,3 +285,7 @@ def applied(diff: str, files: Mapping[str, str], directory: Path) -> dict[str, s
         timeout=30,
     )
     return {path: (directory / path).read_bytes().decode() for path in files if (directory / path).exists()}
+
+
+def without_blanks(files: dict[str, str]) -> dict[str, list[str]]:
+    return {path: ["".join(line.split()) for line in text.split("\n")] for path, text in files.items()}

@@ -16,6 +16,7 @@ from kernels.tests.damaging import (
     quoted_in_one_line,
     reader,
     stripped,
+    without_blanks,
     wrapped,
 )
 

@@ -56,10 +56,6 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
     assert time.process_time() - began < 5
 
 
-def without_blanks(files: dict[str, str]) -> dict[str, list[str]]:
-    return {path: ["".join(line.split()) for line in text.split("\n")] for path, text in files.items()}
-
-
 CODE = st.sampled_from(
     [
         "spin_lock(&a);",
