@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From power-on to the first step of a plan: our driver, raw QEMU on the same machine type, and virtme-ng.
+
+All boot the same kernel with as many CPUs and as much memory under the same accelerator, in random order within each
+round; what counts are the ratios within rounds. Ours and QEMU also have initramfs, command line and devices in common,
+so that their difference is libvirt's. virtme-ng boots its bzImage its own way, the host's files as root over 9p.
+
+    python -m bench.boot [--rounds N] [--home DIR] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import django
+
+from kernels.artifact import Artifact
+from kernels.build import Builder, BuildRequest
+from kernels.config import ConfigRequest, Fragment
+from kernels.toolchain import detect_toolchain
+from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from workers.accelerator import choose_accelerator
+from workers.drivers.base import BootRequest, Machine
+from workers.drivers.domain_xml import MACHINE, PORT_NAME, kernel_cmdline
+from workers.drivers.libvirt import LibvirtDriver
+from workers.drivers.streams import Streams, accept, listen
+from workloads.guest.initramfs import build_initramfs
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import Plan, Step
+
+VNG = "virtme-ng==1.42"
+# What virtme-ng asks of a kernel beyond our guests' config; virtme/commands/configkernel.py has its list.
+VNG_NEEDS = Fragment(
+    "virtme-ng",
+    """
+CONFIG_NET_9P=y
+CONFIG_NET_9P_VIRTIO=y
+CONFIG_9P_FS=y
+CONFIG_OVERLAY_FS=y
+CONFIG_UNIX98_PTYS=y
+CONFIG_INOTIFY_USER=y
+CONFIG_FHANDLE=y
+CONFIG_PACKET=y
+""",
+)
+VCPUS, MEMORY_MIB = 2, 512
+DEADLINE_S = 120.0
+MARK = b"workload starts"
+PLAN = Plan((Step("start", ("/bin/echo", MARK.decode()), 10, "measure"),))
+
+Boot = Callable[[], float]
+
+
+def main() -> int:
+    """Race them and print the table."""
+    options = _options()
+    generator = random.Random(options.seed)
+    home = Path(options.home)
+    artifact = _kernel(home)
+    vng = _vng(home / "peers")
+    with tempfile.TemporaryDirectory(dir=home) as scratch:
+        directory = Path(scratch)
+        directory.chmod(0o711)
+        request = _request(home, directory, artifact)
+        driver = LibvirtDriver(home)
+        boots: Mapping[str, Boot] = {
+            "ours": lambda: ours(driver, request),
+            "QEMU": lambda: raw_qemu(request),
+            "vng": lambda: virtme_ng(vng, artifact, request),
+        }
+        rounds = [_round(boots, generator, number, options.rounds) for number in range(options.rounds + 1)]
+        driver.close()
+    _print_table(rounds[1:], request)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    home = Path(tempfile.gettempdir()) / "kperflab-bench-boot"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--home", default=str(home), help="a state root; its kernels are used if they fit")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def _kernel(home: Path) -> Artifact:
+    """Our guests' kernel with what virtme-ng needs, built over the base that experiments use."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
+    django.setup()
+    from lab.prepare import CONFIG_BASE, _base_fragments
+
+    tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], home / "trees")
+    base = resolve(tree, "")
+    own = tuple(_base_fragments())
+    request = BuildRequest(
+        tree=tree,
+        base=base,
+        revision=base,
+        config=ConfigRequest(CONFIG_BASE, (*own, VNG_NEEDS)),
+        base_config=ConfigRequest(CONFIG_BASE, own),
+        toolchain=detect_toolchain(),
+    )
+    print("the kernel: built unless it is there", file=sys.stderr)
+    return Builder(home).build(request)
+
+
+def _vng(place: Path) -> Path:
+    """virtme-ng's command, in an environment of its own."""
+    directory = place / VNG
+    command = directory / "bin" / "vng"
+    if not command.exists():
+        print(f"installing {VNG}", file=sys.stderr)
+        venv.create(directory, with_pip=True)
+        subprocess.run([str(directory / "bin" / "pip"), "install", "--quiet", VNG], check=True, timeout=600)
+    return command
+
+
+def _request(home: Path, directory: Path, artifact: Artifact) -> BootRequest:
+    initrd = directory / "initrd"
+    append_plan(build_initramfs(home / "initramfs", {}).for_plan(PLAN), pack_plan(PLAN, {}), initrd)
+    return BootRequest(
+        name="bench",
+        kernel=artifact.boot_vmlinux,
+        initrd=initrd,
+        cmdline="",
+        machine=Machine(VCPUS, MEMORY_MIB, choose_accelerator(home, artifact.boot_vmlinux)),
+        disks=(),
+        release=artifact.metadata.release,
+        directory=directory,
+        boot_deadline_s=DEADLINE_S,
+        silence_deadline_s=DEADLINE_S,
+    )
+
+
+def ours(driver: LibvirtDriver, request: BootRequest) -> float:
+    """Seconds from asking the driver to the output of the plan's step."""
+    started = time.monotonic()
+    with driver.boot(request) as session:
+        for record in session.records(DEADLINE_S):
+            if record.kind == "out" and MARK in record.payload:
+                return time.monotonic() - started
+    raise RuntimeError("the plan ended without its output")
+
+
+def raw_qemu(request: BootRequest) -> float:
+    """Seconds from starting QEMU by hand, with the devices of our domain, to the same output."""
+    with ExitStack() as stack:
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        console, records = (stack.enter_context(listen(sockets / name)) for name in ("console", "records"))
+        started = time.monotonic()
+        qemu = subprocess.Popen(_qemu_command(request, sockets), stdin=subprocess.DEVNULL)
+        stack.callback(qemu.wait)
+        stack.callback(qemu.kill)
+        streams = Streams(
+            accept(console, DEADLINE_S),
+            accept(records, DEADLINE_S),
+            request.console.open("wb"),
+            request.raw_records.open("wb"),
+        )
+        stack.callback(streams.close)
+        while record := streams.next(started + DEADLINE_S):
+            if record.kind == "out" and MARK in record.payload:
+                return time.monotonic() - started
+    raise RuntimeError("raw QEMU's guest did not reach the plan")
+
+
+def _qemu_command(request: BootRequest, sockets: Path) -> list[str]:
+    machine = request.machine
+    accelerator = "tcg" if machine.accelerator == "tcg" else "kvm"
+    return [
+        "qemu-system-x86_64",
+        *("-machine", f"{MACHINE},usb=off,dump-guest-core=off"),
+        *("-accel", accelerator),
+        *("-cpu", "max" if accelerator == "tcg" else "host"),
+        *("-smp", str(machine.vcpus)),
+        *("-m", str(machine.memory_mib)),
+        *("-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none"),
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
+        *("-kernel", str(request.kernel)),
+        *("-initrd", str(request.initrd)),
+        *("-append", kernel_cmdline(request)),
+        *("-chardev", f"socket,id=console,path={sockets / 'console'}"),
+        *("-device", "isa-serial,chardev=console"),
+        *("-device", "virtio-serial-pci,id=serial,addr=2,max_ports=2"),
+        *("-chardev", f"socket,id=records,path={sockets / 'records'}"),
+        *("-device", f"virtserialport,bus=serial.0,chardev=records,name={PORT_NAME}"),
+    ]
+
+
+def virtme_ng(command: Path, artifact: Artifact, request: BootRequest) -> float:
+    """Seconds from starting vng to the output of the command it runs."""
+    arguments = [
+        *(str(command), "--run", str(artifact.bzimage)),
+        *("--force-9p", "--cpus", str(VCPUS), "--memory", f"{MEMORY_MIB}M"),
+        *(() if request.machine.accelerator == "kvm" else ("--disable-kvm",)),
+        *("--exec", f"echo {MARK.decode()}"),
+    ]
+    # vng looks for its own virtme-run there.
+    environment = os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}"}
+    ours_end, its_end = socket.socketpair()
+    with ours_end, its_end, tempfile.TemporaryFile() as errors:
+        started = time.monotonic()
+        guest = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=its_end.fileno(),
+            stderr=errors,
+            env=environment,
+            process_group=0,
+        )
+        its_end.close()
+        try:
+            return _heard(ours_end, started)
+        finally:
+            guest.wait(DEADLINE_S)
+
+
+def _heard(stream: socket.socket, started: float) -> float:
+    stream.settimeout(DEADLINE_S)
+    heard = b""
+    while MARK not in heard:
+        data = stream.recv(4096)
+        if not data:
+            raise RuntimeError(f"vng ended without the command's output: {heard!r}")
+        heard += data
+    return time.monotonic() - started
+
+
+def _round(boots: Mapping[str, Boot], generator: random.Random, number: int, of: int) -> dict[str, float]:
+    order = list(boots)
+    generator.shuffle(order)
+    took = {name: boots[name]() for name in order}
+    label = f"round {number} of {of}" if number else "warm-up"
+    print(f"{label}: " + ", ".join(f"{name} {took[name]:.2f} s" for name in boots), file=sys.stderr)
+    return took
+
+
+def _print_table(rounds: list[dict[str, float]], request: BootRequest) -> None:
+    machine = request.machine
+    print(
+        f"\npower-on to workload start, {machine.accelerator}, {machine.vcpus} CPUs, {machine.memory_mib} MiB, "
+        f"medians of {len(rounds)} rounds\n"
+    )
+    print(f"{'':8}{'seconds':>9}{'min':>8}{'max':>8}{'ours is':>20}")
+    for name in rounds[0]:
+        seconds = [took[name] for took in rounds]
+        ratio = statistics.median(took[name] / took["ours"] for took in rounds)
+        told = (
+            ""
+            if name == "ours"
+            else f"{ratio:.2f} times faster"
+            if ratio > 1
+            else f"{1 / ratio - 1:+.1%} slower"
+        )
+        print(f"{name:8}{statistics.median(seconds):9.2f}{min(seconds):8.2f}{max(seconds):8.2f}{told:>20}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
