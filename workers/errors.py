@@ -83,6 +83,8 @@ class LibvirtMissing(WorkersError):
 class DomainRefused(WorkersError):
     """libvirt would not start the guest; the message is its own."""
 
+    retry = True
+
 
 class GuestFileUnreadable(WorkersError):
     """The user that runs QEMU may not read a file of the guest; names the way to let it."""

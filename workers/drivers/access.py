@@ -39,9 +39,10 @@ def mend_kvm(user: QemuUser, device: Path = KVM_DEVICE) -> None:
     """Let QEMU's user open /dev/kvm, if we may say so; else warn.
 
     A device that is there but closed makes libvirt 9.0 probe QEMU again 14 times at every start: 56 s instead of
-    half a second, without a word in its log.
+    half a second, without a word in its log. A session daemon is the same user as its QEMU, and sees it as it is.
     """
-    if not device.exists() or _may(device, user, stat.S_IROTH | stat.S_IWOTH):
+    own_daemon = user.uid == os.geteuid()
+    if own_daemon or not device.exists() or _may(device, user, stat.S_IROTH | stat.S_IWOTH):
         return
     with suppress(KeyError, PermissionError):
         os.chown(device, -1, grp.getgrnam("kvm").gr_gid)
@@ -55,6 +56,12 @@ def mend_kvm(user: QemuUser, device: Path = KVM_DEVICE) -> None:
             "QEMU's user may not open %s, so each guest starts 50 s late: chgrp kvm %s; chmod 660 %s",
             *[device] * 3,
         )
+
+
+def check_own(directory: Path) -> None:
+    """Raise GuestFileUnreadable if a directory for sockets was made by someone else, who could listen in."""
+    if directory.stat().st_uid != os.geteuid():
+        raise GuestFileUnreadable(f"{directory} belongs to another user: remove it, or set XDG_RUNTIME_DIR")
 
 
 def _may(path: Path, user: QemuUser, others_bits: int) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import libvirt
 
-from workers.errors import LibvirtMissing, TargetLost
+from workers.errors import DomainRefused, LibvirtMissing, TargetLost
 
 T = TypeVar("T")
 
@@ -36,17 +36,36 @@ class Hypervisor:
 
     def __init__(self, uri: str = "") -> None:
         self.uri = uri or ("qemu:///system" if os.geteuid() == 0 else "qemu:///session")
-        _start_events()
-        self.connection = within(ANSWER_DEADLINE_S, "to open", lambda: _open(self.uri))
         self._ends: dict[str, int] = {}
         self._ended = threading.Condition()
-        self.connection.domainEventRegisterAny(
-            None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None
-        )
+        self._connect()
 
-    def start(self, xml: str) -> libvirt.virDomain:
-        """Start a transient domain. Raises libvirt.libvirtError, TargetLost."""
-        return within(ANSWER_DEADLINE_S, "to start a guest", lambda: self.connection.createXML(xml, 0))
+    @property
+    def connection(self) -> libvirt.virConnect:
+        """The connection; a new one if the daemon has been restarted. Raises LibvirtMissing, TargetLost."""
+        if not self._connection.isAlive():
+            self._connect()
+        return self._connection
+
+    def _connect(self) -> None:
+        _start_events(os.getpid())
+        self._connection = within(ANSWER_DEADLINE_S, "to open", lambda: _open(self.uri))
+        lifecycle = libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE
+        self._connection.domainEventRegisterAny(None, lifecycle, self._on_lifecycle, None)
+
+    def start(self, xml: str) -> None:
+        """Start a transient domain. Raises DomainRefused, LibvirtMissing, TargetLost."""
+        connection = self.connection
+        try:
+            within(ANSWER_DEADLINE_S, "to start a guest", lambda: connection.createXML(xml, 0))
+        except libvirt.libvirtError as error:
+            if "virtlogd" in str(error):
+                raise LibvirtMissing(
+                    "libvirt needs virtlogd to start guests; start it: virtlogd -d", str(error)
+                ) from error
+            # QEMU's own words come last and say most.
+            line = str(error).splitlines()[0].rpartition("qemu-system-x86_64: ")[2]
+            raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
     def ended_itself(self, name: str, timeout_s: float) -> bool:
         """Whether a guest that is gone switched itself off; false if something else ended it, or nobody knows."""
@@ -140,8 +159,8 @@ def _dotted(version: int) -> str:
 
 
 @cache
-def _start_events() -> None:
-    """Run libvirt's event loop, which must be there before the first connection."""
+def _start_events(_pid: int) -> None:
+    """Run libvirt's event loop in this process, where it must be before the first connection; a fork has none."""
     # Errors come as exceptions; without this libvirt prints them too.
     libvirt.registerErrorHandler(lambda _context, _error: None, None)
     libvirt.virEventRegisterDefaultImpl()

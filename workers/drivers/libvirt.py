@@ -14,14 +14,14 @@ from pathlib import Path
 
 import libvirt
 
-from workers.drivers.access import check_readable, mend_kvm
+from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
 from workers.drivers.streams import Streams, accept, listen
-from workers.errors import DomainRefused, OverlayFailed, WorkersError
+from workers.errors import OverlayFailed, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class LibvirtDriver:
             ):
                 check_readable(path, self.user)
             started_at = time.monotonic()
-            self._start(domain_xml(request, wiring))
+            self.hypervisor.start(domain_xml(request, wiring))
             streams = leave.streams = Streams(
                 accept(console, CONNECT_DEADLINE_S),
                 accept(records, CONNECT_DEADLINE_S),
@@ -108,17 +108,10 @@ class LibvirtDriver:
             directory.mkdir(parents=True)
             # QEMU's user passes through; the files in it belong to root until libvirt lends them.
             directory.chmod(0o711)
+            check_own(directory.parent)
             directory.parent.chmod(0o711)
         images = tuple(_overlay(disk, overlays / f"{disk.serial}.qcow2") for disk in request.disks)
         return Wiring(name, sockets / "console", sockets / "records", images)
-
-    def _start(self, xml: str) -> None:
-        try:
-            self.hypervisor.start(xml)
-        except libvirt.libvirtError as error:
-            # QEMU's own words come last and say most.
-            line = str(error).splitlines()[0].rpartition("qemu-system-x86_64: ")[2]
-            raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
     @contextmanager
     def _leaving_nothing(self, boot: BootId, name: str) -> Iterator[_Leave]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.drivers.access import check_readable, mend_kvm
+from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.hypervisor import QemuUser
 from workers.errors import GuestFileUnreadable
 
@@ -58,3 +58,21 @@ def test_a_device_closed_to_qemu_is_warned_about_or_mended(
         mend_kvm(STRANGER, device)
     assert "chgrp kvm" in caplog.text
     assert len(caplog.records) == 1
+
+
+def test_a_session_daemons_device_is_none_of_our_business(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = tmp_path / "kvm"
+    device.touch()
+    device.chmod(0o000)
+    mend_kvm(QemuUser(os.geteuid(), os.getegid()), device)
+    assert not caplog.records
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a directory for someone else")
+def test_a_directory_for_sockets_made_by_someone_else_is_refused(tmp_path: Path) -> None:
+    check_own(tmp_path)
+    os.chown(tmp_path, STRANGER.uid, STRANGER.gid)
+    with pytest.raises(GuestFileUnreadable, match="belongs to another user"):
+        check_own(tmp_path)
