@@ -151,7 +151,7 @@ def _from_catalogue(spec: PatchSpec, tree: Tree) -> Taken:
     return Taken(
         toggle=_toggle(spec),
         kind="patch",
-        title=entry.title,
+        title=patch.title or entry.title,
         author=entry.author,
         link=entry.link,
         claims=catalog.entry_claims(entry, tree.name),
