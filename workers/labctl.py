@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.errors import LabError
 from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list
@@ -175,16 +174,26 @@ def serve(
 def main() -> None:
     """Run the command line; an expected error is one line, its detail below."""
     try:
-        cli()
+        # Not standalone: typer would exit with 2 for a wrong call, which means "cannot tell" here.
+        sys.exit(cli(standalone_mode=False) or EXIT_OK)
+    except (KeyboardInterrupt, typer.Abort):
+        err.print("\nstopped; the same command goes on from here")
+        sys.exit(EXIT_LAB)
     except Exception as exc:
-        if getattr(exc, "blame", None) is None:
-            raise
-        err.print(Text(f"labctl: {exc}", style="red"))
-        detail = getattr(exc, "detail", "")
-        if detail:
-            err.print(Text(detail, style="dim"))
-        lab_fault = not isinstance(exc, LabError) and getattr(exc, "blame", "") == "lab"
-        sys.exit(EXIT_LAB if lab_fault else EXIT_USAGE)
+        sys.exit(_explain(exc))
+
+
+def _explain(exc: Exception) -> int:
+    """Print an error somebody expected; returns the exit code. Raises any other again."""
+    # Typer keeps its click to itself: what a wrong call raises is known by how it formats itself.
+    format_message = getattr(exc, "format_message", None)
+    blame = getattr(exc, "blame", None)
+    if format_message is None and blame is None:
+        raise exc
+    err.print(Text(f"labctl: {format_message() if format_message else exc}", style="red"))
+    if detail := getattr(exc, "detail", ""):
+        err.print(Text(detail, style="dim"))
+    return EXIT_LAB if blame in {"lab", "kernel"} else EXIT_USAGE
 
 
 if __name__ == "__main__":

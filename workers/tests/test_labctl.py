@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: exit codes a pipeline reads, and errors of one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.spec import read_spec
+from workers import demo, labctl
+from workers.tests.conftest import FakeLab, opens
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
+    monkeypatch.setattr("sys.argv", ["labctl", *argv])
+    monkeypatch.setattr("workers.local.prepare", lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        labctl.main()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("frobnicate",), "No such command"),
+        (("submit",), "Missing argument"),
+        (("list",), "add --local"),
+        (("compare", "12345", "--local"), "there is no experiment 12345"),
+        (("log", "--local"), "give --build or --run"),
+    ],
+)
+@pytest.mark.django_db
+def test_a_wrong_call_is_one_line_and_not_the_code_for_cannot_tell(
+    argv: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *argv) == labctl.EXIT_USAGE
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_a_wrong_description_names_the_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.toml").write_text('name = "x"\ntree = "debian-6.1"\n[[cases]]\nworkload = "showgid"\n')
+    assert call(monkeypatch, "submit", str(tmp_path / "x.toml"), "--local") == labctl.EXIT_USAGE
+    assert 'did you mean "showgids"' in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("ns", "code"), [(800.0, 0), (1250.0, 1), (None, 2)])
+def test_the_exit_code_is_the_verdict(
+    ns: float | None,
+    code: int,
+    fake_lab: FakeLab,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def script(_request: object) -> object:
+        wild = 700.0 if len(fake_lab.driver.requests) % 2 else 1400.0
+        return opens(wild if ns is None else ns)
+
+    fake_lab.scripts["other"] = script  # type: ignore[assignment]
+    patch = fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "")
+    experiment = fake_lab.run(fake_lab.spec({"other": patch}))
+    assert call(monkeypatch, "compare", str(experiment.pk), "--local") == code
+    assert "ns_per_open [ns]" in capsys.readouterr().out
+
+
+def test_an_experiment_without_its_base_exits_with_3(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("workers.tasks.build_claimed", fails)
+    experiment = fake_lab.run(fake_lab.spec({}))
+    assert call(monkeypatch, "show", str(experiment.pk), "--local") == 0
+    assert call(monkeypatch, "compare", str(experiment.pk), "--local") == labctl.EXIT_LAB
+
+
+def test_every_story_is_a_valid_description() -> None:
+    found = demo.stories("all")
+    assert {path.stem for path in found} == {"kernfs", "inode", "buffer"}
+    for path in found:
+        assert read_spec(path.read_bytes(), path.parent).cases
