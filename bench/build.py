@@ -52,6 +52,11 @@ CCACHE_SCRIPT = """set -e
 cores=$1; shift
 make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
 """
+_HEAD = """
+The base from nothing: {base:.0f} CPU s. CPU seconds of each variant:
+
+| changed files | clean | hot ccache | ours | ours / clean | ccache / ours | vmlinux |
+|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,19 @@ def main() -> int:
     generator = random.Random(options.seed)
     edits = [_edit(tree, base, objects, count, generator) for count in FILE_COUNTS[: options.patches]]
     before = _digest(objects)
-    rows = _compare(home, request, edits, generator, artifact.key)
+    primed = _primed(home, request, artifact.key)
+    print(_HEAD.format(base=artifact.metadata.seconds_cpu), flush=True)
+    identical = True
+    for number, edit in enumerate(edits, start=1):
+        _say(f"patch {number} of {len(edits)}: {', '.join(edit)}")
+        row = _compare(home, request, edit, generator, primed)
+        identical &= row.identical
+        print(_line(row), flush=True)
     touched = _digest(objects) != before
-    _print(rows, artifact.metadata.seconds_cpu, touched)
-    return int(touched or not all(row.identical for row in rows))
+    print(
+        f"\nThe base's object directory is {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
+    )
+    return int(touched or not identical)
 
 
 def _options() -> argparse.Namespace:
@@ -168,31 +182,37 @@ def _commit(tree: Tree, base: Revision, edit: dict[str, bytes]) -> Revision:
         return Revision(git("commit-tree", tree_id, "-p", base.commit, "-m", "bench"), tree_id, "bench")
 
 
+def _primed(home: Path, request: BuildRequest, base_key: str) -> Path:
+    """A ccache that has seen a build of the base and nothing else; made once."""
+    place = home / f"ccache-{base_key[:12]}"
+    if not place.is_dir():
+        _say("priming ccache with the base")
+        with tempfile.TemporaryDirectory(dir=home) as folder:
+            cost = _with_ccache(home, own_directory(Path(folder) / "ccache"), request, base_key)
+            _say(f"    {cost.cpu:.1f} CPU s")
+            (Path(folder) / "ccache").rename(place)
+    return place
+
+
 def _compare(
-    home: Path, request: BuildRequest, edits: list[dict[str, bytes]], generator: random.Random, base_key: str
-) -> list[Row]:
-    ccache = home / "ccache"
-    shutil.rmtree(ccache, ignore_errors=True)
-    home.mkdir(parents=True, exist_ok=True)
-    own_directory(ccache)
-    _say("priming ccache with the base")
-    _with_ccache(home, ccache, request, base_key)
-    rows = []
-    for number, edit in enumerate(edits, start=1):
-        patched = replace(request, revision=_commit(request.tree, request.base, edit))
-        key = Builder(home).key(patched)
+    home: Path, request: BuildRequest, edit: dict[str, bytes], generator: random.Random, primed: Path
+) -> Row:
+    patched = replace(request, revision=_commit(request.tree, request.base, edit))
+    key = Builder(home).key(patched)
+    with tempfile.TemporaryDirectory(dir=home) as folder:
+        # Its own copy, so that one patch does not warm the cache for the next.
+        cache = Path(folder) / "ccache"
+        subprocess.run(["cp", "-a", str(primed), str(cache)], check=True, timeout=600)
         ways: dict[str, Callable[[], Cost]] = {
             "clean": partial(_by_builder, home, patched, layered=False),
-            "ccache": partial(_with_ccache, home, ccache, patched, key),
+            "ccache": partial(_with_ccache, home, cache, patched, key),
             "ours": partial(_by_builder, home, patched, layered=True),
         }
         costs = {}
         for name in generator.sample(sorted(ways), len(ways)):
-            _say(f"patch {number} of {len(edits)} ({', '.join(edit)}): {name}")
             costs[name] = ways[name]()
-            _say(f"    {costs[name].cpu:.1f} CPU s")
-        rows.append(Row(tuple(edit), costs["clean"], costs["ccache"], costs["ours"]))
-    return rows
+            _say(f"    {name} {costs[name].cpu:.1f} CPU s")
+    return Row(tuple(edit), costs["clean"], costs["ccache"], costs["ours"])
 
 
 def _by_builder(home: Path, request: BuildRequest, *, layered: bool) -> Cost:
@@ -263,20 +283,11 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _print(rows: list[Row], base_cpu: float, touched: bool) -> None:
-    print(f"\nBase from nothing: {base_cpu:.0f} CPU s. CPU seconds per variant:\n")
-    print("| changed files | clean | hot ccache | ours | ours / clean | ccache / ours | vmlinux |")
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        share, factor = row.ours.cpu / row.clean.cpu, row.ccache.cpu / row.ours.cpu
-        same = "identical" if row.identical else "DIFFERS"
-        print(
-            f"| {', '.join(row.files)} | {row.clean.cpu:.1f} | {row.ccache.cpu:.1f} | {row.ours.cpu:.1f} "
-            f"| {share:.1%} | {factor:.1f} | {same} |"
-        )
-    print(
-        f"\nThe base's object directory is {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
-    )
+def _line(row: Row) -> str:
+    share, factor = row.ours.cpu / row.clean.cpu, row.ccache.cpu / row.ours.cpu
+    costs = " | ".join(f"{cost.cpu:.1f}" for cost in (row.clean, row.ccache, row.ours))
+    same = "identical" if row.identical else "DIFFERS"
+    return f"| {', '.join(row.files)} | {costs} | {share:.1%} | {factor:.1f} | {same} |"
 
 
 def _say(text: str) -> None:
