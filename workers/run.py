@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels.decode import decode_oops
-
 from kernels.artifact import Artifact, ArtifactStore
+from kernels.decode import decode_oops
 from kernels.errors import KernelsError
 from lab.claims import Claim
 from lab.queries.orders import RunOrder, run_order
@@ -103,7 +103,7 @@ def boot_request(
     workload = load_catalog()[order.workload]
     initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
     initrd = directory / "initrd"
-    append_plan(initramfs.path, pack_plan(plan, _modules(workload, artifact)), initrd)
+    append_plan(initramfs.for_plan(plan), pack_plan(plan, _modules(workload, artifact)), initrd)
     disks = (Disk(build_image(plan.disk, home / "images"), "raw", DISK_SERIAL),) if plan.disk else ()
     accelerator = choose_accelerator(home, artifact.boot_vmlinux)
     return BootRequest(
@@ -117,7 +117,14 @@ def boot_request(
         directory=directory,
         boot_deadline_s=BOOT_DEADLINE_S,
         silence_deadline_s=SILENCE_DEADLINE_S,
+        hz=_hz(artifact),
     )
+
+
+def _hz(artifact: Artifact) -> int:
+    """Timer interrupts a second, from the artifact's config; 0 if it does not say."""
+    found = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _modules(workload: Workload, artifact: Artifact) -> dict[str, bytes]:
