@@ -61,12 +61,6 @@ class GuestSilent(Outcome):
     outcome = "hung"
 
 
-class WorkloadFailed(Outcome):
-    """A step of the plan ended badly; `detail` holds its stderr."""
-
-    outcome = "workload-failed"
-
-
 # What the lab lacks
 
 

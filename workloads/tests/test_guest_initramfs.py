@@ -69,3 +69,16 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(initramfs, "TOOLS", {"no-such-tool": "a-package"})
     with pytest.raises(GuestToolMissing, match=r"no-such-tool.*apt-get install a-package"):
         build_initramfs(tmp_path, {})
+
+
+def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> None:
+    program = tmp_path / "walk"
+    program.write_bytes(b"a program")
+    old = build_initramfs(root, {"stat-walk": program})
+    program.write_bytes(b"another one")
+    assert build_initramfs(root, {"stat-walk": program}) != old
+
+
+def test_a_file_that_was_removed_is_written_again(made: Initramfs, root: Path) -> None:
+    made.lean.unlink()
+    assert build_initramfs(root, {}).lean.exists()
