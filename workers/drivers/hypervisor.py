@@ -54,10 +54,17 @@ class Hypervisor:
         self._connection.domainEventRegisterAny(None, lifecycle, self._on_lifecycle, None)
 
     def start(self, xml: str) -> None:
-        """Start a transient domain. Raises DomainRefused, LibvirtMissing, TargetLost."""
+        """Start a transient domain, which ends with our connection: a killed worker's guest does not run on.
+
+        Raises DomainRefused, LibvirtMissing, TargetLost.
+        """
         connection = self.connection
         try:
-            within(ANSWER_DEADLINE_S, "to start a guest", lambda: connection.createXML(xml, 0))
+            within(
+                ANSWER_DEADLINE_S,
+                "to start a guest",
+                lambda: connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY),
+            )
         except libvirt.libvirtError as error:
             if "virtlogd" in str(error):
                 raise LibvirtMissing(

@@ -25,8 +25,10 @@ from kernels.toolchain import detect_toolchain
 from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.prepare import CONFIG_BASE, _base_fragments
 from workers.drivers.base import BootRequest, Disk, Machine
+from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.leftovers import BootId
 from workers.drivers.libvirt import LibvirtDriver
+from workers.drivers.streams import listen
 from workers.errors import BootFailed, GuestPanicked, GuestSilent, LibvirtMissing, TargetLost, WrongKernel
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
@@ -254,9 +256,29 @@ def test_what_a_killed_worker_left_is_swept_and_a_living_ones_guest_is_not(
     assert worker.stdout.readline() == b"booted\n"
     assert driver.sweep() == []
     (name,) = driver.hypervisor.domains(driver.traces.prefix)
-    assert BootId.read(name).pid == worker.pid
+    boot = BootId.read(name)
+    assert (boot.pid, driver.traces.boots()) == (worker.pid, {boot})
     worker.kill()
     worker.wait()
-    assert driver.sweep() == [name, str(BootId.read(name))]
-    assert driver.hypervisor.domains(driver.traces.prefix) == []
+    wait_until(lambda: driver.hypervisor.domains(driver.traces.prefix) == [])
+    assert driver.sweep() == [str(boot)]
     assert driver.traces.boots() == set()
+
+
+def test_a_guest_whose_worker_is_gone_is_swept(driver: LibvirtDriver, ask: Ask, home: Path) -> None:
+    request = ask(sh("sleep 60"))
+    dead = BootId(pid=(1 << 22) + 1, started=1, token="00000000")  # beyond the largest pid there can be
+    name = f"{driver.traces.prefix}{dead}"
+    with listen(home / "console") as console, listen(home / "records") as records:
+        wiring = Wiring(name, Path(console.getsockname()), Path(records.getsockname()), ())
+        driver.hypervisor.connection.createXML(domain_xml(request, wiring), 0)
+        assert driver.sweep() == [name]
+    for path in (home / "console", home / "records"):
+        path.unlink()
+
+
+def wait_until(happened: Callable[[], bool], deadline_s: float = 10) -> None:
+    end = time.monotonic() + deadline_s
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)
