@@ -20,7 +20,7 @@ from django.utils import timezone
 from lab.analysis.flame import write_folded
 from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.errors import Blame, MeasurementRefused
-from lab.models import Build, Host, Profile, Run, Sample
+from lab.models import Build, Profile, Run, Sample
 from lab.settle import build_failed, build_made, experiments_of, run_failed, settle
 from lab.states import BuildState, Outcome, RunState, move
 
@@ -163,19 +163,6 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
     if moved and not again:
         settle(run.experiment_id)
     return moved
-
-
-def record_host(*, name: str, accelerator: str, reason: str, fingerprint: str) -> None:
-    """Remember which accelerator a host's guests boot under, and why that one."""
-    Host.objects.update_or_create(
-        name=name,
-        defaults={
-            "accelerator": accelerator,
-            "accelerator_reason": reason,
-            "fingerprint": fingerprint,
-            "probed_at": timezone.now(),
-        },
-    )
 
 
 def forget_artifact(build_id: int) -> bool:

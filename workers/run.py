@@ -15,10 +15,11 @@ from typing import Any
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.decode import decode_oops
-from kernels.errors import KernelsError
+from kernels.errors import ArtifactMissing, KernelsError
 from lab.claims import Claim
 from lab.queries.orders import RunOrder, run_order
-from lab.record import FoldedProfile, RunRecord, SampleValue, record_run
+from lab.queue import release
+from lab.record import FoldedProfile, RunRecord, SampleValue, forget_artifact, record_run
 from lab.states import Outcome
 from workers.accelerator import choose_accelerator
 from workers.collect.dmesg import Finding, scan_console
@@ -68,6 +69,12 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
     console = directory / "console.log"
     try:
         artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)
+    except ArtifactMissing:
+        # Somebody cleared the store: the kernel is built again, and this boot waits for it.
+        forget_artifact(order.build_id)
+        release(claim)
+        return
+    try:
         found = carry_out(order, artifact, bench, directory, Lease(claim))
     except OURS as exc:
         found = _ended_badly(exc, console, bench, order)

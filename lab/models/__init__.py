@@ -2,7 +2,7 @@
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.execution import Build, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
-from lab.models.hardware import Host, Target
+from lab.models.hardware import Target
 from lab.models.measurement import Comparison, Profile, Sample
 from lab.models.source import Tree
 
@@ -11,7 +11,6 @@ __all__ = [
     "Case",
     "Comparison",
     "Experiment",
-    "Host",
     "Profile",
     "Run",
     "Sample",

@@ -16,17 +16,3 @@ class Target(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Host(models.Model):
-    """A computer that runs guests, with the accelerator a real kernel really booted under."""
-
-    name = models.CharField(max_length=255, unique=True)
-    accelerator = models.CharField(max_length=20)
-    accelerator_reason = models.TextField(blank=True, default="")
-    # Kernel, QEMU and /dev/kvm as they were when probed: a change asks for a new probe.
-    fingerprint = models.CharField(max_length=500, blank=True, default="")
-    probed_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return self.name

@@ -11,11 +11,11 @@ from lab.queries.choices import submission_choices
 from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list, experiment_page
-from lab.queries.hardware import known_host, target_lines
+from lab.queries.hardware import target_lines
 from lab.queries.orders import build_order, run_order
 from lab.queries.profile import profile_page
 from lab.queries.progress import progress
-from lab.record import FoldedProfile, RunRecord, record_host, record_run
+from lab.record import FoldedProfile, RunRecord, record_run
 from lab.states import Outcome
 from lab.tests.factories import (
     claimed_build,
@@ -267,12 +267,7 @@ def test_a_finished_experiment_has_nothing_left() -> None:
     assert (seen.builds_done, seen.boots_done, seen.boots_failed) == (2, 12, 0)
 
 
-def test_hosts_and_targets_are_told_in_words() -> None:
-    assert known_host("h") is None
-    record_host(name="h", accelerator="tcg", reason="kvm did not boot", fingerprint="f")
-    host = known_host("h")
-    assert host is not None
-    assert (host.accelerator, host.reason) == ("tcg", "kvm did not boot")
+def test_targets_are_told_in_words() -> None:
     assert target_lines() == ("guest: libvirt, 2 vCPUs, 1024 MiB",)
 
 

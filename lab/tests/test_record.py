@@ -2,7 +2,7 @@
 import pytest
 
 from lab.errors import MeasurementRefused
-from lab.models import Build, Comparison, Experiment, Host, Run, Sample, Variant
+from lab.models import Build, Comparison, Experiment, Run, Sample, Variant
 from lab.queries.profile import unpack_folded
 from lab.queue import next_build, next_run, renew, return_dead_claims
 from lab.record import (
@@ -15,7 +15,6 @@ from lab.record import (
     record_build_failure,
     record_build_log,
     record_build_success,
-    record_host,
     record_run,
 )
 from lab.settle import cancel_experiment, settle
@@ -326,9 +325,3 @@ def test_cancelling_leaves_what_was_measured_and_stops_the_rest() -> None:
     experiment.refresh_from_db()
     assert experiment.state == "cancelled"
     assert not cancel_experiment(experiment.pk)
-
-
-def test_a_host_is_remembered_once() -> None:
-    record_host(name="h", accelerator="kvm", reason="booted", fingerprint="1")
-    record_host(name="h", accelerator="tcg", reason="kvm did not boot in 20 s", fingerprint="2")
-    assert Host.objects.get().accelerator == "tcg"

@@ -6,7 +6,7 @@ from django.core.management import call_command
 from django.db import models
 
 from lab.errors import IllegalMove
-from lab.models import Host, Run, Target
+from lab.models import Run, Target
 from lab.states import MOVES, BuildState, ExperimentState, RunState, VariantState, allowed, move
 
 LEGAL = {
@@ -41,6 +41,5 @@ def test_the_models_and_the_migrations_agree() -> None:
 
 
 @pytest.mark.django_db
-def test_a_fresh_database_has_the_guest_target_and_no_host() -> None:
+def test_a_fresh_database_has_the_guest_target() -> None:
     assert Target.objects.get().name == "guest"
-    assert not Host.objects.exists()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 
 import pytest
@@ -166,6 +167,16 @@ def test_what_a_dead_process_had_claimed_is_taken_up_and_nothing_recorded_is_los
     local.work_through(experiment_id)
     assert before <= set(Sample.objects.values_list("pk", flat=True))
     assert Run.objects.filter(experiment=experiment_id, state="done").count() == 10
+
+
+def test_an_artifact_that_was_cleared_away_is_built_again(fake_lab: FakeLab, faster: str) -> None:
+    experiment_id = local.take_up(fake_lab.spec({"faster": faster}), say=print)
+    while local.build_next(experiment_id):
+        pass
+    shutil.rmtree(fake_lab.home / "artifacts")
+    local.work_through(experiment_id)
+    assert Run.objects.filter(experiment=experiment_id, state="done").count() == 10
+    assert set(Build.objects.values_list("state", flat=True)) == {"built"}
 
 
 def test_a_fault_of_ours_is_kept_with_its_traceback_and_is_no_verdict(
