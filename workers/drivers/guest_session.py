@@ -23,8 +23,8 @@ from workers.errors import (
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record
 
-STACKS_S = 1.5
-"""How long an interrupted guest may take to print its stacks, and to reset."""
+STACKS_S = 5.0
+"""How long an interrupted guest may take to print its stacks; once it has, it resets and nobody waits further."""
 
 
 class RemoteControl(Protocol):

@@ -29,7 +29,15 @@ from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.leftovers import BootId
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.streams import listen
-from workers.errors import BootFailed, GuestPanicked, GuestSilent, LibvirtMissing, TargetLost, WrongKernel
+from workers.errors import (
+    BootFailed,
+    GuestHung,
+    GuestPanicked,
+    GuestSilent,
+    LibvirtMissing,
+    TargetLost,
+    WrongKernel,
+)
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step, StepKind
@@ -195,6 +203,15 @@ def test_a_kernel_without_its_user_space_is_a_failed_boot(driver: LibvirtDriver,
 def test_another_kernel_than_asked_for_is_refused(driver: LibvirtDriver, ask: Ask) -> None:
     with pytest.raises(WrongKernel, match=r"6\.6\.6-other"):
         run(driver, ask(sh("true"), release="6.6.6-other"))
+
+
+def test_a_guest_that_does_not_end_shows_where_its_kernel_is(driver: LibvirtDriver, ask: Ask) -> None:
+    with driver.boot(ask(sh("sleep 60", deadline_s=90))) as session:
+        records = session.records(2)
+        with pytest.raises(GuestHung, match='within 2 s; it was in step "sh"') as caught:
+            list(records)
+    assert "NMI received for unknown reason" in caught.value.detail
+    assert "Call Trace:" in caught.value.detail
 
 
 def test_a_guest_that_stands_still_is_silent(driver: LibvirtDriver, ask: Ask) -> None:
