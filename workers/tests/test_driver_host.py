@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the driver asks of its host: libvirt within a deadline, the clock's rate, the load."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from dataclasses import replace
+
+import pytest
+
+from workers.drivers.hostfacts import change, host_facts, take_moment
+from workers.drivers.hypervisor import within
+from workers.drivers.tsc import tsc_khz
+from workers.errors import LibvirtMissing, TargetLost
+
+
+def test_an_answer_in_time_is_handed_on() -> None:
+    assert within(5, "to answer", lambda: 42) == 42
+
+
+def test_an_error_is_handed_on() -> None:
+    def fail() -> None:
+        raise LibvirtMissing("start it")
+
+    with pytest.raises(LibvirtMissing, match="start it"):
+        within(5, "to answer", fail)
+
+
+def test_a_daemon_that_does_not_answer_is_a_lost_target() -> None:
+    never = threading.Event()
+    with pytest.raises(TargetLost, match=r"more than 0 s to answer"):
+        within(0.05, "to answer", never.wait)
+    never.set()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 has this counter")
+def test_the_counters_rate_is_measured_the_same_twice() -> None:
+    first = tsc_khz()
+    tsc_khz.cache_clear()
+    assert 500_000 < first < 10_000_000
+    assert tsc_khz() == pytest.approx(first, rel=1e-3)
+
+
+def test_stolen_time_is_told_as_a_share_of_all_time() -> None:
+    before = replace(take_moment(), load=1.0)
+    after = replace(before, load=3.0, stolen=before.stolen + 10, busy_and_idle=before.busy_and_idle + 200)
+    assert change(before, after) == {"load_before": 1.0, "load_after": 3.0, "steal_share": 0.05}
+    assert change(before, before)["steal_share"] == 0.0
+
+
+def test_the_host_is_named() -> None:
+    facts = host_facts()
+    assert facts["host_cpu"]
+    assert facts["host_cpus"] >= 1
