@@ -27,7 +27,7 @@ check: setup-dev lint  ## the fast loop: linters, types, fast tests
 	@.venv/bin/pytest -m 'not real'
 
 lint:
-	@.venv/bin/ruff check .
+	@.venv/bin/ruff check --no-cache .
 	@.venv/bin/ruff format --check --quiet .
 	@.venv/bin/mypy --no-error-summary .
 	@$(PYTHON) manage.py makemigrations --check --dry-run --verbosity 0

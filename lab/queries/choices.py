@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernels.catalog import load_catalog as load_switches
-
 from kernels.tree import DEFAULT_ARCHIVES
 from lab.models import Target, Tree
 from lab.spec import DESIGNS
