@@ -60,7 +60,9 @@ def domain_xml(request: BootRequest, wiring: Wiring) -> str:
     _text(domain, "vcpu", str(request.machine.vcpus), placement="static")
     _add_boot(domain, request)
     ET.SubElement(ET.SubElement(domain, "features"), "acpi")
-    ET.SubElement(domain, "cpu", mode="host-passthrough" if kvm else "maximum")
+    cpu = ET.SubElement(domain, "cpu", mode="host-passthrough" if kvm else "maximum")
+    # One socket, as QEMU's own default: libvirt's would be a socket a CPU.
+    ET.SubElement(cpu, "topology", sockets="1", cores=str(request.machine.vcpus), threads="1")
     # A guest that panics resets (panic=-1); it must end, not start again.
     for event in ("on_poweroff", "on_reboot", "on_crash"):
         _text(domain, event, "destroy")
