@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import socket
+import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import django
@@ -41,7 +42,8 @@ from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step
 
 VNG = "virtme-ng==1.42"
-# What virtme-ng asks of a kernel beyond our guests' config; virtme/commands/configkernel.py has its list.
+# What virtme-ng needs of a kernel beyond our guests' config: its list is in virtme/commands/configkernel.py, and udev,
+# which it starts, locks files.
 VNG_NEEDS = Fragment(
     "virtme-ng",
     """
@@ -51,8 +53,7 @@ CONFIG_9P_FS=y
 CONFIG_OVERLAY_FS=y
 CONFIG_UNIX98_PTYS=y
 CONFIG_INOTIFY_USER=y
-CONFIG_FHANDLE=y
-CONFIG_PACKET=y
+CONFIG_FILE_LOCKING=y
 """,
 )
 VCPUS, MEMORY_MIB = 2, 512
@@ -143,6 +144,7 @@ def _request(home: Path, directory: Path, artifact: Artifact) -> BootRequest:
         directory=directory,
         boot_deadline_s=DEADLINE_S,
         silence_deadline_s=DEADLINE_S,
+        hz=int(artifact.config.read_text().partition("CONFIG_HZ=")[2].split()[0]),
     )
 
 
@@ -212,31 +214,33 @@ def virtme_ng(command: Path, artifact: Artifact, request: BootRequest) -> float:
     ]
     # vng looks for its own virtme-run there.
     environment = os.environ | {"PATH": f"{command.parent}:{os.environ['PATH']}"}
-    ours_end, its_end = socket.socketpair()
-    with ours_end, its_end, tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors:
         started = time.monotonic()
+        # A pipe: vng's QEMU opens it again by name, which a socket does not allow.
         guest = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,
-            stdout=its_end.fileno(),
+            stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,
             process_group=0,
         )
-        its_end.close()
         try:
-            return _heard(ours_end, started)
+            return _heard(guest, started)
         finally:
-            guest.wait(DEADLINE_S)
+            with suppress(ProcessLookupError):
+                os.killpg(guest.pid, signal.SIGKILL)
+            guest.wait()
 
 
-def _heard(stream: socket.socket, started: float) -> float:
-    stream.settimeout(DEADLINE_S)
+def _heard(guest: subprocess.Popen[bytes], started: float) -> float:
+    assert guest.stdout
     heard = b""
     while MARK not in heard:
-        data = stream.recv(4096)
+        ready, _, _ = select.select([guest.stdout], [], [], DEADLINE_S)
+        data = os.read(guest.stdout.fileno(), 4096) if ready else b""
         if not data:
-            raise RuntimeError(f"vng ended without the command's output: {heard!r}")
+            raise RuntimeError(f"vng did not come to its command: {heard!r}")
         heard += data
     return time.monotonic() - started
 
