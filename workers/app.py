@@ -14,7 +14,7 @@ app.conf.update(
     # One process, no broker: a task is called where it is sent, its errors reach the caller.
     task_always_eager=True,
     task_eager_propagates=True,
-    broker_url="memory://",
+    broker_url="memory://localhost/",
     result_backend=None,
     task_ignore_result=True,
 )

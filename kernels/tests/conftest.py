@@ -9,6 +9,8 @@ import pytest
 
 from kernels.build import Builder, Limits
 from kernels.tests.pretend import PretendKernel
+from kernels.tests.sources import make_archive
+from kernels.tree import Tree, import_archive, open_tree
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +26,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def builder(home: Path) -> Builder:
     return Builder(home, Limits(seconds=30, memory=1 << 30, cores=2))
+
+
+@pytest.fixture(scope="session")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the archive that `tree` was made of and, in trees/, that tree; only to be read."""
+    place = tmp_path_factory.mktemp("tree")
+    import_archive("fake-6.1", make_archive(place / "a.tar"), place / "trees")
+    return place
+
+
+@pytest.fixture
+def tree(trees: Path) -> Tree:
+    return open_tree("fake-6.1", trees / "trees")
