@@ -185,12 +185,14 @@ def _commit(tree: Tree, base: Revision, edit: dict[str, bytes]) -> Revision:
 def _primed(home: Path, request: BuildRequest, base_key: str) -> Path:
     """A ccache that has seen a build of the base and nothing else; made once."""
     place = home / f"ccache-{base_key[:12]}"
+    partial_place = place.with_suffix(".partial")
     if not place.is_dir():
         _say("priming ccache with the base")
-        with tempfile.TemporaryDirectory(dir=home) as folder:
-            cost = _with_ccache(home, own_directory(Path(folder) / "ccache"), request, base_key)
-            _say(f"    {cost.cpu:.1f} CPU s")
-            (Path(folder) / "ccache").rename(place)
+        if not partial_place.is_dir():  # an interrupted run left what it had compiled: still the base's
+            own_directory(partial_place)
+        cost = _with_ccache(home, partial_place, request, base_key)
+        _say(f"    {cost.cpu:.1f} CPU s")
+        partial_place.rename(place)
     return place
 
 
