@@ -30,6 +30,17 @@ class ExperimentState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class Role(models.TextChoices):
+    """What a variant is there for. Controls differ from the base in nothing that should matter."""
+
+    BASE = "base"
+    CANDIDATE = "candidate"
+    # The base once more, from the same build: whatever it shows is noise.
+    AA = "a/a"
+    # The base with its functions aligned otherwise: whatever it shows is code layout.
+    PLACEBO = "placebo"
+
+
 class VariantState(models.TextChoices):
     """A variant is ready once its build is."""
 

@@ -20,7 +20,7 @@ from lab.models import Build, Case, Experiment, Run, Switch, Tree, Variant
 from lab.prepare import BuildInputs, Prepared, build_inputs, prepare
 from lab.settle import note_same_code
 from lab.spec import ExperimentSpec, spec_digest
-from lab.states import BuildState, ExperimentState, Purpose, VariantState, move
+from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
@@ -121,6 +121,7 @@ def _write_variants(
             position=position,
             name=combination.name,
             switches=list(combination.switches),
+            role=Role.CANDIDATE if combination.switches else Role.BASE,
         )
         if combination.clash:
             variant.state = VariantState.PRUNED

@@ -3,13 +3,14 @@
 from lab.models.execution import Build, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
 from lab.models.hardware import Target
-from lab.models.measurement import Comparison, Profile, Sample
+from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.source import Tree
 
 __all__ = [
     "Build",
     "Case",
     "Comparison",
+    "Effect",
     "Experiment",
     "Profile",
     "Run",

@@ -60,6 +60,8 @@ class Run(Claimed):
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
     # The round of boots it belongs to; its base run of the same block is what it is compared with.
     block = models.PositiveIntegerField()
+    # Which attempt at this place of the block: an invalid boot is kept, and taken once more.
+    retake = models.PositiveSmallIntegerField(default=0)
     position = models.PositiveIntegerField()
     purpose = models.CharField(max_length=10, choices=Purpose, default=Purpose.MEASURED)
     state = models.CharField(max_length=10, choices=RunState, default=RunState.QUEUED)
@@ -75,6 +77,8 @@ class Run(Claimed):
     console = models.CharField(max_length=1000, blank=True, default="")
     directory = models.CharField(max_length=1000, blank=True, default="")
     findings = models.JSONField(default=list)
+    # Why its numbers do not count although it finished: lines of lab/analysis/validity.py.
+    invalid = models.JSONField(default=list)
     attempt = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -84,7 +88,9 @@ class Run(Claimed):
         ordering = ("position",)
         constraints = (
             models.UniqueConstraint(fields=["experiment", "position"], name="run_position_once"),
-            models.UniqueConstraint(fields=["variant", "case", "purpose", "block"], name="run_once_a_block"),
+            models.UniqueConstraint(
+                fields=["variant", "case", "purpose", "block", "retake"], name="run_once_a_block"
+            ),
         )
         indexes = (models.Index(fields=["state", "lease_until"], name="run_waiting"),)
 

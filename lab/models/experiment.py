@@ -5,7 +5,7 @@ from django.db import models
 
 from lab.models.hardware import Target
 from lab.models.source import Tree
-from lab.states import ExperimentState, VariantState
+from lab.states import ExperimentState, Role, VariantState
 
 
 class Experiment(models.Model):
@@ -22,7 +22,11 @@ class Experiment(models.Model):
     base_tree_id = models.CharField(max_length=64)
     design = models.CharField(max_length=20)
     target = models.ForeignKey(Target, on_delete=models.PROTECT)
+    # "wall" or "instructions": what the times of this experiment count.
+    clock = models.CharField(max_length=15, default="wall")
+    # Of each variant; where boots are stopped early (`sequential`), the most of them.
     boots = models.PositiveIntegerField()
+    sequential = models.BooleanField(default=False)
     iterations = models.PositiveIntegerField()
     warmup = models.PositiveIntegerField()
     profile = models.BooleanField()
@@ -76,12 +80,13 @@ class Switch(models.Model):
 
 
 class Variant(models.Model):
-    """One combination of switches that applies: one source tree and config, so one build."""
+    """One combination of switches that applies, or a control of the base: one source tree and config, so one build."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="variants")
     position = models.PositiveIntegerField()
     name = models.CharField(max_length=500)
     switches = models.JSONField(default=list)
+    role = models.CharField(max_length=10, choices=Role, default=Role.CANDIDATE)
     state = models.CharField(max_length=10, choices=VariantState, default=VariantState.PLANNED)
     commit = models.CharField(max_length=64, blank=True, default="")
     tree_id = models.CharField(max_length=64, blank=True, default="")

@@ -61,6 +61,15 @@ class Comparison(models.Model):
     ratio = models.FloatField(null=True, blank=True)
     low = models.FloatField(null=True, blank=True)
     high = models.FloatField(null=True, blank=True)
+    # Of "no change", as it is and adjusted for all metrics of the experiment.
+    p_value = models.FloatField(null=True, blank=True)
+    q_value = models.FloatField(null=True, blank=True)
+    # The shift of the logarithm in standard deviations between boots.
+    effect = models.FloatField(null=True, blank=True)
+    # What two kernels differ by for no reason, as a fraction: smaller shifts are not called.
+    floor = models.FloatField(default=0.0)
+    # True while boots that were asked for are missing.
+    partial = models.BooleanField(default=False)
     verdict = models.CharField(max_length=15, choices=Verdict)
     boots_needed = models.PositiveIntegerField(null=True, blank=True)
     reason = models.TextField(blank=True, default="")
@@ -73,3 +82,23 @@ class Comparison(models.Model):
 
     def __str__(self) -> str:
         return f"{self.metric}: {self.verdict}"
+
+
+class Effect(models.Model):
+    """What one switch does over all combinations, or two do together beyond what each does alone; ratios."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="effects")
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="effects")
+    metric = models.CharField(max_length=60)
+    # One switch: a main effect. Two: an interaction.
+    switches = models.JSONField()
+    ratio = models.FloatField(null=True, blank=True)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    p_value = models.FloatField(null=True, blank=True)
+    q_value = models.FloatField(null=True, blank=True)
+    # Why there is no number, such as a combination that was pruned.
+    reason = models.TextField(blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"{' × '.join(self.switches)} on {self.metric}"
