@@ -33,7 +33,8 @@ PROFILER = {"perf": "linux-perf"}
 """What only guests with a use for it find there."""
 # In sbin on Debian, which is not on an ordinary user's PATH.
 SEARCH = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-AGENT = Path(__file__).with_name("agent.c")
+AGENT = Path(__file__).with_name("agent")
+"""The folder of the agent's sources."""
 COMMAND_DEADLINE_S = 120
 
 
@@ -63,7 +64,7 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
     Raises GuestToolMissing, AgentNotCompiled.
     """
     tools = (_find(name, package) for name, package in (TOOLS | PROFILER).items())
-    inputs = (AGENT, *tools, *programs.values())
+    inputs = (*_agent_files(), *tools, *programs.values())
     identity = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs)
     made = _build(root, tuple(sorted(programs.items())), identity)
     if not (made.path.exists() and made.lean.exists()):
@@ -133,21 +134,27 @@ def _libraries(program: Path) -> list[Path]:
 
 
 def _agent(cache: Path) -> bytes:
-    """The compiled agent, kept under the hash of its source and its compiler."""
-    command = ["gcc", "-O2", "-static", "-s", "-Wall", "-Wextra"]
+    """The compiled agent, kept under the hash of its sources and its compiler."""
+    command = ["gcc", "-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra"]
     if not shutil.which("gcc"):
         raise GuestToolMissing(
             'the guest\'s agent needs "gcc", which is not here: apt-get install gcc libc6-dev'
         )
-    parts = (" ".join(command), _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"]), AGENT.read_text())
+    parts = [" ".join(command), _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"])]
+    parts += [f"{path.name}\0{path.read_text()}" for path in _agent_files()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     kept = cache / key
     if not kept.exists():
         with tempfile.TemporaryDirectory() as scratch:
             binary = Path(scratch) / "agent"
-            _run([*command, "-o", str(binary), str(AGENT)])
+            _run([*command, "-o", str(binary), *(str(path) for path in _agent_files() if path.suffix == ".c")])
             _write(kept, binary.read_bytes())
     return kept.read_bytes()
+
+
+def _agent_files() -> list[Path]:
+    """Its sources and headers, in an order of their own."""
+    return sorted(path for path in AGENT.iterdir() if path.suffix in {".c", ".h"})
 
 
 def _run(command: list[str]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packs a plan into the second cpio, which the kernel unpacks over the initramfs.
 
-/plan/plan, read by `agent.c`; every string is framed by its length, so nothing is quoted:
+/plan/plan, read by `agent/plan.c`; every string is framed by its length, so nothing is quoted:
 
     KPLAN 1
     step <deadline in ms> <arguments> <files to send>

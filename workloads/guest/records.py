@@ -7,7 +7,7 @@ One record is a header line, its payload and a line feed:
 
 seq counts up from 1 without a gap; name is a step or file name without blanks,
 "-" if there is none; crc32 is zlib's, in hex, over kind, name and payload in a row.
-`agent.c` writes the same; a file goes as several `file` records and ends with an empty one.
+`agent/record.c` writes the same; a file goes as several `file` records and ends with an empty one.
 """
 
 from __future__ import annotations
