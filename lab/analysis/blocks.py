@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The model of a block design, by least squares: a boot's number = its block + its arm + chance.
+
+A block is one round of boots in random order. What drifts between rounds falls to the blocks; an arm that
+is missing from a block takes nothing away from the others. All functions take many experiments of one
+layout at once: values have the shape (..., boots), statistics (...).
+Source: Box, Hunter & Hunter, Statistics for Experimenters, 2nd ed. 2005, ch. 4 (randomised blocks).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+BASE, CANDIDATE = 0, 1
+# Below this share of the values' size a spread is rounding of the last binary digit, not chance.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Shift of the candidate, its standard error, degrees of freedom, and sd of a boot: shape (...)."""
+
+    shift: Floats
+    error: Floats
+    freedom: Floats
+    sd: Floats
+
+    def p_value(self) -> Floats:
+        """Return the two-sided p-value of no shift, from Student's t; 1 where nothing shifts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where(self.shift == 0, 0.0, np.abs(self.shift) / self.error)
+        return np.asarray(2 * stats.t.sf(t, self.freedom), dtype=float)
+
+    def half_width(self, level: float) -> Floats:
+        """Return half the width of the interval of that level."""
+        return np.asarray(stats.t.ppf((1 + level) / 2, self.freedom) * self.error, dtype=float)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which boot belongs to which block and arm: shape (boots,). Arm 0 is the base, 1 the candidate."""
+
+    block: Ints
+    arm: Ints
+
+    @cached_property
+    def design(self) -> Floats:
+        """Columns of the model: one a block, one an arm but the base; shape (boots, columns)."""
+        blocks = self.block[:, None] == np.unique(self.block)[None, :]
+        arms = self.arm[:, None] == np.setdiff1d(np.unique(self.arm), [BASE])[None, :]
+        return np.hstack([blocks, arms]).astype(float)
+
+    @cached_property
+    def averaging(self) -> Floats:
+        """Matrix that puts each boot's block mean in its place, shape (boots, boots)."""
+        same = np.asarray(self.block[:, None] == self.block[None, :], dtype=float)
+        means: Floats = same / same.sum(axis=1, keepdims=True)
+        return means
+
+    @cached_property
+    def contrasts(self) -> Floats:
+        """Candidate minus mean of the base's boots, by block that holds both; shape (shared, boots)."""
+        rows = []
+        for block in np.unique(self.block):
+            here = self.block == block
+            ours, base = here & (self.arm == CANDIDATE), here & (self.arm == BASE)
+            if ours.any() and base.any():
+                rows.append(ours / ours.sum() - base / base.sum())
+        return np.array(rows, dtype=float).reshape(len(rows), self.block.size)
+
+    def only(self, keep: NDArray[np.bool_]) -> "Layout":
+        """Return the layout of some of the boots."""
+        return Layout(self.block[keep], self.arm[keep])
+
+
+def residuals(values: Floats, design: Floats) -> tuple[Floats, int]:
+    """Return what the model leaves unexplained, and its degrees of freedom."""
+    inverse = np.linalg.pinv(design)
+    left = values - (values @ inverse.T) @ design.T
+    return left, design.shape[0] - int(np.linalg.matrix_rank(design))
+
+
+def pooled(values: Floats, layout: Layout) -> Fit:
+    """Return the shift with the chance common to all arms: the most degrees of freedom there are."""
+    design = layout.design
+    column = np.unique(layout.block).size  # the candidate's: arms are sorted and it is the first
+    left, freedom = residuals(values, design)
+    inverse = np.linalg.pinv(design)
+    shift = values @ inverse[column]
+    # pinv(X) pinv(X)' = (X'X)^-1 where the candidate can be told from its blocks at all.
+    unit = float(inverse[column] @ inverse[column])
+    sd = np.sqrt((left**2).sum(axis=-1) / max(freedom, 1))
+    return Fit(shift, np.sqrt(unit) * sd, np.full(shift.shape, float(freedom)), sd)
+
+
+def paired(values: Floats, layout: Layout) -> Fit:
+    """Return the shift with the chance of its own differences, block by block: paired t."""
+    weights = layout.contrasts
+    differences = values @ weights.T
+    blocks = weights.shape[0]
+    spread = differences.std(axis=-1, ddof=1)
+    unit = float(np.mean((weights**2).sum(axis=1)))
+    shift = differences.mean(axis=-1)
+    return Fit(shift, spread / np.sqrt(blocks), np.full(shift.shape, blocks - 1.0), spread / np.sqrt(unit))
+
+
+def disagreement(values: Floats, layout: Layout) -> Floats:
+    """Return the two-sided p-value that the candidate's differences vary as the other arms' boots do.
+
+    F test of the variance of the differences, per unit, against the residual of a model without the
+    candidate. 1 where there is nothing to compare with.
+    """
+    rest = layout.arm != CANDIDATE
+    other = layout.only(rest)
+    left, freedom = residuals(values[..., rest], other.design)
+    own = paired(values, layout)
+    if freedom < 1 or (own.sd.size and own.freedom.flat[0] < 1):
+        return np.ones(own.shift.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = own.sd**2 / ((left**2).sum(axis=-1) / freedom)
+    above = stats.f.sf(ratio, own.freedom, freedom)
+    both_sides = np.nan_to_num(2 * np.minimum(above, 1 - above), nan=1.0)
+    # Differences without any spread are a coincidence of few boots, not a variance to rely on.
+    return np.asarray(np.where(own.sd == 0, 1.0, both_sides), dtype=float)
+
+
+def guarded(values: Floats, layout: Layout, *, alpha: float) -> tuple[Fit, NDArray[np.bool_]]:
+    """Return the pooled fit, but the paired one where the chances disagree; and where they do."""
+    alone = disagreement(values, layout) < alpha
+    own, common = paired(values, layout), pooled(values, layout)
+    chosen = Fit(
+        *(
+            np.where(alone, getattr(own, name), getattr(common, name))
+            for name in ("shift", "error", "freedom", "sd")
+        )
+    )
+    return chosen, alone

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the analysis takes and gives: the boots of an arm, and the shift between two arms.
+
+An arm is one variant's boots in an experiment's blocks. A boot is the unit of replication: its iterations
+share its memory layout and its luck, so it counts as one number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lab.analysis.blocks import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One variant's values of one metric: by block, a boot's iterations without warm-up, at least one."""
+
+    name: str
+    boots: Mapping[int, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Candidate over base, as a ratio: 1.02 is +2 %.
+
+    boots: the candidate's that have a base boot in their block. What is None does not exist; `why` tells.
+    base_median, median: of the boots' numbers, metric's unit. p_value: two-sided, of ratio 1.
+    effect: log ratio in standard deviations between boots of a block.
+    """
+
+    boots: int
+    base_median: float | None
+    median: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None = None
+    effect: float | None = None
+    freedom: float | None = None
+    method: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Boot numbers of several arms and where they stand; values: shape (boots,), metric's unit."""
+
+    values: np.ndarray[tuple[int], np.dtype[np.float64]]
+    layout: Layout
+
+
+def boot_number(values: Sequence[float], quantile: float = 0.5) -> float:
+    """Return the one number a boot counts as: the quantile of its iterations, at least one."""
+    return float(np.quantile(np.asarray(values, dtype=float), quantile))
+
+
+def table(sides: Sequence[Sequence[Arm]], quantile: float) -> Table:
+    """Put arms into one table. sides[i]: the arms that count as arm i (base and its twin are both 0)."""
+    rows = [
+        (boot_number(iterations, quantile), block, number)
+        for number, arms in enumerate(sides)
+        for arm in arms
+        for block, iterations in arm.boots.items()
+        if iterations
+    ]
+    values, block, number = ([row[i] for row in rows] for i in range(3))
+    return Table(
+        np.array(values, dtype=float), Layout(np.array(block, dtype=np.intp), np.array(number, dtype=np.intp))
+    )
+
+
+def shared_blocks(base: Sequence[Arm], candidate: Arm) -> list[int]:
+    """Return the blocks that hold a boot of both sides."""
+    held = {block for arm in base for block, iterations in arm.boots.items() if iterations}
+    return sorted(block for block, iterations in candidate.boots.items() if iterations and block in held)
