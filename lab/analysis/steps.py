@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a trend shows: its steps, each with its size, an interval, where else it may be, and how sure it is.
+
+Where the steps are is lab/analysis/changepoint.py's business. A step's ratio is that of the medians of the levels next
+to it, with the interval of Price & Bonett (J. Stat. Comput. Simul. 72(2), 2002), widened for autocorrelation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log, log1p, sqrt
+from statistics import median
+
+import numpy as np
+from scipy import special, stats
+
+from lab.analysis.changepoint import (
+    ALPHA,
+    LEAST_REVISIONS,
+    LEAST_WITH_BOOTS,
+    Array,
+    Trend,
+    change_points,
+    neighbours,
+    p_at,
+)
+
+# Fewer revisions than these tell nothing of how revisions differ for no reason; their boots then have to.
+MANY_REVISIONS = 20
+# A place k is plausible while twice its log likelihood is this close to the best's: 1 - (1 - exp(-x/2))^2 = 0.05.
+PLAUSIBLE = -2 * log(1 - sqrt(0.95))
+# The last revisions stand out when they are further from their level than this many robust deviations.
+STANDS_OUT = 4.0
+MAD_TO_SD = 1.4826
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change of level. Indices count revisions; ratios are after over before, None where a level is not above 0.
+
+    at: the first revision after. earliest, latest: `at` lies there with 95 % confidence. p_value: adjusted for all
+    places searched; None while `pending`: the last revisions stand out, but are too few to tell a step from an outlier.
+    """
+
+    at: int
+    earliest: int
+    latest: int
+    before: float
+    after: float
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    pending: bool = False
+
+
+def find_steps(
+    revisions: Sequence[Sequence[float]], *, margin: float = 0.0, alpha: float = ALPHA
+) -> list[Step]:
+    """Return the steps of a trend, oldest first; the last one may be pending.
+
+    revisions: for each revision in order its boots, at least one, finite, in the metric's unit. A revision counts as the
+    median of its boots; of a trend shorter than MANY_REVISIONS each boot counts, and a step must exceed `margin`, since
+    how much revisions differ for no reason is not known then. margin: a fraction. Raises ValueError.
+    """
+    if any(not len(boots) for boots in revisions):
+        raise ValueError("a revision of a trend needs at least one boot")
+    many = len(revisions) >= MANY_REVISIONS or all(len(boots) == 1 for boots in revisions)
+    groups = [[median(boots)] for boots in revisions] if many else revisions
+    points = np.array([value for boots in groups for value in boots], dtype=float)
+    if not np.all(np.isfinite(points)):
+        raise ValueError("the boots of a trend must be finite numbers")
+    edges = np.cumsum([0, *(len(boots) for boots in groups)])
+    trend = Trend(points, edges, LEAST_REVISIONS if many else LEAST_WITH_BOOTS)
+    places = change_points(trend, alpha)
+    margin = 0.0 if many else margin
+    found = [step for step in _described(trend, places) if _matters(step, margin)]
+    return [*found, *_pending(trend, places, margin)]
+
+
+def _described(trend: Trend, places: list[int]) -> list[Step]:
+    return [
+        _step(trend, start, place, end)
+        for place, (start, end) in zip(places, neighbours(places, trend.revisions), strict=True)
+    ]
+
+
+def _step(trend: Trend, start: int, place: int, end: int) -> Step:
+    edges = trend.edges
+    left = trend.points[edges[start] : edges[place]]
+    right = trend.points[edges[place] : edges[end]]
+    earliest, latest = _plausible(trend, start, end)
+    ratio, low, high = _ratio(left, right, trend.kept)
+    return Step(
+        at=place,
+        earliest=min(earliest, place),
+        latest=max(latest, place),
+        before=float(np.median(left)),
+        after=float(np.median(right)),
+        ratio=ratio,
+        low=low,
+        high=high,
+        p_value=p_at(trend, start, place, end),
+    )
+
+
+def _plausible(trend: Trend, start: int, end: int) -> tuple[int, int]:
+    """The first and last place between two others where the step may be as well; an approximation for many points."""
+    stretch = trend.stretch(start, end)
+    sums, counts = stretch.sums[1:-1], stretch.counts[1:-1]
+    shares = sums * sums * stretch.points / (counts * (stretch.points - counts) * stretch.squares)
+    rest = np.maximum(1 - shares, 1e-12)
+    lost = stretch.points * trend.kept * np.log(rest / rest.min())
+    near = np.flatnonzero(lost <= PLAUSIBLE)
+    return start + 1 + int(near[0]), start + 1 + int(near[-1])
+
+
+def _ratio(left: Array, right: Array, kept: float) -> tuple[float | None, float | None, float | None]:
+    """Ratio of the medians, right over left, with its 95 % interval; None where there is none."""
+    ratio = _over(float(np.median(left)), float(np.median(right)))
+    if ratio is None or min(left.min(), right.min()) <= 0:
+        return ratio, None, None
+    spread = sqrt(sum(_median_variance(np.log(side)) for side in (left, right)) / kept)
+    half = float(stats.t.ppf(0.975, max(1.0, (len(left) + len(right)) * kept - 2))) * spread
+    return ratio, ratio * exp(-half), ratio * exp(half)
+
+
+def _over(before: float, after: float) -> float | None:
+    return after / before if min(before, after) > 0 else None
+
+
+def _median_variance(values: Array) -> float:
+    """Variance of the median of n >= 2 numbers from two of its order statistics (Price & Bonett)."""
+    ranked = np.sort(values)
+    count = len(ranked)
+    below = max(0, round((count + 1) / 2 - sqrt(count)) - 1)
+    inside = 1 - 2 * float(stats.binom.cdf(below, count, 0.5))
+    z = float(special.ndtri((1 + inside) / 2))
+    return float((ranked[count - 1 - below] - ranked[below]) / (2 * z)) ** 2
+
+
+def _pending(trend: Trend, places: list[int], margin: float) -> list[Step]:
+    """The last revisions, where they stand out together but are too few to be a level."""
+    start = places[-1] if places else 0
+    for at in range(max(trend.revisions - trend.least, start + LEAST_REVISIONS), trend.revisions):
+        left = trend.points[trend.edges[start] : trend.edges[at]]
+        right = trend.points[trend.edges[at] :]
+        before, after = float(np.median(left)), float(np.median(right))
+        spread = MAD_TO_SD * float(np.median(np.abs(left - before)))
+        gap = max(float(right.min()) - before, before - float(right.max()))
+        step = Step(at, at, at, before, after, _over(before, after), None, None, None, pending=True)
+        if gap > STANDS_OUT * spread and _matters(step, margin):
+            return [step]
+    return []
+
+
+def _matters(step: Step, margin: float) -> bool:
+    return step.ratio is None or abs(log(step.ratio)) > log1p(margin)
