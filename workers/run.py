@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,22 +23,18 @@ from lab.states import Outcome
 from workers.accelerator import choose_accelerator
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.perfrecord import fold_perf_data
-from workers.drivers.base import BootRequest, Disk, Driver, Machine
+from workers.drivers.base import BootRequest, Driver, Machine
 from workers.errors import WorkersError
 from workers.lease import Lease
+from workers.request import Job, boot_request
 from workloads.catalog import Workload, load_catalog
-from workloads.compile import compile_programs
 from workloads.errors import WorkloadFailed, WorkloadsError
-from workloads.guest.initramfs import build_initramfs
-from workloads.guest.pack import append_plan, pack_plan
-from workloads.guest.plan import DISK_SERIAL, Plan
+from workloads.guest.plan import Plan
 from workloads.guest.records import Record
-from workloads.image import build_image
+from workloads.instruction_clock import Clock
 from workloads.readings import Readings, files_of
 from workloads.step import PERF_DATA, Purpose
 
-BOOT_DEADLINE_S = 90.0
-SILENCE_DEADLINE_S = 60.0
 # Beyond what the steps themselves may take: unpacking, power-off.
 SLACK_S = 60.0
 OURS = (WorkersError, WorkloadsError, KernelsError)
@@ -85,10 +80,14 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     """One boot from artifact to readings. Raises whatever keeps it from an honest end."""
     workload = load_catalog()[order.workload]
     purpose: Purpose = order.purpose  # type: ignore[assignment]  # the tables know the same three
-    plan = workload.plan(order.params, iterations=order.iterations, warmup=order.warmup, purpose=purpose)
-    request = boot_request(order, artifact, plan, bench, directory)
+    clock = clock_of(order)
+    plan = workload.plan(
+        order.params, iterations=order.iterations, warmup=order.warmup, purpose=purpose, clock=clock
+    )
+    job = _job(order, workload, plan, artifact, bench)
+    request = boot_request(job, artifact, bench.home, directory)
     answers = boot(request, plan, bench.drivers[order.driver], lease)
-    readings = workload.read(answers.records, purpose=purpose)
+    readings = workload.read(answers.records, purpose=purpose, clock=clock)
     return RunRecord(
         outcome=Outcome.FINISHED,
         samples=_samples(readings),
@@ -102,41 +101,20 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     )
 
 
-def boot_request(
-    order: RunOrder, artifact: Artifact, plan: Plan, bench: Bench, directory: Path
-) -> BootRequest:
-    """Lay out everything a boot needs: initramfs and plan in one file, the disk, the machine."""
-    home = bench.home
-    workload = load_catalog()[order.workload]
-    initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
-    initrd = directory / "initrd"
-    append_plan(initramfs.for_plan(plan), pack_plan(plan, _modules(workload, artifact)), initrd)
-    disks = (Disk(build_image(plan.disk, home / "images"), "raw", DISK_SERIAL),) if plan.disk else ()
-    accelerator = choose_accelerator(home, artifact.boot_vmlinux)
-    return BootRequest(
-        name=f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}",
-        kernel=artifact.boot_vmlinux,
-        initrd=initrd,
-        cmdline="",
-        machine=Machine(order.vcpus, order.memory_mib, accelerator),
-        disks=disks,
-        release=artifact.metadata.release,
-        directory=directory,
-        boot_deadline_s=BOOT_DEADLINE_S,
-        silence_deadline_s=SILENCE_DEADLINE_S,
-        hz=_hz(artifact),
-    )
+def clock_of(order: RunOrder) -> Clock:
+    """What the guest of a run counts: profiles and proofs are taken of the machine that people know."""
+    return "instructions" if order.clock == "instructions" and order.purpose == "measured" else "wall"
 
 
-def _hz(artifact: Artifact) -> int:
-    """Timer interrupts a second, from the artifact's config; 0 if it does not say."""
-    found = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
-    return int(found[1]) if found else 0
-
-
-def _modules(workload: Workload, artifact: Artifact) -> dict[str, bytes]:
-    names = [f"{module.name}.ko" for module in workload.modules]
-    return {name: (artifact.modules / name).read_bytes() for name in names}
+def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, bench: Bench) -> Job:
+    clock = clock_of(order)
+    if clock == "instructions":
+        machine = Machine(1, order.memory_mib, "tcg", clock)
+    else:
+        accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux)
+        machine = Machine(order.vcpus, order.memory_mib, accelerator)
+    name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
+    return Job(name, workload, plan, machine)
 
 
 def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Lease) -> Answers:

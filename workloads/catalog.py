@@ -12,6 +12,7 @@ from workloads.definition import Definition, ModuleSource, read_definition
 from workloads.errors import (
     BadParam,
     BadWorkloadFile,
+    ClockUnfit,
     NotVerifiable,
     UnknownParam,
     UnknownPreset,
@@ -19,6 +20,7 @@ from workloads.errors import (
 )
 from workloads.guest.plan import DiskShape, Plan
 from workloads.guest.records import Record
+from workloads.instruction_clock import CLOCKS, Clock
 from workloads.interpret import read_run
 from workloads.metric import Metric
 from workloads.param import Param, ParamValue
@@ -79,10 +81,19 @@ class Workload:
         """The kernel's symbols whose share by caller tells most about this workload."""
         return self.definition.watch
 
-    def metrics_of(self, params: Mapping[str, object]) -> dict[str, Metric]:
-        """The metrics of a case: a metric may exist once per member of a list parameter."""
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """The clocks it can be measured with."""
+        return ("wall",) if self.definition.counted.unfit else CLOCKS
+
+    def metrics_of(self, params: Mapping[str, object], clock: Clock = "wall") -> dict[str, Metric]:
+        """The metrics of a case under a clock: a metric may exist once per member of a list parameter.
+
+        Raises ClockUnfit.
+        """
+        self._check_clock(clock)
         found: dict[str, Metric] = {}
-        for metric in self.definition.metrics:
+        for metric in filter(None, (metric.on(clock) for metric in self.definition.metrics)):
             members: ParamValue = ()
             if metric.each:
                 param = self.params[metric.each]
@@ -90,14 +101,30 @@ class Workload:
             found |= {one.name: one for one in metric.expand(members if isinstance(members, tuple) else ())}
         return found
 
-    def resolve(self, preset: str, params: Mapping[str, object]) -> dict[str, ParamValue]:
-        """All parameters of a case: defaults, then the preset's, then those given.
+    def resolve(
+        self, preset: str, params: Mapping[str, object], clock: Clock = "wall"
+    ) -> dict[str, ParamValue]:
+        """All parameters of a case: defaults, then the preset's, what the clock fixes, then those given.
 
-        Raises UnknownPreset, UnknownParam, BadParam; each names what is valid.
+        Raises UnknownPreset, UnknownParam, BadParam (also when the clock fixes it otherwise), each of which names
+        what is valid; ClockUnfit.
         """
+        self._check_clock(clock)
         if preset not in self.presets:
             raise UnknownPreset(_unknown(f"preset of {self.name}", preset, self.presets))
-        return self._filled({**self.presets[preset], **params})
+        fixed = self.definition.counted.params if clock == "instructions" else {}
+        resolved = self._filled({**self.presets[preset], **fixed, **params})
+        for name, must in fixed.items():
+            if resolved[name] != must:
+                raise BadParam(
+                    f"{self.name}: {name} = {resolved[name]} does not go with the instruction clock, "
+                    f"which needs {name} = {must}"
+                )
+        return resolved
+
+    def _check_clock(self, clock: Clock) -> None:
+        if clock == "instructions" and (unfit := self.definition.counted.unfit):
+            raise ClockUnfit(f"{self.name} does not run under the instruction clock: {unfit}")
 
     def _filled(self, given: Mapping[str, object]) -> dict[str, ParamValue]:
         for name in given:
@@ -109,29 +136,38 @@ class Workload:
             raise BadParam(f"{self.name}: {exc}") from exc
 
     def plan(
-        self, params: Mapping[str, object], *, iterations: int, warmup: int, purpose: Purpose = "measured"
+        self,
+        params: Mapping[str, object],
+        *,
+        iterations: int,
+        warmup: int,
+        purpose: Purpose = "measured",
+        clock: Clock = "wall",
     ) -> Plan:
         """What the guest is to do. params: as `resolve` gives them, or read back from JSON.
 
-        A verified run has one iteration, and a profiled one too if the program knows no iterations.
-        Raises NotVerifiable, UnknownParam, BadParam.
+        A verified run has one iteration, and a profiled one too if the program knows no iterations. Only measured
+        runs know another clock than the wall's. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
         """
+        self._check_clock(clock)
         resolved = self._filled(params)
         templates = self.definition.steps
         if purpose == "verified" and not self.verifies:
             raise NotVerifiable(f"{self.name} claims nothing that a verified run could count")
         if purpose == "verified" or (purpose == "profiled" and any(step.repeat for step in templates)):
             iterations = 1
-        this = Round(resolved, iterations, warmup, purpose)
+        this = Round(resolved, iterations, warmup, purpose, clock if purpose == "measured" else "wall")
         steps = tuple(step for template in templates for step in steps_of(template, this))
         return Plan(steps, self._disk(resolved))
 
-    def read(self, records: Iterable[Record], *, purpose: Purpose = "measured") -> Readings:
+    def read(
+        self, records: Iterable[Record], *, purpose: Purpose = "measured", clock: Clock = "wall"
+    ) -> Readings:
         """The samples and extras of a run's records.
 
         Raises WorkloadFailed (a step that did not end well), OutputUnreadable.
         """
-        return read_run(self.definition, list(records), purpose)
+        return read_run(self.definition, list(records), purpose, clock)
 
     def _disk(self, params: Mapping[str, ParamValue]) -> DiskShape | None:
         shape = dict(self.definition.disk)

@@ -11,12 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from workloads.errors import BadParam, BadWorkloadFile
+from workloads.instruction_clock import FLOOR, TIMES
 from workloads.metric import Metric
 from workloads.param import Param
 from workloads.step import PURPOSES, StepTemplate
 
 _KEYS = {
     "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies", "watch",
+    "instructions",
 }  # fmt: skip
 _TYPES = {"int", "bool", "choice", "str", "int-list"}
 _KINDS = {"setup", "measure", "collect"}
@@ -37,6 +39,17 @@ class ModuleSource:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """How a workload runs under the instruction clock.
+
+    params: what its parameters must be there. unfit: why it does not run there at all; "" if it does.
+    """
+
+    params: Mapping[str, object]
+    unfit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """A folder's content, checked."""
 
@@ -54,6 +67,7 @@ class Definition:
     disk: Mapping[str, str]
     verifies: str
     watch: tuple[str, ...]
+    counted: Counted
     parser: Path | None
 
 
@@ -82,6 +96,7 @@ def read_definition(folder: Path) -> Definition:
             disk=MappingProxyType(data.get("disk", {})),
             verifies=data.get("verifies", ""),
             watch=tuple(data.get("watch", ())),
+            counted=_counted(params, data.get("instructions")),
             parser=next(iter(sorted(folder.glob("parse_*.py"))), None),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OSError, BadParam) as exc:
@@ -116,8 +131,12 @@ def _param(name: str, entry: Mapping[str, Any]) -> Param:
 
 
 def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
-    _only(name, entry, {"unit", "better", "margin", "primary", "help", "each"})
+    _only(name, entry, {
+        "unit", "better", "margin", "primary", "help", "each", "instructions", "instructions_margin",
+    })  # fmt: skip
     _one_of(f"better of {name}", entry["better"], {"lower", "higher"})
+    if "instructions" in entry:
+        _one_of(f"unit of {name}, which is to be counted,", entry["unit"], set(TIMES))
     return Metric(
         name=name,
         unit=entry["unit"],
@@ -126,7 +145,17 @@ def _metric(name: str, entry: Mapping[str, Any]) -> Metric:
         primary=bool(entry.get("primary", False)),
         help=entry.get("help", ""),
         each=entry.get("each", ""),
+        instructions=entry.get("instructions", ""),
+        instructions_margin=float(entry.get("instructions_margin", FLOOR)),
     )
+
+
+def _counted(params: Mapping[str, Param], entry: Mapping[str, Any] | None) -> Counted:
+    if entry is None:
+        return Counted({}, "its workload.toml does not say how")
+    _only("instructions", entry, {"params", "unfit"})
+    fixed = {name: params[name].read(value) for name, value in entry.get("params", {}).items()}
+    return Counted(MappingProxyType(fixed), entry.get("unfit", ""))
 
 
 def _step(folder: Path, entry: Mapping[str, Any]) -> StepTemplate:

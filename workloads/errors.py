@@ -49,6 +49,12 @@ class NotVerifiable(WorkloadsError):
     blame: Blame = "submission"
 
 
+class ClockUnfit(WorkloadsError):
+    """The workload means nothing under the clock that was asked for."""
+
+    blame: Blame = "submission"
+
+
 class BadWorkloadFile(WorkloadsError):
     """A folder's workload.toml or parse.py breaks the rules of programs/README.md."""
 
@@ -59,6 +65,12 @@ class CompileProgramFailed(WorkloadsError):
 
 class ImageFailed(WorkloadsError):
     """A golden disk image could not be made."""
+
+
+class ImageTooLarge(WorkloadsError):
+    """A golden image that does not fit into the memory of a guest that takes it as a ramdisk."""
+
+    blame: Blame = "submission"
 
 
 class WorkloadFailed(WorkloadsError):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from workloads.instruction_clock import FLOOR, UNIT, Clock
 from workloads.param import label
 
 Better = Literal["lower", "higher"]
@@ -18,6 +19,8 @@ class Metric:
     margin: the relative change below which two variants count as equal; 0.03 is 3 %.
     primary: the metrics that a verdict on the case is about; the others explain.
     each: name of an int-list parameter; the metric then exists once per member.
+    instructions: its name under the instruction clock, where it counts instead of timing; "" if it means nothing
+        there. instructions_margin: its margin there.
     """
 
     name: str
@@ -27,6 +30,16 @@ class Metric:
     primary: bool
     help: str = ""
     each: str = ""
+    instructions: str = ""
+    instructions_margin: float = FLOOR
+
+    def on(self, clock: Clock) -> Metric | None:
+        """What it is under a clock; nothing if it means nothing there."""
+        if clock == "wall":
+            return self
+        if not self.instructions:
+            return None
+        return replace(self, name=self.instructions, unit=UNIT, margin=self.instructions_margin)
 
     def expand(self, members: tuple[int, ...]) -> tuple[Metric, ...]:
         """The metrics it stands for, one per member; itself if it exists once only."""

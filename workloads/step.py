@@ -9,6 +9,7 @@ from math import prod
 from typing import Literal
 
 from workloads.guest.plan import Step, StepKind
+from workloads.instruction_clock import Clock
 from workloads.param import ParamValue, written
 
 Purpose = Literal["measured", "profiled", "verified"]
@@ -26,7 +27,7 @@ class StepTemplate:
     """One step as workload.toml says it; {names} in argv are parameters and run facts.
 
     repeat: the step runs once per iteration, for programs that know no iterations.
-    control: the program takes the harness's control= argument.
+    control: the program takes the harness's control=, counted= and clock= arguments.
     deadline_s + deadline_us × (product of the parameters in deadline_work) × iterations is its deadline.
     """
 
@@ -50,6 +51,7 @@ class Round:
     iterations: int
     warmup: int
     purpose: Purpose
+    clock: Clock = "wall"
 
 
 def steps_of(template: StepTemplate, this: Round) -> list[Step]:
@@ -79,6 +81,8 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
         argv.append("control=" + ",".join(_FIFOS))
     if template.control and this.purpose == "verified":
         argv.append(f"counted={COUNTED}")
+    if template.control and this.clock == "instructions":
+        argv.append("clock=instructions")
     return Step(
         name=name,
         argv=tuple(argv),

@@ -36,6 +36,7 @@ class RunOrder:
     block: int
     position: int
     purpose: str
+    clock: str
     workload: str
     preset: str
     params: dict[str, Any]
@@ -82,6 +83,7 @@ def run_order(run_id: int) -> RunOrder:
         block=run.block,
         position=run.position,
         purpose=run.purpose,
+        clock=run.experiment.clock,
         workload=run.case.workload,
         preset=run.case.preset,
         params=run.case.params,

@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from workloads.guest.records import Record
+from workloads.instruction_clock import Clock
 
 Accelerator = Literal["kvm", "tcg"]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The size of a guest and what runs it."""
+    """The size of a guest, what runs it, and what its clock counts.
+
+    clock "instructions" takes one CPU, the accelerator tcg, and no disks: see docs/instruction-clock.md.
+    """
 
     vcpus: int
     memory_mib: int
     accelerator: Accelerator
+    clock: Clock = "wall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ class BootRequest:
     release: the `uname -r` that proves the right kernel; "" if it is not known.
     directory: the run's own; gets console.log and records.bin.
     boot_deadline_s: from power-on to the agent's hello.
-    silence_deadline_s: longest time without a record, heartbeats included; they come every second.
+    silence_deadline_s: longest time without a record, heartbeats included; they come every second, but not under
+        the instruction clock, where all records come in the end and this deadline does not hold.
     hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
     """
 
@@ -85,6 +91,8 @@ class Session(Protocol):
 
     def records(self, deadline_s: float) -> Iterator[Record]:
         """The records after hello, heartbeats included, the last one a bye.
+
+        Under the instruction clock all come in the end; until then heartbeats of the session's own, numbered 0.
 
         deadline_s: from now to bye. Raises GuestPanicked, GuestHung, GuestSilent, TargetLost, RecordCorrupt.
         """

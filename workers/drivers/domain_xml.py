@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from workers.drivers import instruction_machine
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.tsc import tsc_khz
 
@@ -32,9 +33,9 @@ CMDLINE = (
     # Nothing to wait for, nothing to test.
     "no_timer_check",
     "cryptomgr.notests",
-    "random.trust_cpu=on",
     "rcupdate.rcu_expedited=1",
 )
+WALL_CLOCK = ("random.trust_cpu=on",)
 # The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit a look.
 EMULATED_TSC = "tsc=reliable"
 
@@ -52,6 +53,7 @@ class Wiring:
 def domain_xml(request: BootRequest, wiring: Wiring) -> str:
     """The domain as libvirt takes it."""
     kvm = request.machine.accelerator == "kvm"
+    counted = request.machine.clock == "instructions"
     ET.register_namespace("qemu", QEMU_NAMESPACE)
     domain = ET.Element("domain", type="kvm" if kvm else "qemu")
     _text(domain, "name", wiring.name)
@@ -63,10 +65,14 @@ def domain_xml(request: BootRequest, wiring: Wiring) -> str:
     cpu = ET.SubElement(domain, "cpu", mode="host-passthrough" if kvm else "maximum")
     # One socket, as QEMU's own default: libvirt's would be a socket a CPU.
     ET.SubElement(cpu, "topology", sockets="1", cores=str(request.machine.vcpus), threads="1")
+    if counted:
+        instruction_machine.add_clock(domain, cpu)
     # A guest that panics resets (panic=-1); it must end, not start again.
     for event in ("on_poweroff", "on_reboot", "on_crash"):
         _text(domain, event, "destroy")
     _add_devices(domain, request, wiring)
+    if counted:
+        instruction_machine.add_arguments(domain, QEMU_NAMESPACE)
     _skip_cpu_check(domain)
     return ET.tostring(domain, encoding="unicode")
 
@@ -81,10 +87,11 @@ def _add_boot(domain: ET.Element, request: BootRequest) -> None:
 
 def kernel_cmdline(request: BootRequest) -> str:
     """What the machine needs, then what the request adds."""
-    words = list(CMDLINE)
+    counted = request.machine.clock == "instructions"
+    words = [*CMDLINE, *(instruction_machine.CMDLINE if counted else WALL_CLOCK)]
     if request.machine.accelerator == "tcg":
         words.append(EMULATED_TSC)
-        if khz := tsc_khz():
+        if khz := instruction_machine.TSC_KHZ if counted else tsc_khz():
             words.append(f"tsc_early_khz={khz}")
             if request.hz:
                 words.append(f"lpj={khz * 1000 // request.hz}")
@@ -97,17 +104,29 @@ def _add_devices(domain: ET.Element, request: BootRequest, wiring: Wiring) -> No
         _add_disk(devices, index, disk, overlay)
     # QEMU connects to us, so that not a byte is written before we listen; a file would go through virtlogd,
     # which cuts it at 2 MB.
-    serial = ET.SubElement(devices, "serial", type="unix")
-    ET.SubElement(serial, "source", mode="connect", path=str(wiring.console))
-    ET.SubElement(ET.SubElement(devices, "controller", type="virtio-serial", index="0", ports="2"), "driver")
-    _place(devices[-1], 2)
-    channel = ET.SubElement(devices, "channel", type="unix")
-    ET.SubElement(channel, "source", mode="connect", path=str(wiring.records))
-    ET.SubElement(channel, "target", type="virtio", name=PORT_NAME)
+    _add_serial(devices, wiring.console, 0)
+    if request.machine.clock == "instructions":
+        _add_serial(devices, wiring.records, instruction_machine.RECORDS_LINE)
+    else:
+        _add_port(devices, wiring.records)
     # libvirt adds these unless told not to.
     ET.SubElement(devices, "controller", type="usb", index="0", model="none")
     ET.SubElement(devices, "memballoon", model="none")
     ET.SubElement(ET.SubElement(devices, "video"), "model", type="none")
+
+
+def _add_serial(devices: ET.Element, socket: Path, port: int) -> None:
+    serial = ET.SubElement(devices, "serial", type="unix")
+    ET.SubElement(serial, "source", mode="connect", path=str(socket))
+    ET.SubElement(serial, "target", port=str(port))
+
+
+def _add_port(devices: ET.Element, socket: Path) -> None:
+    ET.SubElement(ET.SubElement(devices, "controller", type="virtio-serial", index="0", ports="2"), "driver")
+    _place(devices[-1], 2)
+    channel = ET.SubElement(devices, "channel", type="unix")
+    ET.SubElement(channel, "source", mode="connect", path=str(socket))
+    ET.SubElement(channel, "target", type="virtio", name=PORT_NAME)
 
 
 def _add_disk(devices: ET.Element, index: int, disk: Disk, overlay: Path) -> None:

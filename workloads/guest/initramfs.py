@@ -147,7 +147,9 @@ def _agent(cache: Path) -> bytes:
     if not kept.exists():
         with tempfile.TemporaryDirectory() as scratch:
             binary = Path(scratch) / "agent"
-            _run([*command, "-o", str(binary), *(str(path) for path in _agent_files() if path.suffix == ".c")])
+            _run(
+                [*command, "-o", str(binary), *(str(path) for path in _agent_files() if path.suffix == ".c")]
+            )
             _write(kept, binary.read_bytes())
     return kept.read_bytes()
 

@@ -18,6 +18,9 @@ GUEST_FILES = PurePosixPath("/plan/files")
 DISK_SERIAL = "kperflab0"
 """The virtio-blk serial of a plan's disk; the guest finds its device by it."""
 
+DISK_FILE = "disk"
+"""The file among GUEST_FILES that is a plan's disk where there are no disks, under the instruction clock."""
+
 StepKind = Literal["setup", "measure", "collect"]
 
 

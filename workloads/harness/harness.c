@@ -4,6 +4,7 @@
 #include "harness.h"
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -11,7 +12,7 @@ unsigned int harness_threads;
 static const struct workload *workload;
 static pthread_barrier_t ready, go;
 static const char *counted;
-static bool timed;
+static bool timed, settled;
 
 static void *run_thread(void *index)
 {
@@ -48,6 +49,8 @@ static struct interval run_once(pthread_t *threads)
 		if (pthread_create(&threads[i], NULL, run_thread, (void *)i) != 0)
 			fail("cannot create thread %lu", i);
 	pthread_barrier_wait(&ready);
+	if (settled)
+		settle();
 	getrusage(RUSAGE_SELF, &before);
 	took.elapsed = now();
 	pthread_barrier_wait(&go);
@@ -63,10 +66,20 @@ static struct interval run_once(pthread_t *threads)
 	return took;
 }
 
+static void choose_clock(const char *clock)
+{
+	settled = strcmp(clock, "instructions") == 0;
+	if (settled)
+		output_hold();
+	else if (strcmp(clock, "wall") != 0)
+		fail("clock=%s: wall or instructions", clock);
+}
+
 int harness_main(int argc, char **argv, const struct workload *which)
 {
 	workload = which;
 	arguments(argc, argv);
+	choose_clock(text("clock", "wall"));
 	unsigned long iterations = number("iterations", 1), warmup = number("warmup", 0);
 	harness_threads = (unsigned int)number("threads", 1);
 	counted = text("counted", "");
@@ -94,5 +107,6 @@ int harness_main(int argc, char **argv, const struct workload *which)
 		workload->report(&took);
 		end_object();
 	}
+	output_end();
 	return 0;
 }

@@ -13,6 +13,9 @@
  *   threads=N     threads, pinned round-robin to the allowed CPUs  (1)
  *   control=CTL,ACK  fifos of `perf record --control`: sampling is on during
  *                 timed iterations only
+ *   clock=wall|instructions  what the guest's clock counts (wall). Instructions
+ *                 are counted best with nothing else going on: output waits for
+ *                 the end, and each iteration starts at the same point of a second
  *   counted=NAME  what the threads of timed iterations are called, so that a
  *                 filter in the kernel counts their calls and nobody else's
  */
@@ -48,11 +51,16 @@ void extra(const char *name, const char *format, ...) __attribute__((format(prin
 void begin_object(unsigned long iteration, bool warmup);
 void end_object(void);
 
+/* From now on objects are kept until output_end(), which everything printed must pass. */
+void output_hold(void);
+void output_end(void);
+
 /* Ends the program with one line on stderr; fail_errno() adds what errno says. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void pin(unsigned int index);
 double now(void);
+void settle(void);
 void *allocate(unsigned long count, unsigned long size);
 
 /* `perf record --control`: nothing happens unless control_open() had fifos to open. */

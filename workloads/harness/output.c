@@ -12,6 +12,7 @@
 static char extras[64 * 1024];
 static size_t extras_used;
 static const char *separator;
+static bool held;
 
 void begin_object(unsigned long iteration, bool warmup)
 {
@@ -25,7 +26,7 @@ void value(const char *name, double number)
 {
 	if (!isfinite(number))	/* JSON knows neither infinity nor NaN */
 		fail("%s is not a finite number", name);
-	printf("%s\"%s\":%.9g", separator, name, number);
+	printf("%s\"%s\":%.12g", separator, name, number);
 	separator = ",";
 }
 
@@ -49,6 +50,20 @@ void extra(const char *name, const char *format, ...)
 void end_object(void)
 {
 	printf("}%s}\n", extras);
+	if (!held)
+		output_end();
+}
+
+void output_hold(void)
+{
+	/* Enough for thousands of iterations; more than that is written when it is full. */
+	if (setvbuf(stdout, NULL, _IOFBF, 1 << 20) != 0)
+		fail("cannot hold output back");
+	held = true;
+}
+
+void output_end(void)
+{
 	if (fflush(stdout) != 0)
 		fail_errno("cannot write to stdout");
 }

@@ -2,6 +2,7 @@
 /* The clock, and threads on CPUs. */
 #define _GNU_SOURCE
 #include "harness.h"
+#include <errno.h>
 #include <sched.h>
 #include <time.h>
 
@@ -25,6 +26,26 @@ void pin(unsigned int index)
 	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof(one), &one) != 0)
 		fail_errno("cannot pin to CPU %d", cpu);
+}
+
+/*
+ * Sleeps until the next full second but one, then waits for the tick. What the iteration before left to be done
+ * later is done then, and whatever the kernel does every so often falls into the same place of each iteration, in
+ * every kernel. An idle guest's instruction clock leaps ahead, so this costs nothing.
+ */
+void settle(void)
+{
+	struct timespec start, tick;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	start.tv_sec += 2;
+	start.tv_nsec = 0;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL) == EINTR)
+		;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &start);
+	do
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &tick);
+	while (tick.tv_nsec == start.tv_nsec);
 }
 
 double now(void)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lays out a boot: a workload's plan and all that it uses, in one initrd, on one machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.artifact import Artifact
+from workers.drivers.base import BootRequest, Disk, Machine
+from workloads.catalog import Workload
+from workloads.compile import compile_programs
+from workloads.guest.initramfs import build_initramfs
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
+from workloads.guest.ramdisk import check_memory, ramdisk_option
+from workloads.image import build_image
+
+BOOT_DEADLINE_S = 90.0
+SILENCE_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a boot is for. name: for people."""
+
+    name: str
+    workload: Workload
+    plan: Plan
+    machine: Machine
+
+
+def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> BootRequest:
+    """Initramfs and plan in one file, the disk beside it; under the instruction clock the disk is in that file too.
+
+    home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
+    """
+    files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
+    image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
+    disks: tuple[Disk, ...] = ()
+    cmdline = ""
+    if image and job.machine.clock == "instructions":
+        check_memory(image, job.machine.memory_mib)
+        files[DISK_FILE], cmdline = image.read_bytes(), ramdisk_option(image)
+    elif image:
+        disks = (Disk(image, "raw", DISK_SERIAL),)
+    initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
+    initrd = directory / "initrd"
+    append_plan(initramfs.for_plan(job.plan), pack_plan(job.plan, files), initrd)
+    return BootRequest(
+        name=job.name,
+        kernel=artifact.boot_vmlinux,
+        initrd=initrd,
+        cmdline=cmdline,
+        machine=job.machine,
+        disks=disks,
+        release=artifact.metadata.release,
+        directory=directory,
+        boot_deadline_s=BOOT_DEADLINE_S,
+        silence_deadline_s=SILENCE_DEADLINE_S,
+        hz=_hz(artifact),
+    )
+
+
+def _module(artifact: Artifact, name: str) -> bytes:
+    return (artifact.modules / f"{name}.ko").read_bytes()
+
+
+def _hz(artifact: Artifact) -> int:
+    """Timer interrupts a second, from the artifact's config; 0 if it does not say."""
+    found = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0

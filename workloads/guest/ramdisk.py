@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A golden image where there are no disks: packed with the plan, and copied by the guest to its ramdisk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workloads.errors import ImageTooLarge
+
+OTHERS_MIB = 128
+"""What kernel, user space and caches need beside the disk."""
+
+
+def ramdisk_option(image: Path) -> str:
+    """The kernel argument that makes room for an image in /dev/ram0. brd takes pages as they are written."""
+    return f"brd.rd_size={-(-image.stat().st_size // 1024)}"
+
+
+def check_memory(image: Path, memory_mib: int) -> None:
+    """Raise ImageTooLarge if a guest of that memory cannot hold an image twice.
+
+    Twice: while the initrd is unpacked there are its bytes and the file, then there are the file and the ramdisk.
+    """
+    size_mib = -(-image.stat().st_size // (1 << 20))
+    need = 2 * size_mib + OTHERS_MIB
+    if need > memory_mib:
+        raise ImageTooLarge(
+            f"a disk of {size_mib} MiB does not fit into a guest of {memory_mib} MiB, which keeps it in memory under "
+            f"the instruction clock: give the target {need} MiB, take fewer files, or the wall clock"
+        )

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The instruction clock: a guest whose clock counts the instructions it has executed.
+
+QEMU runs such a guest with `-icount shift=4`: its clock advances by 2**4 = 16 ns with each instruction, and stands still
+for everything else. What a program in it takes for nanoseconds is a number of instructions. docs/instruction-clock.md
+says what that can see and what not.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Clock = Literal["wall", "instructions"]
+CLOCKS: tuple[Clock, ...] = ("wall", "instructions")
+
+SHIFT = 4
+"""Of QEMU's -icount. With 0 the kernel's delay loops, which wait for a time, cost 16 times as many instructions."""
+NS_PER_INSTRUCTION = 1 << SHIFT
+UNIT = "instructions"
+FLOOR = 0.003
+"""Margin of a metric that says nothing else: what kernels linked differently differ by. See docs/instruction-clock.md."""
+_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+TIMES = frozenset(_NS)
+"""The units of time that can be told in instructions."""
+
+
+def instructions(value: float, unit: str) -> float:
+    """How many instructions a time of the guest's clock is; unit: one of TIMES. Whole numbers come out whole.
+
+    The clock gives whole nanoseconds and 16 of them an instruction, so sixteenths only come from programs' divisions;
+    what a division of seconds leaves beyond a millionth of an instruction is rounding.
+    """
+    return round(value * _NS[unit] / NS_PER_INSTRUCTION, 6)
