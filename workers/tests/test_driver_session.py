@@ -254,3 +254,23 @@ def test_a_guest_that_floods_us_with_records_is_ended(guest: Guest, monkeypatch:
     guest.says("out", "walk", b"x" * 2000)
     with pytest.raises(TargetLost, match="records"):
         list(guest.session.records(5))
+
+
+def test_a_guest_that_counts_instructions_may_be_silent_and_we_beat_for_it(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.drivers.guest_session.OWN_BEAT_S", 0.2)
+    guest.session._request = replace(guest.request, machine=Machine(1, 512, "tcg", "instructions"))
+    guest.greets()
+    records = guest.session.records(5)
+    assert [next(records).seq for _ in range(3)] == [0, 0, 0]  # longer than the silence deadline
+    guest.says("step", "walk")
+    guest.says("bye")
+    assert [record.kind for record in records] == ["step", "bye"]
+
+
+def test_a_guest_that_counts_instructions_forever_has_hung(guest: Guest) -> None:
+    guest.session._request = replace(guest.request, machine=Machine(1, 512, "tcg", "instructions"))
+    guest.greets()
+    with pytest.raises(GuestHung, match=r"within 0\.5 s"):
+        list(guest.session.records(0.5))

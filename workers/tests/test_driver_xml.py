@@ -89,3 +89,41 @@ def test_without_its_hz_a_kernel_measures_its_own_delay_loop(monkeypatch: pytest
     assert "lpj=" not in kernel_cmdline(REQUEST)
     monkeypatch.setattr(module, "tsc_khz", lambda: 0)
     assert "khz" not in kernel_cmdline(replace(REQUEST, hz=250))
+
+
+COUNTED = replace(REQUEST, machine=Machine(1, 768, "tcg", "instructions"), disks=(), hz=250)
+
+
+@pytest.fixture
+def counted() -> ET.Element:
+    return ET.fromstring(domain_xml(COUNTED, replace(WIRING, overlays=())))
+
+
+def test_nothing_of_the_hosts_time_reaches_a_guest_that_counts_instructions(counted: ET.Element) -> None:
+    devices = counted.find("devices")
+    assert devices is not None
+    assert {device.tag for device in devices} == {"serial", "controller", "memballoon", "video"}
+    assert [item.get("model") for item in devices.findall("controller")] == ["none"]
+    assert "virtio" not in ET.tostring(devices, encoding="unicode")
+    rtc, hpet = counted.findall("clock/timer")
+    assert (rtc.get("name"), rtc.get("track")) == ("rtc", "guest")
+    assert (hpet.get("name"), hpet.get("present")) == ("hpet", "no")
+    assert {item.get("name") for item in counted.findall("cpu/feature")} >= {"rdrand", "rdseed"}
+
+
+def test_its_records_take_the_second_serial_line(counted: ET.Element) -> None:
+    lines = counted.findall("devices/serial")
+    assert [(line.find("source").get("path"), line.find("target").get("port")) for line in lines] == [  # type: ignore[union-attr]
+        ("/s/console", "0"),
+        ("/s/records", "1"),
+    ]
+    assert "kperflab.records=ttyS1" in kernel_cmdline(COUNTED).split()
+    assert "kperflab.records" not in kernel_cmdline(REQUEST)
+
+
+def test_its_clock_is_the_count_and_the_kernel_knows_the_rate(counted: ET.Element) -> None:
+    arguments = counted.findall(f"{{{module.QEMU_NAMESPACE}}}commandline/{{{module.QEMU_NAMESPACE}}}arg")
+    assert [item.get("value") for item in arguments][:2] == ["-icount", "shift=4,sleep=off"]
+    words = set(kernel_cmdline(COUNTED).split())
+    assert {"tsc=reliable", "tsc_early_khz=1000000", "lpj=4000000", "norandmaps"} <= words
+    assert "random.trust_cpu=on" not in words

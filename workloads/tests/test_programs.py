@@ -192,3 +192,22 @@ def test_a_program_that_does_not_compile_is_told_by_its_first_error(
     ) as caught:
         compile_programs(tmp_path / "kept", [load_catalog()["showgids"]])
     assert "showgids.c" in caught.value.detail
+
+
+def test_under_the_instruction_clock_output_waits_for_the_end_and_iterations_for_a_full_second(
+    programs: dict[str, Path], tree: Path
+) -> None:
+    command = [
+        str(programs["stat-walk"]),
+        f"root={tree}",
+        "dirs=3",
+        "files=5",
+        "cache=warm",
+        "clock=instructions",
+    ]
+    program = subprocess.Popen([*command, "iterations=2"], stdout=subprocess.PIPE)
+    assert program.stdout
+    first, *rest = program.stdout
+    assert program.wait(1) == 0  # the first line came with the last
+    assert [json.loads(line)["iteration"] for line in (first, *rest)] == [0, 1]
+    assert "clock=cpu: wall or instructions" in refusal(*command[:-1], "clock=cpu")

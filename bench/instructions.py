@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How exactly the instruction clock repeats, what it costs, and what kernels differ by that should not.
+
+Boots each kernel several times for each case while busy loops load the host. Tells whether every number of every
+iteration was the same in all boots, what QEMU spent beside the same machine on the wall clock, and each metric's
+change from the first kernel to the others.
+
+    python -m bench.instructions [--home DIR] [--boots N] [--load N] [--wall N] [--case WORKLOAD/PRESET,NAME=VALUE …]
+                                 [KEY …]
+
+KEY: an artifact's key in the home, or its beginning; the first is the one that the others are compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.artifact import Artifact, ArtifactStore
+from workers.drivers.base import Machine
+from workers.drivers.libvirt import LibvirtDriver
+from workers.request import Job, boot_request
+from workloads.catalog import Workload, load_catalog
+from workloads.instruction_clock import Clock
+
+CASES = ("stat-walk/smoke,cache=warm", "stat-walk/smoke", "showgids/smoke", "bh-lookup/smoke")
+MEMORY_MIB = 1024
+DEADLINE_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A workload and its parameters, as the command line had them."""
+
+    name: str
+    workload: Workload
+    params: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What one boot gave: each timed iteration's values by metric, and QEMU's CPU seconds."""
+
+    values: dict[str, tuple[float, ...]]
+    cpu_s: float
+
+
+def main() -> int:
+    """Boot them all and print three tables."""
+    options = _options()
+    home = Path(options.home)
+    artifacts = [_artifact(home, key) for key in options.keys]
+    cases = [_case(text) for text in options.case or CASES]
+    boots: dict[tuple[str, str, Clock], list[Boot]] = {}
+    driver = LibvirtDriver(home)
+    with tempfile.TemporaryDirectory(dir=home) as scratch, _loaded(options.load):
+        directory = Path(scratch)
+        directory.chmod(0o711)
+        rounds: list[tuple[Clock, int]] = [("instructions", options.boots), ("wall", options.wall)]
+        for clock, count in rounds:
+            for _ in range(count):
+                for case in cases:
+                    for artifact in artifacts if clock == "instructions" else artifacts[:1]:
+                        boot = _boot(driver, case, artifact, clock, directory)
+                        key = (case.name, artifact.metadata.release, clock)
+                        boots.setdefault(key, []).append(boot)
+                        print(f"{key}: {boot.cpu_s:.1f} CPU s {boot.values}", file=sys.stderr, flush=True)
+    driver.close()
+    for case in cases:
+        _print_case(case, artifacts, boots)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("keys", nargs="+", metavar="KEY")
+    parser.add_argument("--home", default="/var/lib/kperflab")
+    parser.add_argument("--boots", type=int, default=6)
+    parser.add_argument("--wall", type=int, default=0, help="boots on the wall clock, of the first kernel")
+    parser.add_argument("--load", type=int, default=2, help="busy loops on the host meanwhile")
+    parser.add_argument("--case", action="append", help="WORKLOAD/PRESET,NAME=VALUE,…")
+    return parser.parse_args()
+
+
+def _artifact(home: Path, key: str) -> Artifact:
+    (found,) = (home / "artifacts").glob(f"{key}*")
+    return ArtifactStore(home / "artifacts").get(found.name)
+
+
+def _case(text: str) -> Case:
+    name, *given = text.split(",")
+    workload_name, _, preset = name.partition("/")
+    workload = load_catalog()[workload_name]
+    params = dict(word.split("=", 1) for word in given)
+    return Case(text, workload, dict(workload.resolve(preset, params, clock="instructions")))
+
+
+@contextmanager
+def _loaded(loops: int) -> Iterator[None]:
+    """Busy loops on the host while the context lasts."""
+    busy = [
+        subprocess.Popen(["nice", "-n", "5", sys.executable, "-c", "while True: pass"]) for _ in range(loops)
+    ]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, directory: Path) -> Boot:
+    plan = case.workload.plan(case.params, iterations=5, warmup=1, clock=clock)
+    machine = Machine(1, MEMORY_MIB, "tcg", clock)
+    request = boot_request(
+        Job(f"bench: {case.name}", case.workload, plan, machine), artifact, driver.home, directory
+    )
+    with driver.boot(request) as session:
+        records = [record for record in session.records(DEADLINE_S) if record.kind != "beat"]
+        cpu_s = _cpu_seconds(driver)
+    readings = case.workload.read(records, clock=clock)
+    timed = [one.values for one in readings.iterations if not one.warmup]
+    return Boot({name: tuple(values[name] for values in timed) for name in timed[0]}, cpu_s)
+
+
+def _cpu_seconds(driver: LibvirtDriver) -> float:
+    """What QEMU has used up to now, in seconds: the last field of virDomainGetInfo."""
+    (name,) = driver.hypervisor.domains(driver.traces.prefix)
+    return float(driver.hypervisor.connection.lookupByName(name).info()[4]) / 1e9
+
+
+def _print_case(
+    case: Case, artifacts: list[Artifact], boots: dict[tuple[str, str, Clock], list[Boot]]
+) -> None:
+    print(f"\n{case.name}")
+    first = boots[case.name, artifacts[0].metadata.release, "instructions"]
+    for artifact in artifacts:
+        release = artifact.metadata.release
+        own = boots[case.name, release, "instructions"]
+        same = sum(boot.values == own[0].values for boot in own)
+        print(
+            f"  {release}: {same} of {len(own)} boots alike, {statistics.median(b.cpu_s for b in own):.1f} CPU s"
+        )
+        for name, values in own[0].values.items():
+            middle, of_first = statistics.median(values), statistics.median(first[0].values[name])
+            within = (max(values) - min(values)) / middle
+            between = max(
+                abs(a / b - 1) for boot in own for a, b in zip(boot.values[name], values, strict=True)
+            )
+            print(
+                f"    {name:34}{middle:16.3f}  iterations ±{within / 2:8.4%}  boots {between:8.4%}"
+                f"  kernel {middle / of_first - 1:+8.4%}"
+            )
+    if walls := boots.get((case.name, artifacts[0].metadata.release, "wall")):
+        wall_s = statistics.median(boot.cpu_s for boot in walls)
+        ratio = statistics.median(boot.cpu_s for boot in first) / wall_s
+        print(f"  on the wall clock: {wall_s:.1f} CPU s; the instruction clock costs {ratio:.2f} times that")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
