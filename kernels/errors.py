@@ -97,6 +97,12 @@ class UnknownRevision(KernelsError):
     blame = "submission"
 
 
+class UnknownRange(KernelsError):
+    """Two revisions of which the first is not before the second."""
+
+    blame = "submission"
+
+
 class UnknownPath(KernelsError):
     """The tree has no such file at this revision."""
 

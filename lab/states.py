@@ -10,6 +10,7 @@ conditional UPDATE, so of two processes that want the same move exactly one gets
                 building → queued when its worker died; queued → built when the store has it;
                 built → queued when its artifact was deleted; failed, cancelled → queued again
     run         queued → running → done | failed | cancelled; running → queued to try again
+    bisection   running → done | failed
 """
 
 from collections.abc import Mapping
@@ -70,6 +71,14 @@ class RunState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class BisectionState(models.TextChoices):
+    """A bisection is failed when it could not go on; one that ends without a commit is done."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
 class Outcome(models.TextChoices):
     """How a run ended; all but the first are told with their evidence."""
 
@@ -108,6 +117,9 @@ MOVES: Mapping[type[models.TextChoices], Mapping[str, frozenset[str]]] = {
     RunState: {
         "queued": frozenset({"running", "cancelled"}),
         "running": frozenset({"done", "failed", "cancelled", "queued"}),
+    },
+    BisectionState: {
+        "running": frozenset({"done", "failed"}),
     },
 }
 

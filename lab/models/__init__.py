@@ -5,14 +5,18 @@ from lab.models.experiment import Case, Experiment, Switch, Variant
 from lab.models.hardware import Target
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.source import Tree
+from lab.models.trend import Bisection, BisectionStep, Revision
 
 __all__ = [
+    "Bisection",
+    "BisectionStep",
     "Build",
     "Case",
     "Comparison",
     "Effect",
     "Experiment",
     "Profile",
+    "Revision",
     "Run",
     "Sample",
     "Switch",

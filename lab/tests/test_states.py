@@ -7,7 +7,16 @@ from django.db import models
 
 from lab.errors import IllegalMove
 from lab.models import Run, Target
-from lab.states import MOVES, BuildState, ExperimentState, RunState, VariantState, allowed, move
+from lab.states import (
+    MOVES,
+    BisectionState,
+    BuildState,
+    ExperimentState,
+    RunState,
+    VariantState,
+    allowed,
+    move,
+)
 
 LEGAL = {
     ExperimentState: "queued>running queued>cancelled running>done running>failed running>cancelled",
@@ -15,6 +24,7 @@ LEGAL = {
     BuildState: "queued>building queued>built queued>cancelled building>built building>failed "
     "building>cancelled building>queued built>queued failed>queued cancelled>queued",
     RunState: "queued>running queued>cancelled running>done running>failed running>cancelled running>queued",
+    BisectionState: "running>done running>failed",
 }
 EVERY_PAIR = [(start, to) for states in MOVES for start, to in product(states, states)]
 

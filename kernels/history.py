@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The line of a tree's history: commits by first parent, each with its place, subject and author."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernels.errors import UnknownRange
+from kernels.git import run_git, try_git
+from kernels.tree import Revision, Tree
+
+# A subject and an author; the body is git's to keep.
+_FORMAT = "%H%x1f%s%x1f%an <%ae>%x1f%aI"
+_SUBJECT_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One commit. position: how many commits are before it on its line of first parents; date is ISO 8601."""
+
+    commit: str
+    position: int
+    subject: str
+    author: str
+    date: str
+
+
+def logged(tree: Tree, commit: str) -> Logged:
+    """One commit's place and heading. Raises GitFailed."""
+    position = _position(tree, commit)
+    return _read(run_git(tree.repository, "log", "-1", f"--format={_FORMAT}", commit, "--"), position)[0]
+
+
+def line(tree: Tree, start: Revision, end: Revision) -> tuple[Logged, ...]:
+    """The commits after `start` up to and with `end`, by first parent, the oldest first.
+
+    Raises UnknownRange unless `start` is before `end` on that line, GitFailed.
+    """
+    done = try_git(f"--git-dir={tree.repository}", "merge-base", "--is-ancestor", start.commit, end.commit)
+    if done.returncode or start.commit == end.commit:
+        raise UnknownRange(f"{start.name} is not before {end.name} in {tree.name}: name the older one first")
+    span = f"{start.commit}..{end.commit}"
+    out = run_git(tree.repository, "log", "--first-parent", "--reverse", f"--format={_FORMAT}", span, "--")
+    before = _position(tree, end.commit) - out.count(b"\n")
+    return _read(out, before + 1)
+
+
+def merges(tree: Tree, start: Revision, end: Revision) -> int:
+    """How many of the commits after `start` up to and with `end` are merges. Raises GitFailed."""
+    span = f"{start.commit}..{end.commit}"
+    return int(run_git(tree.repository, "rev-list", "--count", "--merges", span, "--"))
+
+
+def _position(tree: Tree, commit: str) -> int:
+    return int(run_git(tree.repository, "rev-list", "--count", "--first-parent", commit, "--")) - 1
+
+
+def _read(out: bytes, first: int) -> tuple[Logged, ...]:
+    return tuple(
+        Logged(commit, position, _plain(subject)[:_SUBJECT_LENGTH], _plain(author)[:300], date)
+        for position, text in enumerate(out.decode(errors="replace").rstrip("\n").split("\n"), first)
+        for commit, subject, author, date in [text.split("\x1f")]
+    )
+
+
+def _plain(text: str) -> str:
+    """Strangers write subjects: what a terminal would obey is shown as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

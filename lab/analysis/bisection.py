@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which revision of a line to compare next, and what the answers say. Pure.
+
+Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
+shows the step), good (it does not), or untold (it does not build or boot, or boots do not tell). The last one comes
+first: a step that is not there is not looked for. Then the middle between the latest good and the earliest bad one;
+where that cannot be told, places ever further from it, so that a broken stretch costs few builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Answer(Enum):
+    """What one comparison with the good revision said."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNTOLD = "untold"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare this revision next."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The step came with one of the revisions after `good` up to and with `bad`; those between could not be told."""
+
+    good: int
+    bad: int
+
+    @property
+    def suspects(self) -> tuple[int, ...]:
+        """All revisions that may have brought the step; one if it is known."""
+        return tuple(range(self.good + 1, self.bad + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class NoStep:
+    """The last revision does not show the step, or (`told` is false) cannot be compared at all."""
+
+    told: bool
+
+
+Decision = Compare | Found | NoStep
+
+
+def decide(last: int, answers: Mapping[int, Answer]) -> Decision:
+    """Return what to do next. answers: by number, 1 to last, which is at least 1. Raises ValueError."""
+    if last < 1 or not all(1 <= number <= last for number in answers):
+        raise ValueError(f"a bisection of {last} revisions has no answers about {sorted(answers)}")
+    if last not in answers:
+        return Compare(last)
+    if answers[last] is not Answer.BAD:
+        return NoStep(told=answers[last] is Answer.GOOD)
+    bad = min(number for number, answer in answers.items() if answer is Answer.BAD)
+    good = max([0, *(n for n, answer in answers.items() if answer is Answer.GOOD and n < bad)])
+    untried = [number for number in range(good + 1, bad) if number not in answers]
+    if not untried:
+        return Found(good, bad)
+    middle = (good + bad) // 2
+    untold = bad - good - 1 - len(untried)
+    away = 2 ** (untold - 1) if untold else 0
+    return Compare(min(untried, key=lambda number: (abs(abs(number - middle) - away), number)))
+
+
+def most_comparisons(last: int) -> int:
+    """How many comparisons it takes at most while each can be told."""
+    return 1 + (last - 1).bit_length() if last > 1 else 1

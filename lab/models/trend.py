@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The history of trees as far as trends need it, and searches for the commit that brought a step."""
+
+from django.db import models
+
+from lab.models.experiment import Experiment
+from lab.models.hardware import Target
+from lab.models.source import Tree
+from lab.states import BisectionState
+
+
+class Revision(models.Model):
+    """One commit of a tree; kept, so that no page asks git."""
+
+    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="revisions")
+    commit = models.CharField(max_length=64)
+    # Commits before it on its line of first parents: the order of a trend.
+    position = models.PositiveIntegerField()
+    subject = models.CharField(max_length=500)
+    author = models.CharField(max_length=300)
+    date = models.CharField(max_length=40, blank=True, default="")
+
+    class Meta:
+        ordering = ("position", "commit")
+        constraints = (models.UniqueConstraint(fields=["tree", "commit"], name="revision_once"),)
+        indexes = (models.Index(fields=["tree", "position"], name="revision_line"),)
+
+    def __str__(self) -> str:
+        return f"{self.commit[:12]} {self.subject}"
+
+
+class Bisection(models.Model):
+    """One search: between a good revision and a bad one, for the commit that changed a metric."""
+
+    class Answer(models.TextChoices):
+        """How it ended."""
+
+        COMMIT = "commit"
+        RANGE = "range"
+        NO_STEP = "no-step"
+        UNTOLD = "untold"
+
+    tree = models.ForeignKey(Tree, on_delete=models.PROTECT)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT)
+    # SHA-256 of all that was asked: "the same command again" is an equal digest.
+    digest = models.CharField(max_length=64, db_index=True)
+    good_name = models.CharField(max_length=200)
+    bad_name = models.CharField(max_length=200)
+    # The line from the good commit, first in the list, to the bad one, last.
+    line = models.JSONField()
+    workload = models.CharField(max_length=100)
+    preset = models.CharField(max_length=50)
+    params = models.JSONField(default=dict)
+    metric = models.CharField(max_length=60)
+    clock = models.CharField(max_length=15)
+    # Of a first comparison, 0 for as many as it takes; and of one that could not tell, at most.
+    boots = models.PositiveIntegerField()
+    most_boots = models.PositiveIntegerField()
+    iterations = models.PositiveIntegerField()
+    # "regression" or "improvement": the verdict that makes a revision bad.
+    verdict = models.CharField(max_length=15)
+    state = models.CharField(max_length=10, choices=BisectionState, default=BisectionState.RUNNING)
+    answer = models.CharField(max_length=10, choices=Answer, blank=True, default="")
+    # Commits of which one brought the step, the oldest first.
+    suspects = models.JSONField(default=list)
+    problem = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.metric} between {self.good_name} and {self.bad_name}"
+
+
+class BisectionStep(models.Model):
+    """One comparison of a bisection: an experiment of the good revision with another."""
+
+    class Outcome(models.TextChoices):
+        """What it said; `again` asks for more boots, `fault` is the lab's and says nothing."""
+
+        GOOD = "good"
+        BAD = "bad"
+        SKIPPED = "skipped"
+        AMBIGUOUS = "ambiguous"
+        AGAIN = "again"
+        FAULT = "fault"
+
+    bisection = models.ForeignKey(Bisection, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    # Its place in the bisection's line.
+    revision = models.PositiveIntegerField()
+    boots = models.PositiveIntegerField()
+    experiment = models.ForeignKey(Experiment, null=True, blank=True, on_delete=models.SET_NULL)
+    # Empty while it is open.
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True, default="")
+    verdict = models.CharField(max_length=15, blank=True, default="")
+    ratio = models.FloatField(null=True, blank=True)
+    low = models.FloatField(null=True, blank=True)
+    high = models.FloatField(null=True, blank=True)
+    reason = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (models.UniqueConstraint(fields=["bisection", "number"], name="bisection_step_once"),)
+
+    def __str__(self) -> str:
+        return f"step {self.number}: {self.outcome or 'open'}"
