@@ -12,7 +12,7 @@ of one block. How chance is judged depends on how many boots there are (docs/ver
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, isinf, prod
+from math import comb, exp, isinf, prod
 
 import numpy as np
 
@@ -92,23 +92,34 @@ def _of_two(boots: Table, shared: Sequence[int]) -> Table:
 def _exact(two: Table, level: float) -> Shift | None:
     """Judge boots that differ in nothing but their side and their block: by counting the orders possible.
 
-    Without chance to be seen there is no variance to reason with. But had the build no influence, each boot of
-    a block would be as likely to be the odd one out.
+    Without chance to be seen there is no variance to reason with. But had the build no influence, any boots
+    could have been the odd ones out: all alike if blocks differ in nothing, else those of a block.
     """
     logs = np.log(two.values)
     fit = pooled(logs, two.layout)
     if float(fit.sd) > ROUNDING:
         return None
     ratio = exp(float(fit.shift))
-    sizes = np.bincount(two.layout.block)
     if abs(float(fit.shift)) <= ROUNDING:
         return replace(EQUAL, method="all boots agree exactly")
-    p_value = min(1.0, prod(1.0 / int(n) for n in sizes if n) * (2 if sizes.max() == 2 else 1))
+    p_value = _luck(two)
     method = "boots of a side agree exactly; the p-value counts the orders in which they could have come"
     if p_value > 1 - level:
-        why = f"boots of a side agree exactly, but {np.count_nonzero(sizes)} blocks are too few to rule out luck"
+        blocks = two.layout.contrasts.shape[0]
+        why = f"boots of a side agree exactly, but {blocks} blocks are too few to rule out luck"
         return replace(NOTHING, ratio=ratio, p_value=p_value, method=method, why=why)
     return replace(NOTHING, ratio=ratio, low=ratio, high=ratio, p_value=p_value, method=method)
+
+
+def _luck(two: Table) -> float:
+    """Return the chance that just the candidate's boots are the odd ones, or just the others if as many."""
+    ours = two.layout.arm == CANDIDATE
+    count = int(np.count_nonzero(ours))
+    if np.ptp(two.values[ours]) == 0 and np.ptp(two.values[~ours]) == 0:
+        orders = comb(ours.size, count)
+    else:
+        orders = prod(int(size) for size in np.bincount(two.layout.block) if size)
+    return (2 if 2 * count == ours.size else 1) / orders
 
 
 def _ranked(two: Table, level: float) -> Shift | None:

@@ -1,30 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The verdict on one metric.
 
-The rule, in words. The shift of a metric is the ratio candidate over base with a 95 % interval,
-and the metric has a margin: a relative change too small to matter, such as 2 %.
+The rule, in words. The shift of a metric is the ratio candidate over base with an interval, of 95 % unless
+looks at unfinished data make it wider. The metric has a margin: a relative change too small to matter, such as
+2 %. The experiment has a floor: what code layout alone moves this metric by, measured by a placebo, else 0.
 
-1. Is the whole interval within the margin (from 1/(1+margin) to 1+margin)? Then **unchanged**,
-   even if it excludes "no change": a difference that is real and does not matter.
-2. Otherwise, does the interval exclude "no change" (a ratio of 1)? Then **regression** or
-   **improvement**, by the direction in which the metric is better.
-3. Otherwise **inconclusive**, with the number of boots it would take: the interval narrows with
-   the square root of their number, and must become narrow enough either to exclude 1 or to lie
-   within the margin, whichever comes first if the ratio stays where it is. It is an estimate.
-4. Fewer than five paired boots, or no ratio at all, are inconclusive whatever they show.
+1. Is the whole interval within the margin (from 1/(1+margin) to 1+margin)? Then **unchanged**, even if it
+   excludes "no change": a difference that is real and does not matter. A margin of 0 is never met.
+2. Otherwise, does the interval exclude "no change" (a ratio of 1), is the q-value (the p-value adjusted for the
+   number of metrics) at most 5 % where there is one, and is the shift larger than the floor? Then
+   **regression** or **improvement**, by the direction in which the metric is better.
+3. Otherwise **inconclusive**, with the number of boots it would take: the interval narrows with more boots, and must
+   become narrow enough either to exclude 1 or to lie within the margin, whichever comes first if the
+   ratio stays where it is. It is an estimate. A shift within the floor has none: boots do not help.
+4. No ratio or no interval is inconclusive, and says why. An interval takes two blocks.
 
-No verdict is a promise: with no change at all, one metric in sixteen gets regression or improvement at
-five boots, at most one in twenty from six boots on, less where the margin is wider than the noise.
+No verdict is a promise: with no change at all, one metric in twenty has an interval that excludes 1.
 """
 
 from dataclasses import dataclass
-from math import ceil, log, log1p
+from math import ceil, log, log1p, sqrt
 from typing import Literal
 
-from lab.analysis.bootstrap import LEAST_BOOTS, Shift, half_width
+from scipy import stats
+
+from lab.analysis.boots import Shift
 
 Better = Literal["lower", "higher"]
 Word = Literal["regression", "improvement", "unchanged", "inconclusive"]
+LEAST_BLOCKS = 2
+FALSE_DISCOVERIES = 0.05
 # Nobody boots more often: an estimate beyond this says only that boots are not the way.
 MOST_BOOTS = 100_000
 
@@ -38,33 +43,89 @@ class Verdict:
     reason: str = ""
 
 
-def judge(shift: Shift, *, better: Better, margin: float) -> Verdict:
-    """Apply the rule of this module. margin: fraction >= 0, such as 0.02."""
-    if shift.ratio is None:
-        return Verdict("inconclusive", LEAST_BOOTS if shift.boots == 0 else None, shift.why)
-    if shift.low is None or shift.high is None:
-        return Verdict(
-            "inconclusive", LEAST_BOOTS, f"a verdict takes {LEAST_BOOTS} boots, {shift.boots} count"
-        )
-    edge = log1p(margin)
-    low, high = log(shift.low), log(shift.high)
-    if -edge <= low and high <= edge:
+def judge(
+    shift: Shift,
+    *,
+    better: Better,
+    margin: float,
+    floor: float = 0.0,
+    q_value: float | None = None,
+    level_used: float = 0.05,
+) -> Verdict:
+    """Apply the rule of this module. margin, floor: fractions >= 0, such as 0.02.
+
+    level_used: 1 - level of the shift's interval. q_value: from adjust(), None without a p-value.
+    """
+    if shift.ratio is None or shift.low is None or shift.high is None:
+        return Verdict("inconclusive", _boots_for_an_interval(shift, level_used), shift.why)
+    edge, low, high = log1p(margin), log(shift.low), log(shift.high)
+    if margin > 0 and -edge <= low and high <= edge:
         return Verdict("unchanged")
-    if low > 0 or high < 0:
-        worse = (low > 0) == (better == "lower")
-        return Verdict("regression" if worse else "improvement")
-    needed = boots_needed(shift, margin=margin)
-    said = f"about {needed} boots would tell" if needed else "more boots would not tell"
-    return Verdict("inconclusive", needed, f"the interval holds both better and worse; {said}")
+    if low <= 0 <= high:
+        needed = boots_needed(shift, margin=margin, level_used=level_used)
+        return Verdict("inconclusive", needed, _unclear(needed, margin))
+    if abs(log(shift.ratio)) <= log1p(floor):
+        return Verdict("inconclusive", None, f"smaller than what code layout alone does here (±{floor:.2%})")
+    if q_value is not None and q_value > FALSE_DISCOVERIES:
+        needed = _boots_for_adjustment(shift, q_value)
+        said = f"not clear enough among this many metrics (q = {q_value:.2g})"
+        return Verdict("inconclusive", needed, _with_boots(said, needed))
+    return Verdict("regression" if (low > 0) == (better == "lower") else "improvement")
 
 
-def boots_needed(shift: Shift, *, margin: float) -> int | None:
+def boots_needed(shift: Shift, *, margin: float, level_used: float = 0.05) -> int | None:
     """Return about how many boots decide either way, None if none of a payable number do."""
-    if shift.ratio is None:
+    if shift.ratio is None or shift.low is None or shift.high is None:
         return None
     centre = abs(log(shift.ratio))
     wanted = max(centre, log1p(margin) - centre)
+    half = (log(shift.high) - log(shift.low)) / 2
     if wanted <= 0:
         return None
-    boots = ceil(shift.boots * (half_width(shift) / wanted) ** 2)
-    return max(boots, shift.boots + 1) if boots <= MOST_BOOTS else None
+    return _boots_to_narrow(shift, half / wanted, level_used)
+
+
+def _boots_to_narrow(shift: Shift, times: float, level_used: float) -> int | None:
+    """Return how many boots make the interval that many times narrower.
+
+    It narrows with the square root of the boots, and with Student's quantile as degrees of freedom grow.
+    """
+    boots = max(ceil(shift.boots * times**2), shift.boots + 1)
+    if shift.freedom is None or shift.boots < LEAST_BLOCKS:
+        return boots if boots <= MOST_BOOTS else None
+    now = stats.t.ppf(1 - level_used / 2, shift.freedom)
+    for _ in range(20):
+        freedom = shift.freedom * (boots - 1) / (shift.boots - 1)
+        quantile = float(stats.t.ppf(1 - level_used / 2, freedom) / now)
+        again = max(ceil(shift.boots * (times * quantile) ** 2), shift.boots + 1)
+        if again == boots or again > MOST_BOOTS:
+            break
+        boots = ceil(sqrt(again * boots))
+    return max(again, shift.boots + 1) if again <= MOST_BOOTS else None
+
+
+def _boots_for_adjustment(shift: Shift, q_value: float) -> int | None:
+    """Return the boots at which this p-value, if the ratio stays, would pass the adjustment."""
+    if not shift.p_value or not shift.freedom:
+        return None
+    needed = stats.t.isf(shift.p_value * FALSE_DISCOVERIES / q_value / 2, shift.freedom)
+    return _boots_to_narrow(shift, float(needed / stats.t.isf(shift.p_value / 2, shift.freedom)), 0.05)
+
+
+def _boots_for_an_interval(shift: Shift, level_used: float) -> int | None:
+    """Return the boots that would give an interval; None where boots are not what is missing."""
+    if shift.p_value:  # boots agree exactly; each block divides the p-value by the same number
+        return max(ceil(shift.boots * log(level_used) / log(shift.p_value)), shift.boots + 1)
+    missing = shift.ratio is not None or shift.boots == 0
+    return LEAST_BLOCKS if missing and shift.boots < LEAST_BLOCKS else None
+
+
+def _unclear(needed: int | None, margin: float) -> str:
+    said = "the interval holds both better and worse"
+    if margin <= 0:
+        said += "; with a margin of 0 nothing is ever called unchanged"
+    return _with_boots(said, needed)
+
+
+def _with_boots(said: str, needed: int | None) -> str:
+    return f"{said}; about {needed} boots would tell" if needed else f"{said}; more boots would not tell"
