@@ -31,15 +31,18 @@ Counts = NDArray[np.intp]
 
 # Of a whole trend without any change: how often it shows a step all the same, at most.
 ALPHA = 0.01
-WEAK = 0.05
+WEAK = 0.02
 # Places searched count as so many independent ones a revision: neighbouring places share most of their points.
-SEARCH = 0.3
+STEP_SEARCH, WINDOW_SEARCH = 0.4, 0.8
 # Shorter levels are outliers: of revisions with one number each, and with several boots each.
 LEAST_REVISIONS, LEAST_WITH_BOOTS = 3, 2
 # Differences over so many points are nearly free of autocorrelation, and few of them straddle a step.
-FAR = 5
-KEPT_DIFFERENCES = 0.9
+FAR = 4
+KEPT_DIFFERENCES = 0.95
 MOST_RHO = 0.95
+# Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (0.8 of its standard
+# error): it would cost every quiet trend a tenth of its power.
+DOUBT = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,8 @@ def p_at(trend: Trend, start: int, place: int, end: int) -> float:
     if stretch.squares == 0:
         return 1.0
     total, part = float(stretch.sums[place - start]), float(stretch.counts[place - start])
-    return _p_value(trend, stretch, total * total / (part * (stretch.points - part)), part)
+    share = total * total / (part * (stretch.points - part))
+    return _p_value(trend, stretch, share, part, STEP_SEARCH)
 
 
 def _split(trend: Trend) -> list[int]:
@@ -145,9 +149,9 @@ def _split(trend: Trend) -> list[int]:
 def _split_once(trend: Trend, stretch: Stretch) -> list[int]:
     """The best single step of a stretch, or the two ends of its best window, or nothing."""
     place, share, part = _best_step(trend, stretch)
-    p_step = _p_value(trend, stretch, share, part)
+    p_step = _p_value(trend, stretch, share, part, STEP_SEARCH)
     first, last, share, part = _best_window(trend, stretch)
-    p_window = _p_value(trend, stretch, share, part)
+    p_window = _p_value(trend, stretch, share, part, WINDOW_SEARCH)
     if min(p_step, p_window) > WEAK:
         return []
     ends = (place,) if p_step <= p_window else (first, last)
@@ -181,7 +185,7 @@ def _best_window(trend: Trend, stretch: Stretch) -> tuple[int, int, float, float
     return found
 
 
-def _p_value(trend: Trend, stretch: Stretch, share: float, part: float) -> float:
+def _p_value(trend: Trend, stretch: Stretch, share: float, part: float, search: float) -> float:
     """Probability that chance alone explains so much of a stretch by setting `part` of its points apart.
 
     share: the part's squared sum of scores over (part × the other points); times points over squares, it is the
@@ -195,7 +199,7 @@ def _p_value(trend: Trend, stretch: Stretch, share: float, part: float) -> float
     t = sqrt(explained * freedom / max(1 - explained, 1e-12))
     choices = lgamma(effective + 1) - lgamma(part + 1) - lgamma(effective - part + 1)
     alone = max(2 * float(special.stdtr(freedom, -t)), 2 * exp(-choices))
-    return min(1.0, alone * max(1.0, SEARCH * trend.revisions))
+    return min(1.0, alone * max(1.0, search * trend.revisions))
 
 
 def _best(trend: Trend, start: int, end: int) -> int:
@@ -220,15 +224,16 @@ def _prune(trend: Trend, places: list[int], alpha: float) -> list[int]:
 def autocorrelation(scores: Array) -> float:
     """Estimate the autocorrelation of neighbouring points, 0 to MOST_RHO, whatever steps there are.
 
-    Of an AR(1) series the mean square of differences over m points is 2 variances times 1 - rho^m. The largest tenth
-    of the squares is left out of both means: those that straddle steps. scores: shape (points,), bounded.
+    Of an AR(1) series the mean square of differences over m points is 2 variances times 1 - rho^m. The largest
+    twentieth of the squares is left out of both means: those that straddle steps. scores: shape (points,), bounded.
     """
     if len(scores) < 4 * FAR:
         return 0.0
     near, far = (_trimmed_mean_square(scores[by:] - scores[:-by]) for by in (1, FAR))
     if near == 0:
         return 0.0  # exact counts: nothing but steps
-    return float(np.interp(far / near, *_rho_table()))
+    rho = float(np.interp(far / near, *_rho_table()))
+    return max(0.0, rho - DOUBT / sqrt(len(scores)))
 
 
 def _trimmed_mean_square(differences: Array) -> float:

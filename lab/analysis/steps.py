@@ -74,9 +74,21 @@ def find_steps(
     edges = np.cumsum([0, *(len(boots) for boots in groups)])
     trend = Trend(points, edges, LEAST_REVISIONS if many else LEAST_WITH_BOOTS)
     places = change_points(trend, alpha)
+    if not many:
+        levels = [median(boots) for boots in revisions]
+        places = [place for place in places if _lasts(levels, place)]
     margin = 0.0 if many else margin
     found = [step for step in _described(trend, places) if _matters(step, margin)]
     return [*found, *_pending(trend, places, margin)]
+
+
+def _lasts(levels: Sequence[float], place: int) -> bool:
+    """Whether the revisions next to a place, as many as a level must have, are all on their own side of it.
+
+    Many boots of one revision that is off would otherwise make a step of it.
+    """
+    before, after = levels[max(0, place - LEAST_WITH_BOOTS) : place], levels[place : place + LEAST_WITH_BOOTS]
+    return max(before) < min(after) or max(after) < min(before)
 
 
 def _described(trend: Trend, places: list[int]) -> list[Step]:

@@ -142,6 +142,13 @@ def test_in_a_short_trend_a_step_within_the_margin_is_none() -> None:
     assert not find_steps(revisions, margin=0.03)
 
 
+@pytest.mark.parametrize("at", range(8))
+def test_one_revision_of_a_short_trend_that_is_off_is_no_step(at: int) -> None:
+    revisions = boots(20 + at, [6] * 8)
+    revisions[at] = [value * 1.2 for value in revisions[at]]
+    assert [step.at for step in find_steps(revisions, margin=0.03) if not step.pending] == []
+
+
 def test_one_revision_of_a_short_trend_is_an_outlier_and_at_the_end_pending() -> None:
     revisions = boots(14, [6] * 8)
     for at in (4, 7):
@@ -173,11 +180,12 @@ def test_what_is_no_trend_is_refused(revisions: list[list[float]]) -> None:
         find_steps(revisions)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("rho", [0.0, 0.4, 0.6])
 def test_autocorrelation_is_estimated_past_steps(rho: float) -> None:
     found = []
     for seed in range(60):
-        values = correlated(seed, 200, rho)
-        values[80:] += 2
+        values = correlated(seed, 500, rho)
+        values[180:] += 2
         found.append(autocorrelation(values))
-    assert np.mean(found) == pytest.approx(rho, abs=0.1)
+    # Cautious by a little: part of the estimate is taken for its own noise.
+    assert rho - 0.1 <= np.mean(found) <= rho + 0.05
