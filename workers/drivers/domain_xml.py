@@ -42,7 +42,7 @@ EMULATED_TSC = "tsc=reliable"
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the driver adds to a request: the domain's name, its sockets, the overlay of each disk."""
+    """What the driver adds to a request: the domain's name, its sockets or pipes, the overlay of each disk."""
 
     name: str
     console: Path
@@ -102,30 +102,25 @@ def _add_devices(domain: ET.Element, request: BootRequest, wiring: Wiring) -> No
     devices = ET.SubElement(domain, "devices")
     for index, (disk, overlay) in enumerate(zip(request.disks, wiring.overlays, strict=True)):
         _add_disk(devices, index, disk, overlay)
-    # QEMU connects to us, so that not a byte is written before we listen; a file would go through virtlogd,
-    # which cuts it at 2 MB.
-    _add_serial(devices, wiring.console, 0)
     if request.machine.clock == "instructions":
-        _add_serial(devices, wiring.records, instruction_machine.RECORDS_LINE)
+        instruction_machine.add_lines(devices, wiring.console, wiring.records)
     else:
-        _add_port(devices, wiring.records)
+        _add_streams(devices, wiring)
     # libvirt adds these unless told not to.
     ET.SubElement(devices, "controller", type="usb", index="0", model="none")
     ET.SubElement(devices, "memballoon", model="none")
     ET.SubElement(ET.SubElement(devices, "video"), "model", type="none")
 
 
-def _add_serial(devices: ET.Element, socket: Path, port: int) -> None:
+def _add_streams(devices: ET.Element, wiring: Wiring) -> None:
+    # QEMU connects to us, so that not a byte is written before we listen; a file would go through virtlogd,
+    # which cuts it at 2 MB.
     serial = ET.SubElement(devices, "serial", type="unix")
-    ET.SubElement(serial, "source", mode="connect", path=str(socket))
-    ET.SubElement(serial, "target", port=str(port))
-
-
-def _add_port(devices: ET.Element, socket: Path) -> None:
+    ET.SubElement(serial, "source", mode="connect", path=str(wiring.console))
     ET.SubElement(ET.SubElement(devices, "controller", type="virtio-serial", index="0", ports="2"), "driver")
     _place(devices[-1], 2)
     channel = ET.SubElement(devices, "channel", type="unix")
-    ET.SubElement(channel, "source", mode="connect", path=str(socket))
+    ET.SubElement(channel, "source", mode="connect", path=str(wiring.records))
     ET.SubElement(channel, "target", type="virtio", name=PORT_NAME)
 
 

@@ -9,6 +9,7 @@ Source: QEMU's docs/devel/tcg-icount.rst and docs/system/replay.rst.
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from workloads.instruction_clock import SHIFT
@@ -44,6 +45,14 @@ def add_clock(domain: ET.Element, cpu: ET.Element) -> None:
     # track="guest" is QEMU's -rtc clock=vm.
     ET.SubElement(clock, "timer", name="rtc", track="guest")
     ET.SubElement(clock, "timer", name="hpet", present="no")
+
+
+def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
+    """Two serial lines into named pipes; why not sockets is told in streams.Fifo."""
+    for port, path in ((0, console), (RECORDS_LINE, records)):
+        serial = ET.SubElement(devices, "serial", type="pipe")
+        ET.SubElement(serial, "source", path=str(path))
+        ET.SubElement(serial, "target", port=str(port))
 
 
 def add_arguments(domain: ET.Element, namespace: str) -> None:

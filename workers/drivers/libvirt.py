@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import subprocess
 import threading
 import time
@@ -20,7 +21,7 @@ from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
-from workers.drivers.streams import Streams, accept, listen
+from workers.drivers.streams import Fifo, Streams, accept, listen
 from workers.errors import OverlayFailed, WorkersError
 
 log = logging.getLogger(__name__)
@@ -53,13 +54,15 @@ class LibvirtDriver:
         """See base.Driver.boot; also raises DomainRefused, GuestFileUnreadable, OverlayFailed."""
         boot = BootId.new()
         name = f"{self.traces.prefix}{boot}"
+        counted = request.machine.clock == "instructions"
         with ExitStack() as stack:
             # Entered first, so left last: whatever fails from here on, nothing stays behind.
             leave = stack.enter_context(self._leaving_nothing(boot, name))
             wiring = self._wire(request, boot, name)
-            console, records = (
-                stack.enter_context(listen(path)) for path in (wiring.console, wiring.records)
-            )
+            doors: list[Fifo | socket.socket] = [
+                stack.enter_context(Fifo(path) if counted else listen(path))
+                for path in (wiring.console, wiring.records)
+            ]
             for path in (
                 request.kernel,
                 request.initrd,
@@ -69,9 +72,13 @@ class LibvirtDriver:
                 check_readable(path, self.user)
             started_at = time.monotonic()
             self.hypervisor.start(domain_xml(request, wiring))
+            console, records = (
+                accept(door, CONNECT_DEADLINE_S) if isinstance(door, socket.socket) else door
+                for door in doors
+            )
             streams = leave.streams = Streams(
-                accept(console, CONNECT_DEADLINE_S),
-                accept(records, CONNECT_DEADLINE_S),
+                console,
+                records,
                 request.console.open("wb"),
                 request.raw_records.open("wb"),
             )

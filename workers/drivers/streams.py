@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import selectors
 import socket
 import time
@@ -10,7 +12,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from workers.collect.dmesg import FATAL, PANIC, scan_console
 from workers.errors import GuestPanicked, TargetLost
@@ -20,6 +22,7 @@ from workloads.guest.records import Record, RecordReader
 CONSOLE_LIMIT = 64 << 20
 RECORDS_LIMIT = 2 << 30
 """No guest may fill the disk: what comes after this is read and thrown away, or ends the run."""
+FIFO_BYTES = 1 << 20
 PANIC_GRACE_S = 0.5
 """From the panic's first line to the report: its call trace comes within milliseconds, then the reset."""
 TAIL_BYTES = 16 << 10
@@ -46,12 +49,60 @@ def accept(server: socket.socket, deadline_s: float) -> socket.socket:
     return stream
 
 
+class Stream(Protocol):
+    """What a guest writes to, seen from our end; never blocks."""
+
+    def fileno(self) -> int:
+        """For select()."""
+
+    def recv(self, size: int, /) -> bytes:
+        """What has come, b"" after the end. Raises BlockingIOError, ConnectionResetError."""
+
+    def close(self) -> None:
+        """Stop listening."""
+
+
+class Fifo:
+    """A named pipe that QEMU writes to: FIFO_BYTES fit in before anybody has read.
+
+    A socket is full after some 280 writes of one byte, each of which takes as much room as a packet. A guest with an
+    instruction clock writes byte by byte and must not notice whether the host had time to read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # QEMU's names for the two directions of a "pipe" called `path`. It opens both, we only write to none.
+        for name in (f"{path}.in", f"{path}.out"):
+            os.mkfifo(name, 0o600)
+        self._file = os.open(f"{path}.out", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.fcntl(self._file, fcntl.F_SETPIPE_SZ, FIFO_BYTES)
+
+    def __enter__(self) -> Fifo:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """See Stream."""
+        return self._file
+
+    def recv(self, size: int, /) -> bytes:
+        """See Stream."""
+        return os.read(self._file, size)
+
+    def close(self) -> None:
+        """See Stream; a second time does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+
 @dataclass
 class Streams:
     """Reads both streams in one thread; knows when each last spoke."""
 
-    console: socket.socket
-    records: socket.socket
+    console: Stream
+    records: Stream
     console_file: BinaryIO
     records_file: BinaryIO
     ended: bool = False

@@ -113,6 +113,8 @@ def test_nothing_of_the_hosts_time_reaches_a_guest_that_counts_instructions(coun
 
 def test_its_records_take_the_second_serial_line(counted: ET.Element) -> None:
     lines = counted.findall("devices/serial")
+    # Pipes, not sockets: see streams.Fifo.
+    assert {line.get("type") for line in lines} == {"pipe"}
     assert [(line.find("source").get("path"), line.find("target").get("port")) for line in lines] == [  # type: ignore[union-attr]
         ("/s/console", "0"),
         ("/s/records", "1"),
