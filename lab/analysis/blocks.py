@@ -110,27 +110,27 @@ def paired(values: Floats, layout: Layout) -> Fit:
 
 
 def disagreement(values: Floats, layout: Layout) -> Floats:
-    """Return the two-sided p-value that the candidate's differences vary as the other arms' boots do.
+    """Return the p-value that the candidate's differences vary no more than the other arms' boots let expect.
 
     F test of the variance of the differences, per unit, against the residual of a model without the
-    candidate. 1 where there is nothing to compare with.
+    candidate. One-sided: a candidate that varies less is judged too strictly by the others' variance, but
+    its own variance of few boots, taken because it came out small, would raise false alarms by a fifth.
+    1 where there is nothing to compare with.
     """
     rest = layout.arm != CANDIDATE
     other = layout.only(rest)
     left, freedom = residuals(values[..., rest], other.design)
     own = paired(values, layout)
-    if freedom < 1 or (own.sd.size and own.freedom.flat[0] < 1):
+    if freedom < 1:
         return np.ones(own.shift.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = own.sd**2 / ((left**2).sum(axis=-1) / freedom)
-    above = stats.f.sf(ratio, own.freedom, freedom)
-    both_sides = np.nan_to_num(2 * np.minimum(above, 1 - above), nan=1.0)
-    # Differences without any spread are a coincidence of few boots, not a variance to rely on.
-    return np.asarray(np.where(own.sd == 0, 1.0, both_sides), dtype=float)
+    above = np.nan_to_num(stats.f.sf(ratio, own.freedom, freedom), nan=1.0)
+    return np.asarray(above, dtype=float)
 
 
 def guarded(values: Floats, layout: Layout, *, alpha: float) -> tuple[Fit, NDArray[np.bool_]]:
-    """Return the pooled fit, but the paired one where the chances disagree; and where they do."""
+    """Return the pooled fit, but the paired one where the candidate varies clearly more; and where it does."""
     alone = disagreement(values, layout) < alpha
     own, common = paired(values, layout), pooled(values, layout)
     chosen = Fit(

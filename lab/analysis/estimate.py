@@ -5,7 +5,7 @@ A boot counts as one number, the median (or another quantile) of its iterations.
 of one block. How chance is judged depends on how many boots there are (docs/verdicts.md has the error rates):
 
 - few boots of both sides (below RANK_BOOTS): the linear model of the blocks, Student's t, with the chance of
-  all arms' boots pooled. If the candidate's differences vary clearly otherwise (F test, 1 %): its own.
+  all arms' boots pooled. If the candidate's differences vary clearly more (F test, 1 %): its own.
 - more: ranks within blocks, which wild boots cannot move.
 - all boots of each side equal: the ratio is exact, once too many orders are possible for luck.
 """

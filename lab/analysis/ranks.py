@@ -11,7 +11,7 @@ Am. Stat. 35(3), 1981 (Student's t on ranks). Taking away only part of a block's
 recovering information between blocks (Yates 1940).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -71,9 +71,11 @@ def rank_fit(values: Floats, layout: Layout) -> tuple[Fit, NDArray[np.bool_]]:
     """Return Student's t on the ranks of aligned values, and where its own variance was used, shape (...)."""
     ranks = np.asarray(stats.rankdata(values, axis=-1), dtype=float)
     if layout.contrasts.shape[0] >= OWN_VARIANCE_BLOCKS:
-        fit = paired(ranks, layout)
-        return fit, np.ones(fit.shift.shape, dtype=bool)
-    return guarded(ranks, layout, alpha=GUARD)
+        fit, own = paired(ranks, layout), np.ones(values.shape[:-1], dtype=bool)
+    else:
+        fit, own = guarded(ranks, layout, alpha=GUARD)
+    # One degree of freedom goes to the share of the blocks' means.
+    return replace(fit, freedom=fit.freedom - 1), own
 
 
 def rank_shift(values: Floats, layout: Layout, *, level: float) -> RankShift:
