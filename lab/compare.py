@@ -1,85 +1,205 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Comparisons of an experiment: every variant against the base, every metric of every case.
 
-Only measured runs that finished count, without their warm-up. Boots are paired within their
-block; a block in which one side has no finished boot is left out for this variant alone.
+Only measured runs that finished inside their validity gates count, without their warm-up. The base
+boots twice in each block; both of its boots are base data, except where they are compared with
+each other. docs/verdicts.md has the rule in words.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
 
-from lab.analysis.bootstrap import METHOD, boot_median, compare_boots
+from lab.analysis.adjust import adjust
+from lab.analysis.boots import Arm, Shift
+from lab.analysis.effects import effects
+from lab.analysis.estimate import estimate
+from lab.analysis.exact import disagreement, exact_shift
+from lab.analysis.iterations import trend_left
+from lab.analysis.sequential import ALPHA, level_at
 from lab.analysis.verdict import judge
-from lab.models import Case, Comparison, Experiment, Sample, Variant
-from lab.states import Purpose, RunState
+from lab.models import Case, Comparison, Effect, Experiment, Run, Sample, Variant
+from lab.states import Purpose, Role, RunState, VariantState
 
-# By variant, metric and block, the median of a boot's iterations.
-Boots = dict[tuple[int, str], dict[int, float]]
+# By variant: the boots of one metric of one case.
+Arms = Mapping[int, Arm]
+# A remaining trend within boots is told when it would be seen by chance less often than this.
+TREND_LEVEL = 0.01
+
+
+@dataclass
+class _Shifted:
+    """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself."""
+
+    case: Case
+    variant: Variant
+    metric: dict[str, Any]
+    shift: Shift
+    judged: Shift
+    nominal: float
+    floor: float
+    notes: list[str] = field(default_factory=list)
 
 
 def compare_experiment(experiment_id: int) -> int:
     """Compute all comparisons anew and store them; returns how many. Doing it twice changes nothing."""
     experiment = Experiment.objects.get(pk=experiment_id)
-    variants = list(experiment.variants.all())
-    base = next(variant for variant in variants if not variant.switches)
-    found = []
-    for case in experiment.cases.all():
-        boots = _boots(case)
-        for variant in variants:
-            if variant.switches and any(key[0] == variant.pk for key in boots):
-                found += _compare(case, boots, (base, variant), experiment.seed)
-    _store(experiment_id, found)
-    return len(found)
+    variants = list(experiment.variants.filter(state=VariantState.READY))
+    shifted: list[_Shifted] = []
+    found_effects: list[Effect] = []
+    if any(variant.role == Role.BASE for variant in variants):
+        for case in experiment.cases.all():
+            for metric in case.metrics:
+                arms = _arms(case, metric["name"], variants)
+                if any(arm.boots for arm in arms.values()):
+                    shifted += _shifts(experiment, case, metric, variants, arms)
+                    found_effects += _effects(experiment, case, metric, variants, arms)
+    comparisons = _judged(experiment, shifted)
+    _store(experiment_id, comparisons, found_effects)
+    return len(comparisons)
 
 
-def _boots(case: Case) -> Boots:
-    values: dict[tuple[int, str, int], list[float]] = defaultdict(list)
+def _arms(case: Case, metric: str, variants: list[Variant]) -> dict[int, Arm]:
+    """Every variant's boots: by block, the iterations without warm-up."""
     samples = Sample.objects.filter(
-        run__case=case, run__purpose=Purpose.MEASURED, run__state=RunState.DONE, warmup=False
+        run__case=case,
+        run__purpose=Purpose.MEASURED,
+        run__state=RunState.DONE,
+        run__invalid=[],
+        metric=metric,
+        warmup=False,
     )
-    for variant_id, metric, block, value in samples.values_list(
-        "run__variant_id", "metric", "run__block", "value"
-    ):
-        values[variant_id, metric, block].append(value)
-    boots: Boots = defaultdict(dict)
-    for (variant_id, metric, block), iterations in values.items():
-        boots[variant_id, metric][block] = boot_median(iterations)
-    return dict(boots)
+    boots: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rows = samples.order_by("run__block", "run__retake", "iteration")
+    for variant_id, block, value in rows.values_list("run__variant_id", "run__block", "value"):
+        boots[variant_id][block].append(value)
+    return {
+        variant.pk: Arm(variant.name, {block: tuple(values) for block, values in boots[variant.pk].items()})
+        for variant in variants
+    }
 
 
-def _compare(case: Case, boots: Boots, sides: tuple[Variant, Variant], seed: int) -> list[Comparison]:
-    base_variant, variant = sides
+def _shifts(
+    experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
+) -> list[_Shifted]:
+    """Every variant but the base, compared with it; the placebo's own shift is the others' floor."""
+    ground = {role: [arms[v.pk] for v in variants if v.role == role] for role in Role}
+    base = [*ground[Role.BASE], *ground[Role.AA]]
     found = []
-    for metric in case.metrics:
-        base = boots.get((base_variant.pk, metric["name"]), {})
-        candidate = boots.get((variant.pk, metric["name"]), {})
-        if not candidate:
+    for variant in variants:
+        if variant.role == Role.BASE:
             continue
-        blocks = sorted(base.keys() & candidate.keys())
-        found.append(
-            _comparison(
-                case, variant, metric, [base[b] for b in blocks], [candidate[b] for b in blocks], seed
-            )
-        )
+        own = ground[Role.BASE] if variant.role == Role.AA else base
+        others = [arm for pk, arm in arms.items() if pk != variant.pk and arm not in own]
+        candidate, floor = arms[variant.pk], _own_floor(experiment, metric)
+        if experiment.clock == "instructions":
+            shift, judged = (exact_shift(own, candidate, floor=width) for width in (floor, 0.0))
+        else:
+            level = 1 - _nominal(experiment, candidate)
+            shift = judged = estimate(own, candidate, others, level=level, seed=experiment.seed)
+        notes = _notes(experiment, case, metric, [*own, candidate])
+        nominal = _nominal(experiment, candidate)
+        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, notes))
+    layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
+    for one in found:
+        if one.variant.role == Role.CANDIDATE:
+            one.floor = max(one.floor, layout)
     return found
 
 
-def _comparison(
-    case: Case,
-    variant: Variant,
-    metric: dict[str, Any],
-    base: list[float],
-    candidate: list[float],
-    seed: int,
-) -> Comparison:
-    shift = compare_boots(base, candidate, seed=seed)
-    verdict = judge(shift, better=metric["better"], margin=metric["margin"])
+def _nominal(experiment: Experiment, candidate: Arm) -> float:
+    """The p value that calls a shift: where an arm is looked at repeatedly, what its last look may spend."""
+    return level_at(len(candidate.boots)) if experiment.sequential else ALPHA
+
+
+def _own_floor(experiment: Experiment, metric: dict[str, Any]) -> float:
+    """What kernels that differ in nothing relevant differ by: measured, and set as the metric's margin."""
+    return float(metric["margin"]) if experiment.clock == "instructions" else 0.0
+
+
+def _spread(placebo: _Shifted) -> float:
+    """How far code layout alone moved the metric, as a fraction."""
+    ratio = placebo.shift.ratio
+    return max(ratio, 1 / ratio) - 1 if ratio else 0.0
+
+
+def _notes(experiment: Experiment, case: Case, metric: dict[str, Any], sides: list[Arm]) -> list[str]:
+    """What a reader should know: boots that should agree and do not, warm-up that is not over."""
+    if experiment.clock == "instructions":
+        said = filter(None, (disagreement(arm) for arm in sides))
+        return [f"{case.workload} is not deterministic here: {metric['name']}, {one}" for one in said]
+    trend = trend_left(list(sides[-1].boots.values()), alpha=TREND_LEVEL)
+    if trend is None or trend.p_value >= TREND_LEVEL:
+        return []
+    more = (
+        f"raise measure.warmup by {trend.more_warmups}" if trend.more_warmups else "boots drift to their end"
+    )
+    return [f"{metric['name']} still moves by {trend.total:+.1%} over a boot's iterations: {more}"]
+
+
+def _effects(
+    experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
+) -> list[Effect]:
+    """What each switch does over all combinations, and each two together; nothing for a single switch."""
+    names = list(experiment.switches.values_list("name", flat=True))
+    if len(names) < 2:
+        return []
+    by_switches = {tuple(v.switches): arms[v.pk] for v in variants if v.role in {Role.BASE, Role.CANDIDATE}}
+    controls = [arms[v.pk] for v in variants if v.role == Role.AA]
+    return [
+        Effect(
+            experiment=experiment,
+            case=case,
+            metric=metric["name"],
+            switches=list(effect.switches),
+            ratio=effect.ratio,
+            low=effect.low,
+            high=effect.high,
+            p_value=effect.p_value,
+            reason=effect.why,
+        )
+        for effect in effects(by_switches, names, controls=controls)
+    ]
+
+
+def _judged(experiment: Experiment, shifted: list[_Shifted]) -> list[Comparison]:
+    """Verdicts, their p values adjusted for all metrics of all cases of one variant: what one reads together."""
+    partial = _is_partial(experiment)
+    families: dict[int, list[_Shifted]] = defaultdict(list)
+    for one in shifted:
+        families[one.variant.pk].append(one)
+    return [
+        _comparison(one, q_value, partial=partial)
+        for family in families.values()
+        for one, q_value in zip(family, adjust([one.shift.p_value for one in family]), strict=True)
+    ]
+
+
+def _is_partial(experiment: Experiment) -> bool:
+    """Whether boots that were asked for are missing, taken again or not."""
+    measured = Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED)
+    counted = measured.filter(state=RunState.DONE, invalid=[]).values_list("variant", "case", "block")
+    asked = measured.values_list("variant", "case", "block")
+    return set(asked) != set(counted)
+
+
+def _comparison(one: _Shifted, q_value: float | None, *, partial: bool) -> Comparison:
+    shift, metric = one.shift, one.metric
+    verdict = judge(
+        one.judged,
+        better=metric["better"],
+        margin=metric["margin"],
+        floor=one.floor,
+        q_value=q_value,
+        level_used=one.nominal,
+    )
     return Comparison(
-        experiment_id=case.experiment_id,
-        case=case,
-        variant=variant,
+        experiment_id=one.case.experiment_id,
+        case=one.case,
+        variant=one.variant,
         metric=metric["name"],
         unit=metric["unit"],
         better=metric["better"],
@@ -90,16 +210,27 @@ def _comparison(
         ratio=shift.ratio,
         low=shift.low,
         high=shift.high,
+        p_value=shift.p_value,
+        q_value=q_value,
+        effect=shift.effect,
+        floor=one.floor,
+        partial=partial,
         verdict=verdict.word,
         boots_needed=verdict.boots_needed,
         reason=verdict.reason,
+        notes=one.notes,
         margin=metric["margin"],
-        method=METHOD,
+        method=shift.method,
     )
 
 
-def _store(experiment_id: int, found: list[Comparison]) -> None:
+def _store(experiment_id: int, comparisons: list[Comparison], found_effects: list[Effect]) -> None:
     """Replace what is stored, in one step: a page that reads meanwhile sees the old or the new."""
+    adjusted = adjust([effect.p_value for effect in found_effects])
+    for effect, q_value in zip(found_effects, adjusted, strict=True):
+        effect.q_value = q_value
     with transaction.atomic():
         Comparison.objects.filter(experiment=experiment_id).delete()
-        Comparison.objects.bulk_create(found)
+        Comparison.objects.bulk_create(comparisons)
+        Effect.objects.filter(experiment=experiment_id).delete()
+        Effect.objects.bulk_create(found_effects)

@@ -119,15 +119,15 @@ def _broken_rule(chosen: tuple[str, ...], by_name: dict[str, Toggle]) -> str:
     return ""
 
 
-def block_order(cells: Sequence[Cell], blocks: int, seed: int) -> list[tuple[int, Cell]]:
-    """Return a randomised complete block design: each block holds every cell once, shuffled.
+def block_order(cells: Sequence[Cell], blocks: Iterable[int], seed: int) -> list[tuple[int, Cell]]:
+    """Return randomised complete blocks: each holds every cell once, shuffled.
 
     A block is a round of boots: what drifts between rounds cancels when rounds are compared within
     themselves. Sorting by one draw of Mersenne Twister's random() per cell, seeded with "seed/block",
     is an unbiased shuffle that Python promises to repeat in every version.
     """
     order = []
-    for block in range(blocks):
+    for block in blocks:
         draw = random.Random(f"{seed}/{block}")  # noqa: S311 (order, not secrecy)
         keys = [draw.random() for _ in cells]
         order += [(block, cells[index]) for index in sorted(range(len(cells)), key=keys.__getitem__)]

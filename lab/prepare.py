@@ -13,16 +13,19 @@ from kernels.errors import KernelsError
 from kernels.toolchain import Toolchain, detect_toolchain
 from kernels.tree import Revision, Tree, resolve
 from lab import models
+from lab.analysis.sequential import LOOKS
 from lab.combine import Applier
 from lab.errors import SpecError, SubmissionRejected
 from lab.expand import Clash, Combination, expand
 from lab.intake import OnProgress, Source, Taken, find_source, open_source, take_in, with_catalogue_rules
-from lab.spec import ExperimentSpec
+from lab.spec import ExperimentSpec, MeasureSpec
 from lab.spec_messages import nearest
 from workloads.catalog import Workload, load_catalog
 
 CONFIG_BASE = "tiny"
 GUEST_FRAGMENT = "guest"
+# Moves nearly every function and changes none: what differs then is code layout.
+PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
 
@@ -114,22 +117,32 @@ def _combine(
             raise SubmissionRejected(
                 f'switch "{name}" is on in no variant of design {spec.design}: {worst.reason}', worst.detail
             )
-    live = sum(1 for c in combinations if not c.clash)
-    runs = live * len(spec.cases) * spec.measure.boots
-    if runs > MOST_RUNS:
-        raise SubmissionRejected(
-            f"{live} variants × {len(spec.cases)} cases × {spec.measure.boots} boots are {runs:,} boots, "
-            f"at most {MOST_RUNS:,} are taken; lower measure.boots or choose another design"
-        )
+    _check_size(spec, sum(1 for c in combinations if not c.clash))
     return combinations
 
 
-def build_inputs(prepared: Prepared, chosen: tuple[str, ...]) -> BuildInputs:
-    """Return what the variant of these switches is built from."""
+def boots_at_most(measure: MeasureSpec) -> int:
+    """How often each variant boots, at most where they may stop early."""
+    return LOOKS[-1] if measure.boots == "auto" else measure.boots
+
+
+def _check_size(spec: ExperimentSpec, live: int) -> None:
+    variants = live + 1 + spec.measure.placebo
+    boots = boots_at_most(spec.measure)
+    runs = variants * len(spec.cases) * boots
+    if runs > MOST_RUNS:
+        raise SubmissionRejected(
+            f"{variants} variants × {len(spec.cases)} cases × {boots} boots are {runs:,} boots, "
+            f"at most {MOST_RUNS:,} are taken; lower measure.boots or choose another design"
+        )
+
+
+def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -> BuildInputs:
+    """Return what the variant of these switches is built from, with config fragments of the lab's own."""
     revision = prepared.applier.revision(chosen)
     base_fragments = _base_fragments()
     own = [prepared.switches[name].fragment for name in chosen]
-    fragments = [*base_fragments, *(fragment for fragment in own if fragment)]
+    fragments = [*base_fragments, *(fragment for fragment in own if fragment), *more]
     with_modules = {w.name: w for w in prepared.workloads if w.modules}
     modules = {
         name: [

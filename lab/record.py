@@ -4,7 +4,8 @@
 Every record names its claim; when the claim was taken back meanwhile nothing is written and the
 answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
 A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
-goes back to the queue, at most MOST_ATTEMPTS times.
+goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
+says why it does not count, and is taken again.
 """
 
 import math
@@ -18,11 +19,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from lab.analysis.flame import write_folded
+from lab.analysis.validity import gates
 from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.errors import Blame, MeasurementRefused
 from lab.models import Build, Profile, Run, Sample
+from lab.rounds import take_again
 from lab.settle import build_failed, build_made, experiments_of, run_failed, settle
-from lab.states import BuildState, Outcome, RunState, move
+from lab.states import BuildState, Outcome, Purpose, RunState, move
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +155,36 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
     Raises MeasurementRefused for samples that are not finite numbers; then nothing is stored.
     """
     _check(found.samples)
-    run = Run.objects.only("attempt", "experiment_id").get(pk=claim.id)
+    run = Run.objects.select_related("experiment").get(pk=claim.id)
     again = found.retry and found.outcome != Outcome.FINISHED and _attempts(run) < MOST_ATTEMPTS
+    invalid = _outside_gates(run, found)
     with transaction.atomic():
-        moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **_columns(claim, found))
+        columns = _columns(claim, found) | {"invalid": invalid}
+        moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **columns)
         if moved and not again:
             _store_measurements(claim.id, found)
             if found.outcome != Outcome.FINISHED:
                 run_failed(claim.id)
+            elif invalid and run.purpose == Purpose.MEASURED:
+                take_again(run)
     if moved and not again:
         settle(run.experiment_id)
     return moved
+
+
+def _outside_gates(run: Run, found: RunRecord) -> list[str]:
+    """Why the numbers of a boot that finished do not count."""
+    if found.outcome != Outcome.FINISHED:
+        return []
+    profile = found.profile
+    taken = profile.samples + profile.lost if profile else 0
+    return gates(
+        found.environment,
+        found.findings,
+        clock=run.experiment.clock,
+        lost_share=profile.lost / taken if profile and taken else 0.0,
+        state_proven=run.purpose != Purpose.VERIFIED or found.extras.get("verified_holds") is not False,
+    )
 
 
 def forget_artifact(build_id: int) -> bool:

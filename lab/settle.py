@@ -8,7 +8,8 @@ from django.utils import timezone
 from lab.claims import UNCLAIMED
 from lab.compare import compare_experiment
 from lab.models import Build, Experiment, Run, Variant
-from lab.states import BuildState, ExperimentState, Outcome, Purpose, RunState, VariantState, move
+from lab.rounds import add_blocks
+from lab.states import BuildState, ExperimentState, Outcome, Purpose, Role, RunState, VariantState, move
 
 # A kernel that failed so often without one success is not booted again for the same case.
 GIVE_UP_AFTER = 2
@@ -27,7 +28,7 @@ def build_made(build_id: int) -> None:
 def note_same_code(experiment_id: int) -> None:
     """Say so where a variant differs from the base in nothing that runs."""
     variants = list(Variant.objects.filter(experiment=experiment_id).select_related("build"))
-    base = next((v.build for v in variants if not v.switches and v.build), None)
+    base = next((v.build for v in variants if v.role == Role.BASE), None)
     if base is None or not base.code_hash:
         return
     for variant in variants:
@@ -56,7 +57,7 @@ def fail_variant(variant: Variant, problem: str, detail: str) -> None:
     )
     why = f"{variant.name} was not built: {problem}"
     cancel_runs(Run.objects.filter(variant=variant), why)
-    if not variant.switches:
+    if variant.role == Role.BASE:
         cancel_runs(Run.objects.filter(experiment=variant.experiment_id), why)
         cancel_builds(variant.experiment_id)
 
@@ -71,7 +72,7 @@ def run_failed(run_id: int) -> None:
     if failures >= GIVE_UP_AFTER and not alike.filter(state=RunState.DONE).exists():
         last = run.problem or run.outcome
         why = f"not booted any more: {run.variant.name} failed {failures} times, last: {last}"
-        if not run.variant.switches:
+        if run.variant.role == Role.BASE:
             # Without the base's boots there is nothing to compare the others' with.
             alike = _compared_with(run)
         cancel_runs(alike, why)
@@ -112,7 +113,7 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
 def cancel_experiment(experiment_id: int) -> bool:
     """Cancel an experiment and all that is not over, also under way; False if it is already over.
 
-    What was measured stays. A worker notices when it renews its lease.
+    What was measured stays and is compared, marked partial. A worker notices when it renews its lease.
     """
     with transaction.atomic():
         now = timezone.now()
@@ -124,6 +125,7 @@ def cancel_experiment(experiment_id: int) -> bool:
             runs = Run.objects.filter(experiment=experiment_id)
             cancel_runs(runs, "the experiment was cancelled", running=True)
             cancel_builds(experiment_id, running=True)
+            compare_experiment(experiment_id)
     return moved
 
 
@@ -138,6 +140,7 @@ def experiments_of(build_id: int) -> list[int]:
 def settle(experiment_id: int) -> bool:
     """End an experiment with its comparisons once nothing of it is open; True if this call did.
 
+    Where boots may stop early, the comparisons decide whether further blocks are queued instead.
     Called after every record; calling it again is harmless, and ends what a killed process left.
     """
     open_runs = Run.objects.filter(experiment=experiment_id, state__in=(RunState.QUEUED, RunState.RUNNING))
@@ -153,6 +156,8 @@ def settle(experiment_id: int) -> bool:
         return False
     compare_experiment(experiment_id)
     problem = _without_base(experiment)
+    if not problem and add_blocks(experiment):
+        return False
     to = ExperimentState.FAILED if problem else ExperimentState.DONE
     return move(
         Experiment,
@@ -166,7 +171,7 @@ def settle(experiment_id: int) -> bool:
 
 def _without_base(experiment: Experiment) -> str:
     """Why there is nothing to compare with, or nothing."""
-    base = experiment.variants.get(position=0)
+    base = experiment.variants.get(role=Role.BASE)
     if base.state == VariantState.FAILED:
         return f"the base does not build: {base.problem}"
     measured = Run.objects.filter(variant=base, purpose=Purpose.MEASURED)

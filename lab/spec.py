@@ -31,6 +31,11 @@ from workloads.catalog import load_catalog as load_workloads
 from workloads.errors import WorkloadsError
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
+# The variants that the lab adds by itself: the base, the base once more, the base laid out otherwise.
+BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placebo")
+# Where boots agree to the last instruction, more of them say nothing new.
+LEAST_BOOTS, MOST_BOOTS = 2, 500
+DEFAULT_BOOTS = {"wall": 10, "instructions": 2}
 # A switch's text; the finer limits of a patch are kernels.patch's.
 TEXT_LIMIT = 8 * 1024 * 1024
 FIELD_SOURCES = ("file", "text", "catalog", "range")
@@ -55,9 +60,11 @@ class _Switch(_Part):
 
     @field_validator("name")
     @classmethod
-    def _is_not_the_base(cls, name: str) -> str:
-        if name == "base":
-            raise ValueError('"base" is the name of the variant without switches; choose another')
+    def _is_no_variant_of_ours(cls, name: str) -> str:
+        if name in OWN_VARIANTS:
+            raise ValueError(
+                f'"{name}" is the name of a variant that every experiment may have; choose another'
+            )
         return name
 
 
@@ -114,22 +121,44 @@ class CaseSpec(_Part):
 
 
 class MeasureSpec(_Part):
-    """How often to boot and to repeat; a boot is the unit of replication."""
+    """How often to boot and to repeat; a boot is the unit of replication.
+
+    clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
+    the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
+    """
 
     clock: Literal["wall", "instructions"] = "wall"
-    boots: Annotated[StrictInt, Field(ge=2, le=500)] = 10
+    boots: StrictInt | Literal["auto"] = DEFAULT_BOOTS["wall"]
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
     warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
+    placebo: StrictBool = False
     profile: StrictBool = False
     verify: StrictBool = False
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 
-    @field_validator("clock")
+    @model_validator(mode="before")
     @classmethod
-    def _is_the_wall_clock(cls, clock: str) -> str:
-        if clock != "wall":
-            raise ValueError('only "wall" is there so far; "instructions" arrives with the measurement issue')
-        return clock
+    def _boots_suit_the_clock(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in DEFAULT_BOOTS:
+            return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
+        return given
+
+    @field_validator("boots", mode="before")
+    @classmethod
+    def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
+            shown = f'"{given}"' if isinstance(given, str) else given
+            raise ValueError(f'{shown} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"')
+        return given
+
+    @model_validator(mode="after")
+    def _only_noise_needs_more_boots(self) -> Self:
+        if self.clock == "instructions" and self.boots == "auto":
+            raise ValueError(
+                "boots: under the instruction clock boots agree to the last one; give a number, 2 do"
+            )
+        return self
 
 
 class ExperimentSpec(_Part):
@@ -211,7 +240,7 @@ def _check_catalogues(spec: ExperimentSpec) -> None:
                 f'cases[{index}].workload: there is no workload "{case.workload}"; {nearest(case.workload, workloads)}'
             )
         try:
-            workloads[case.workload].resolve(case.preset, case.params)
+            workloads[case.workload].resolve(case.preset, case.params, spec.measure.clock)
         except WorkloadsError as exc:
             raise SpecError(f"cases[{index}]: {exc}", exc.detail) from exc
     for index, patch in enumerate(spec.patches):

@@ -3,23 +3,26 @@
 
 1. The tree is opened, its base resolved, each switch read (and repaired where a web archive spoilt it).
 2. The design's combinations are really applied; those that cannot be are pruned with the reason.
+   Beside them every experiment has the base once more, and on request the base laid out otherwise.
 3. One transaction writes experiment, switches, variants, builds and runs. Variants of equal tree and
    config share a build; a build whose artifact the store still holds is not made again.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
 
 from kernels.artifact import ArtifactStore
-from lab.expand import block_order
-from lab.models import Build, Case, Experiment, Run, Switch, Tree, Variant
-from lab.prepare import BuildInputs, Prepared, build_inputs, prepare
+from lab.analysis.sequential import LOOKS
+from lab.expand import Clash, block_order
+from lab.models import Build, Case, Experiment, Switch, Tree, Variant
+from lab.prepare import PLACEBO_FRAGMENT, BuildInputs, Prepared, boots_at_most, build_inputs, prepare
+from lab.rounds import add_runs
 from lab.settle import note_same_code
-from lab.spec import ExperimentSpec, spec_digest
+from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
 from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
 from workloads.catalog import Workload
 
@@ -41,11 +44,11 @@ def submit_experiment(
     """
     root = home or settings.HOME
     prepared = prepare(spec, root, on_progress)
-    inputs = {c.switches: build_inputs(prepared, c.switches) for c in prepared.combinations if not c.clash}
+    planned = plan_variants(prepared)
     with transaction.atomic():
         experiment = _write_experiment(prepared)
         _write_switches(experiment, prepared)
-        variants = _write_variants(experiment, prepared, inputs, ArtifactStore(root / "artifacts"))
+        variants = _write_variants(experiment, planned, ArtifactStore(root / "artifacts"))
         cases = _write_cases(experiment, prepared)
         _write_runs(experiment, prepared.spec, variants, cases)
         note_same_code(experiment.pk)
@@ -78,7 +81,9 @@ def _write_experiment(prepared: Prepared) -> Experiment:
         base_tree_id=prepared.base.tree_id,
         design=spec.design,
         target=prepared.target,
-        boots=spec.measure.boots,
+        clock=spec.measure.clock,
+        boots=boots_at_most(spec.measure),
+        sequential=spec.measure.boots == "auto",
         iterations=spec.measure.iterations,
         warmup=spec.measure.warmup,
         profile=spec.measure.profile,
@@ -107,29 +112,50 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedVariant:
+    """A variant to be: what it is built from, or why it cannot be."""
+
+    name: str
+    role: Role
+    switches: tuple[str, ...] = ()
+    inputs: BuildInputs | None = None
+    clash: Clash | None = None
+
+
+def plan_variants(prepared: Prepared) -> list[PlannedVariant]:
+    """The design's combinations, base first, then the controls."""
+    planned = []
+    for c in prepared.combinations:
+        inputs = None if c.clash else build_inputs(prepared, c.switches)
+        role = Role.CANDIDATE if c.switches else Role.BASE
+        planned.append(PlannedVariant(c.name, role, c.switches, inputs, c.clash))
+    planned.append(PlannedVariant(BASE_AGAIN, Role.AA, inputs=planned[0].inputs))
+    if prepared.spec.measure.placebo:
+        inputs = build_inputs(prepared, (), PLACEBO_FRAGMENT)
+        planned.append(PlannedVariant(PLACEBO, Role.PLACEBO, inputs=inputs))
+    return planned
+
+
 def _write_variants(
-    experiment: Experiment,
-    prepared: Prepared,
-    inputs: dict[tuple[str, ...], BuildInputs],
-    store: ArtifactStore,
+    experiment: Experiment, planned: list[PlannedVariant], store: ArtifactStore
 ) -> list[Variant]:
     """Write all variants; returns those that are built, base first."""
     live = []
-    for position, combination in enumerate(prepared.combinations):
+    for position, plan in enumerate(planned):
         variant = Variant(
             experiment=experiment,
             position=position,
-            name=combination.name,
-            switches=list(combination.switches),
-            role=Role.CANDIDATE if combination.switches else Role.BASE,
+            name=plan.name,
+            role=plan.role,
+            switches=list(plan.switches),
         )
-        if combination.clash:
+        if plan.clash:
             variant.state = VariantState.PRUNED
-            variant.problem, variant.problem_detail = combination.clash.reason, combination.clash.detail
-        else:
-            found = inputs[combination.switches]
-            variant.build = _find_build(found, store)
-            variant.commit, variant.tree_id = found.revision.commit, found.revision.tree_id
+            variant.problem, variant.problem_detail = plan.clash.reason, plan.clash.detail
+        if plan.inputs:
+            variant.build = _find_build(plan.inputs, store)
+            variant.commit, variant.tree_id = plan.inputs.revision.commit, plan.inputs.revision.tree_id
             if variant.build.state == BuildState.BUILT:
                 variant.state = VariantState.READY
             live.append(variant)
@@ -167,8 +193,9 @@ def _find_build(found: BuildInputs, store: ArtifactStore) -> Build:
 
 def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case, Workload]]:
     cases = []
+    clock = prepared.spec.measure.clock
     for position, (spec, workload) in enumerate(zip(prepared.spec.cases, prepared.workloads, strict=True)):
-        params = workload.resolve(spec.preset, spec.params)
+        params = workload.resolve(spec.preset, spec.params, clock)
         case = Case.objects.create(
             experiment=experiment,
             position=position,
@@ -183,16 +210,16 @@ def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case,
                     "margin": metric.margin,
                     "primary": metric.primary,
                 }
-                for metric in workload.metrics_of(params).values()
+                for metric in workload.metrics_of(params, clock).values()
             ],
         )
         cases.append((case, workload))
     return cases
 
 
-def _is_profiled(spec: ExperimentSpec, case: Case) -> bool:
-    """What the case says of itself, else what is said of all."""
-    own = spec.cases[case.position].profile
+def is_profiled(spec: ExperimentSpec, case: int) -> bool:
+    """Whether a case, by its position, is profiled: what it says of itself, else what is said of all."""
+    own = spec.cases[case].profile
     return spec.measure.profile if own is None else own
 
 
@@ -202,27 +229,18 @@ def _write_runs(
     variants: Sequence[Variant],
     cases: Sequence[tuple[Case, Workload]],
 ) -> None:
-    """Write measured runs in their shuffled blocks, then those that are profiled and verified."""
+    """Write measured runs in their shuffled blocks, then those that are profiled and verified.
+
+    Controls are only measured. Where boots may stop early, just the blocks of the first look.
+    """
+    blocks = LOOKS[0] if experiment.sequential else experiment.boots
     cells = [(variant, case) for case, _ in cases for variant in variants]
+    judged = [cell for cell in cells if cell[0].role in {Role.BASE, Role.CANDIDATE}]
     order = [
-        (Purpose.MEASURED, block, cell)
-        for block, cell in block_order(cells, experiment.boots, experiment.seed)
+        (Purpose.MEASURED, block, cell) for block, cell in block_order(cells, range(blocks), experiment.seed)
     ]
-    order += [(Purpose.PROFILED, 0, cell) for cell in cells if _is_profiled(spec, cell[1])]
+    order += [(Purpose.PROFILED, 0, cell) for cell in judged if is_profiled(spec, cell[1].position)]
     if experiment.verify:
         able = {case.pk for case, workload in cases if workload.verifies}
-        order += [(Purpose.VERIFIED, 0, cell) for cell in cells if cell[1].pk in able]
-    Run.objects.bulk_create(
-        (
-            Run(
-                experiment=experiment,
-                variant=variant,
-                case=case,
-                purpose=purpose,
-                block=block,
-                position=position,
-            )
-            for position, (purpose, block, (variant, case)) in enumerate(order)
-        ),
-        batch_size=500,
-    )
+        order += [(Purpose.VERIFIED, 0, cell) for cell in judged if cell[1].pk in able]
+    add_runs(experiment, order)

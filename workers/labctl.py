@@ -17,11 +17,12 @@ from rich.console import Console
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.preview import preview_experiment
 from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list
-from lab.spec import read_spec
-from workers import local, terminal
+from lab.spec import ExperimentSpec, read_spec
+from workers import local, tables, terminal
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 NOT_LOCAL = "there is no server to talk to yet: add --local to work on this machine alone"
@@ -64,17 +65,33 @@ def submit(
 ) -> None:
     """Submit an experiment; the same command after a crash goes on where it stopped."""
     _need_local(is_local)
-    try:
-        data = description.read_bytes()
-    except OSError as exc:
-        raise typer.BadParameter(f'cannot read "{description}": {exc.strerror}') from exc
-    spec = read_spec(data, description.parent)
+    spec = _read(description)
     with terminal.narration(err) as say:
         experiment_id = local.take_up(spec, say=say)
     if not wait:
         out.print(f"experiment {experiment_id} is queued; run it: labctl run {experiment_id} --local")
         return
     run(experiment_id, is_local=True)
+
+
+def _read(description: Path) -> ExperimentSpec:
+    try:
+        data = description.read_bytes()
+    except OSError as exc:
+        raise typer.BadParameter(f'cannot read "{description}": {exc.strerror}') from exc
+    return read_spec(data, description.parent)
+
+
+@cli.command()
+def preview(
+    description: Annotated[Path, typer.Argument(help="the experiment's TOML file")], is_local: Local = False
+) -> None:
+    """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
+    _need_local(is_local)
+    spec = _read(description)
+    with terminal.narration(err) as say:
+        found = preview_experiment(spec=spec, on_progress=say)
+    tables.show_preview(out, found)
 
 
 @cli.command()
@@ -89,8 +106,8 @@ def run(experiment_id: ExperimentId, is_local: Local = False) -> None:
 
 def _show(experiment_id: int) -> None:
     terminal.show_outcomes(out, experiment_id)
-    terminal.show_comparison(out, experiment_id)
-    terminal.show_profiles(out, experiment_id)
+    tables.show_comparison(out, experiment_id)
+    tables.show_profiles(out, experiment_id)
 
 
 @cli.command("list")
@@ -114,7 +131,7 @@ def show(experiment_id: ExperimentId, is_local: Local = False) -> None:
 def compare(experiment_id: ExperimentId, is_local: Local = False) -> None:
     """Print the comparison; the exit code is the verdict."""
     _need_local(is_local)
-    terminal.show_comparison(out, experiment_id)
+    tables.show_comparison(out, experiment_id)
     raise typer.Exit(exit_code(experiment_id))
 
 
@@ -122,7 +139,7 @@ def compare(experiment_id: ExperimentId, is_local: Local = False) -> None:
 def profile(experiment_id: ExperimentId, is_local: Local = False) -> None:
     """Print the share of down_read and up_read by caller, all variants side by side."""
     _need_local(is_local)
-    terminal.show_profiles(out, experiment_id)
+    tables.show_profiles(out, experiment_id)
 
 
 @cli.command()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the command line shows: a live bar, comparisons as tables, shares by caller.
+"""What the command line shows while it works: what is being prepared, a live bar, how it ended.
 
 Everything a submission or a guest may have named is printed as plain text (rich's `Text`),
 never as markup.
@@ -14,35 +14,16 @@ from threading import Event, Thread
 from time import monotonic
 
 from django.db import connection
-from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
-from lab.queries.comparison import CaseComparison, ComparisonCell, ComparisonPage, comparison_page
 from lab.queries.experiments import ExperimentPage, experiment_page
-from lab.queries.profile import ProfilePage, profile_page
 from lab.queries.progress import Progress, progress
 
-VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
 REFRESH_S = 0.5
 PLAIN_REFRESH_S = 20.0
-
-
-def number(value: float | None) -> str:
-    """Write a value with four significant digits: 0.01235, 3.771, 890.9, 41,250."""
-    if value is None:
-        return "–"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
-
-
-def percent(value: float | None) -> str:
-    """Write a change with its sign: +1.3, −53.0."""
-    return "–" if value is None else f"{value:+.1f}".replace("-", "−")
 
 
 def duration(seconds: float) -> str:
@@ -70,105 +51,6 @@ def narration(console: Console) -> Iterator[Callable[[str], None]]:
             console.print(Text(f"  {thing}", style="dim"))
 
     yield say
-
-
-def show_comparison(console: Console, experiment_id: int) -> None:
-    """Print every case's table, the mails' own lines, and what verified runs counted."""
-    page = comparison_page(experiment_id)
-    for side in page.pruned:
-        console.print(Text(f"not built: {side.name}: {side.problem}", style="dim"))
-    for side in page.candidates:
-        if side.problem or side.note:
-            console.print(Text(f"{side.name}: {side.problem or side.note}", style="yellow"))
-    if page.verdicts.get("inconclusive"):
-        console.print(Text("in brackets behind inconclusive: the boots it would take to tell", style="dim"))
-    for case in page.cases:
-        if case.metrics:
-            console.print(case_table(page, case))
-            _show_reasons(console, case)
-        for chosen in case.representatives:
-            if chosen.line:
-                console.print(Text(f"  {chosen.variant}: {chosen.line}"))
-        for chosen in case.verified:
-            for line in str(chosen.extras.get("verified", "")).splitlines():
-                console.print(Text(f"  {chosen.variant}: {line}"))
-
-
-def _show_reasons(console: Console, case: CaseComparison) -> None:
-    """Say below a table why a cell has no ratio."""
-    for metric in case.metrics:
-        for cell in metric.cells:
-            if cell and cell.low is None and cell.reason:
-                console.print(Text(f"  {metric.metric}, {cell.variant}: {cell.reason}", style="dim"))
-
-
-def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
-    """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
-    base = page.base.name if page.base else "base"
-    table = _table(f"{case.case.title}: change against {base}")
-    table.add_column("", no_wrap=True)
-    for head in ("median", "±%", "95 % interval"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("verdict (boots)", no_wrap=True)
-    for metric in case.metrics:
-        name = Text(f"{metric.metric} [{metric.unit}]", style="bold" if metric.primary else "")
-        table.add_row(name)
-        table.add_row(Text(f"  {base}"), Text(number(metric.base_median)))
-        for cell in metric.cells:
-            if cell:
-                table.add_row(*_cells(cell))
-    return table
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-    )
-
-
-def _cells(cell: ComparisonCell) -> list[Text]:
-    interval = f"{percent(cell.percent_low)} … {percent(cell.percent_high)}" if cell.low is not None else "–"
-    verdict = cell.verdict
-    if cell.verdict == "inconclusive" and cell.boots_needed:
-        verdict += f" ({cell.boots_needed:,})"
-    elif cell.verdict == "inconclusive" and cell.low is None:
-        verdict += " (no ratio)"
-    return [
-        Text(f"  {cell.variant}"),
-        Text(number(cell.median)),
-        Text(percent(cell.percent)),
-        Text(interval),
-        Text(verdict, style=VERDICT_STYLE.get(cell.verdict, "")),
-    ]
-
-
-def show_profiles(console: Console, experiment_id: int) -> None:
-    """Print, for each profiled case, the share of the read side of rwsems by caller."""
-    for case in experiment_page(experiment_id).cases:
-        page = profile_page(experiment_id, case.id, rows=12)
-        if page.columns:
-            console.print(caller_table(page))
-
-
-def caller_table(page: ProfilePage) -> Table:
-    """Lay out the share of samples in the asked-for symbols, by caller, all variants side by side."""
-    table = _table(f"{page.case.title}: {' + '.join(page.asked)}, % of busy samples")
-    table.add_column("caller")
-    for column in page.columns:
-        table.add_column(Text(column.variant), justify="right")
-    table.add_row(Text("all", style="bold"), *(Text(f"{100 * c.callers.total:.2f}") for c in page.columns))
-    for row in page.callers:
-        table.add_row(Text(f"  {row.caller}"), *(Text(f"{100 * share:.2f}") for share in row.shares))
-    table.add_row(Text("samples", style="dim"), *(Text(f"{c.samples:,}", style="dim") for c in page.columns))
-    table.add_row(
-        Text("idle", style="dim"), *(Text(f"{100 * c.idle:.1f}", style="dim") for c in page.columns)
-    )
-    return table
 
 
 def show_outcomes(console: Console, experiment_id: int) -> None:

@@ -36,6 +36,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='comparison',
+            name='notes',
+            field=models.JSONField(default=list),
+        ),
+        migrations.AddField(
+            model_name='comparison',
             name='effect',
             field=models.FloatField(blank=True, null=True),
         ),

@@ -73,6 +73,8 @@ class Comparison(models.Model):
     verdict = models.CharField(max_length=15, choices=Verdict)
     boots_needed = models.PositiveIntegerField(null=True, blank=True)
     reason = models.TextField(blank=True, default="")
+    # What a reader should know before believing it, a line each.
+    notes = models.JSONField(default=list)
     margin = models.FloatField()
     method = models.CharField(max_length=200, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

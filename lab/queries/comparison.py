@@ -7,19 +7,25 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from lab.models import Comparison, Experiment, Run, Sample
+from lab.models import Comparison, Experiment, Run, Sample, Variant
+from lab.queries.controls import FalseAlarms, false_alarms
 from lab.queries.description import CaseView, case_views
 from lab.queries.experiments import get_experiment
 from lab.queries.progress import Progress, progress
+from lab.states import Role
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One column: a variant; `base` marks the one the others are compared with."""
+    """One column: a variant; `base` marks the one the others are compared with.
+
+    control: "" or what it is there to show: nothing but noise, or nothing but code layout.
+    """
 
     id: int
     name: str
     base: bool
+    control: str
     state: str
     problem: str
     note: str
@@ -42,6 +48,13 @@ class ComparisonCell:
     reason: str
     margin: float
     method: str
+    control: str
+    p_value: float | None
+    q_value: float | None
+    effect: float | None
+    floor: float
+    partial: bool
+    notes: tuple[str, ...]
 
     @property
     def percent(self) -> float | None:
@@ -60,8 +73,39 @@ class ComparisonCell:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectCell:
+    """What one switch does over all combinations, or two do together beyond each alone; ratios."""
+
+    switches: tuple[str, ...]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    q_value: float | None
+    reason: str
+
+    @property
+    def label(self) -> str:
+        """The switch, or both with a multiplication sign between."""
+        return " × ".join(self.switches)
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidBoot:
+    """A boot that ran outside its validity gates, and which of them."""
+
+    run_id: int
+    variant: str
+    block: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric over all candidates; cells in the order of the page's candidates, None if absent."""
+    """One metric over all candidates; cells in the order of the page's candidates, None if absent.
+
+    alarms: how often this target called a difference between the base and itself on this metric.
+    effects: of each switch and each two together, where there are several.
+    """
 
     metric: str
     unit: str
@@ -69,6 +113,8 @@ class MetricRow:
     primary: bool
     base_median: float | None
     cells: tuple[ComparisonCell | None, ...]
+    alarms: FalseAlarms
+    effects: tuple[EffectCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +130,25 @@ class Representative:
 
 @dataclass(frozen=True, slots=True)
 class CaseComparison:
-    """One case: metrics (primary ones first), median boots, and what verified runs counted."""
+    """One case: metrics (primary ones first), median boots, what verified runs counted, boots left out."""
 
     case: CaseView
     metrics: tuple[MetricRow, ...]
     representatives: tuple[Representative, ...]
     verified: tuple[Representative, ...]
+    invalid: tuple[InvalidBoot, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPage:
-    """All variants side by side; verdicts counts those of primary metrics."""
+    """All variants side by side; verdicts counts those of primary metrics of candidates."""
 
     experiment_id: int
     name: str
     state: str
+    clock: str
     boots: int
+    sequential: bool
     base: Side | None
     candidates: tuple[Side, ...]
     pruned: tuple[Side, ...]
@@ -119,40 +168,71 @@ def comparison_page(experiment_id: int) -> ComparisonPage:
         experiment_id=row.pk,
         name=row.name,
         state=row.state,
+        clock=row.clock,
         boots=row.boots,
+        sequential=row.sequential,
         base=next((side for side in sides if side.base), None),
         candidates=candidates,
         pruned=tuple(side for side in sides if side.state == "pruned"),
         cases=tuple(_case(row, case, candidates, found) for case in cases),
-        verdicts=dict(Counter(c.verdict for c in found if c.primary)),
+        verdicts=dict(Counter(c.verdict for c in found if c.primary and c.variant.role == Role.CANDIDATE)),
         progress=progress(row.pk),
     )
 
 
 def _sides(experiment: Experiment) -> tuple[Side, ...]:
     return tuple(
-        Side(v.pk, v.name, not v.switches, v.state, v.problem, v.note) for v in experiment.variants.all()
+        Side(v.pk, v.name, v.role == Role.BASE, _control(v), v.state, v.problem, v.note)
+        for v in experiment.variants.all()
     )
+
+
+def _control(variant: Variant) -> str:
+    return variant.role if variant.role in {Role.AA, Role.PLACEBO} else ""
 
 
 def _case(
     experiment: Experiment, case: CaseView, candidates: tuple[Side, ...], found: list[Comparison]
 ) -> CaseComparison:
     here = [comparison for comparison in found if comparison.case_id == case.id]
-    rows = [_metric_row(name, here, candidates) for name in dict.fromkeys(c.metric for c in here)]
+    names = list(dict.fromkeys(c.metric for c in here))
+    alarms = false_alarms(experiment, case.workload)
+    effects = _effects(experiment, case.id)
+    rows = [
+        _metric_row(name, here, candidates, alarms.get(name, FalseAlarms(0, 0)), effects.get(name, []))
+        for name in names
+    ]
     rows.sort(key=lambda row: not row.primary)
     primary = next((row.metric for row in rows if row.primary), "")
     runs = Run.objects.filter(experiment=experiment, case_id=case.id, state="done").select_related("variant")
-    measured = list(runs.filter(purpose="measured"))
+    measured = list(runs.filter(purpose="measured", invalid=[]))
     return CaseComparison(
         case=case,
         metrics=tuple(rows),
         representatives=_representatives(measured, primary),
         verified=tuple(_representative(run) for run in runs.filter(purpose="verified")),
+        invalid=tuple(
+            InvalidBoot(run.pk, run.variant.name, run.block, tuple(run.invalid))
+            for run in runs.exclude(invalid=[])
+        ),
     )
 
 
-def _metric_row(metric: str, here: list[Comparison], candidates: tuple[Side, ...]) -> MetricRow:
+def _effects(experiment: Experiment, case_id: int) -> dict[str, list[EffectCell]]:
+    found: dict[str, list[EffectCell]] = defaultdict(list)
+    for row in experiment.effects.filter(case=case_id).order_by("pk"):
+        cell = EffectCell(tuple(row.switches), row.ratio, row.low, row.high, row.q_value, row.reason)
+        found[row.metric].append(cell)
+    return found
+
+
+def _metric_row(
+    metric: str,
+    here: list[Comparison],
+    candidates: tuple[Side, ...],
+    alarms: FalseAlarms,
+    effects: list[EffectCell],
+) -> MetricRow:
     own = {c.variant_id: c for c in here if c.metric == metric}
     first = next(iter(own.values()))
     base_medians = [c.base_median for c in own.values() if c.base_median is not None]
@@ -164,6 +244,8 @@ def _metric_row(metric: str, here: list[Comparison], candidates: tuple[Side, ...
         # Each comparison has the base's median over its own paired boots: show their middle.
         base_median=median(base_medians) if base_medians else None,
         cells=tuple(_cell(own[side.id]) if side.id in own else None for side in candidates),
+        alarms=alarms,
+        effects=tuple(effects),
     )
 
 
@@ -182,6 +264,13 @@ def _cell(row: Comparison) -> ComparisonCell:
         reason=row.reason,
         margin=row.margin,
         method=row.method,
+        control=_control(row.variant),
+        p_value=row.p_value,
+        q_value=row.q_value,
+        effect=row.effect,
+        floor=row.floor,
+        partial=row.partial,
+        notes=tuple(row.notes),
     )
 
 

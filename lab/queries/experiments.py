@@ -12,6 +12,7 @@ from lab.errors import UnknownRow
 from lab.models import Build, Comparison, Experiment, Run, Variant
 from lab.queries.description import CaseView, SwitchView, case_views, switch_view
 from lab.queries.progress import Progress, progress
+from lab.states import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +163,9 @@ def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
     rows = list(counted.select_related("tree").order_by("-pk")[:limit])
     ids = [row.pk for row in rows]
     verdicts: dict[int, Counter[str]] = defaultdict(Counter)
-    for experiment_id, verdict in Comparison.objects.filter(experiment__in=ids, primary=True).values_list(
-        "experiment_id", "verdict"
-    ):
+    for experiment_id, verdict in Comparison.objects.filter(
+        experiment__in=ids, primary=True, variant__role=Role.CANDIDATE
+    ).values_list("experiment_id", "verdict"):
         verdicts[experiment_id][verdict] += 1
     states: dict[int, Counter[str]] = defaultdict(Counter)
     for experiment_id, state in Variant.objects.filter(experiment__in=ids).values_list(

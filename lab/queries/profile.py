@@ -20,6 +20,7 @@ from lab.errors import UnknownRow
 from lab.models import Case, Profile
 from lab.queries.description import CaseView, case_view
 from lab.queries.experiments import get_experiment
+from lab.states import Role
 from workloads.catalog import load_catalog
 
 # Frames thinner than this share cannot be seen, and a page of them cannot be sent.
@@ -129,7 +130,7 @@ def _column(profile: Profile, folded: dict[Stack, int], asked: tuple[str, ...], 
     return ProfileColumn(
         variant_id=variant.pk,
         variant=variant.name,
-        base=not variant.switches,
+        base=variant.role == Role.BASE,
         run_id=profile.run_id,
         samples=profile.samples,
         lost=profile.lost,

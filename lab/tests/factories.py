@@ -8,7 +8,7 @@ from lab.claims import Claim
 from lab.models import Build, Case, Experiment, Run, Switch, Target, Tree, Variant
 from lab.queue import claim_build, claim_run
 from lab.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
-from lab.states import Outcome, Purpose
+from lab.states import Outcome, Purpose, Role
 
 NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
 USER = {"name": "user", "unit": "s", "better": "lower", "margin": 0.05, "primary": False}
@@ -58,13 +58,23 @@ def make_build(inputs: str, **fields: Any) -> Build:
 def make_variant(
     experiment: Experiment, *switches: str, build: Build | None = None, **fields: Any
 ) -> Variant:
-    name = "+".join(switches) or "base"
+    name = fields.get("name") or "+".join(switches) or "base"
     if build is None:
         build = make_build(f"{experiment.pk}/{name}")
-    position = experiment.variants.count()
+    given: dict[str, Any] = {
+        "position": experiment.variants.count(),
+        "name": name,
+        "role": Role.CANDIDATE if switches else Role.BASE,
+    }
     return Variant.objects.create(
-        experiment=experiment, position=position, name=name, switches=list(switches), build=build, **fields
+        experiment=experiment, switches=list(switches), build=build, **(given | fields)
     )
+
+
+def make_twin(experiment: Experiment) -> Variant:
+    """The base once more, from the base's own build."""
+    base = experiment.variants.get(role=Role.BASE)
+    return make_variant(experiment, build=base.build, name="base-again", role=Role.AA)
 
 
 def make_case(experiment: Experiment, **fields: Any) -> Case:
@@ -120,9 +130,8 @@ def finish_build(build: Build, **fields: Any) -> None:
 
 
 def finish_builds(experiment: Experiment) -> None:
-    for variant in experiment.variants.exclude(build=None):
-        assert variant.build is not None
-        finish_build(variant.build)
+    for build in Build.objects.filter(variants__experiment=experiment).distinct():
+        finish_build(build)
 
 
 def samples(values: Mapping[str, Sequence[float]], warmup: int = 1) -> tuple[SampleValue, ...]:

@@ -103,11 +103,14 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             {"measure": {"boot": 3}},
             'measure: unknown field "boot"; did you mean "boots"? valid: clock, boots',
         ),
-        ({"measure": {"boots": 1}}, "measure.boots: 1: input should be greater than or equal to 2"),
-        ({"measure": {"boots": 501}}, "measure.boots: 501: input should be less than or equal to 500"),
-        ({"measure": {"boots": "5"}}, 'measure.boots: "5": input should be a valid integer'),
-        ({"measure": {"boots": True}}, "measure.boots: True: input should be a valid integer"),
-        ({"measure": {"clock": "instructions"}}, 'measure.clock: only "wall" is there so far'),
+        ({"measure": {"boots": 1}}, 'measure.boots: 1 is neither a number from 2 to 500 nor "auto"'),
+        ({"measure": {"boots": 501}}, "measure.boots: 501 is neither"),
+        ({"measure": {"boots": "5"}}, 'measure.boots: "5" is neither'),
+        ({"measure": {"boots": True}}, "measure.boots: True is neither"),
+        (
+            {"measure": {"clock": "instructions", "boots": "auto"}},
+            "measure: boots: under the instruction clock",
+        ),
         ({"measure": {"clock": "cpu"}}, 'measure.clock: "cpu" is not valid; valid: wall, instructions'),
         ({"cases": []}, "cases: []: tuple should have at least 1 item"),
         (
@@ -137,7 +140,7 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             'patches[0].name: "a b" has characters that are not allowed',
         ),
         ({"patches": [{"name": "a+b", "text": "x"}]}, 'patches[0].name: "a+b" has characters'),
-        ({"patches": [{"name": "base", "text": "x"}]}, 'patches[0].name: "base" is the name of the variant'),
+        ({"patches": [{"name": "base", "text": "x"}]}, 'patches[0].name: "base" is the name of a variant'),
         (
             {"patches": [{"name": "p", "text": "x", "requires": ["q"]}]},
             'requires of switch "p": there is no switch "q"; there are no others',
@@ -202,3 +205,9 @@ def test_a_patch_file_and_a_text_together_are_refused(tmp_path: Path) -> None:
 def test_nonsense_of_any_shape_is_a_fault_of_the_submission(patches: object, tmp_path: Path) -> None:
     with pytest.raises(SpecError):
         spec_from_mapping(small(patches=patches), tmp_path)
+
+
+def test_few_boots_are_enough_where_they_agree_to_the_last_instruction() -> None:
+    spec = spec_from_mapping(small(measure={"clock": "instructions"}))
+    assert spec.measure.boots == 2
+    assert spec_from_mapping(small(measure={"boots": "auto"})).measure.boots == "auto"

@@ -8,6 +8,7 @@ import pytest
 from kernels.errors import GitFailed
 from kernels.patch import read_series
 from lab import prepare, submit
+from lab.analysis.sequential import LOOKS
 from lab.errors import SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.queries.orders import build_order, run_order
@@ -70,7 +71,14 @@ def test_a_description_becomes_a_whole_experiment(describe: Describe, home: Path
     said: list[str] = []
     spec = describe(measure={"boots": 3, "profile": True, "seed": 7})
     experiment = submit_experiment(spec=spec, home=home, on_progress=said.append)
-    assert list(variants(experiment)) == ["base", "one", "two", "one+two"]
+    assert [(v.name, v.role) for v in experiment.variants.all()] == [
+        ("base", "base"),
+        ("one", "candidate"),
+        ("two", "candidate"),
+        ("one+two", "candidate"),
+        ("base-again", "a/a"),
+    ]
+    assert variants(experiment)["base-again"].build == variants(experiment)["base"].build
     assert {variant.state for variant in variants(experiment).values()} == {"planned"}
     assert experiment.state == "queued"
     assert experiment.tree.kind == "git"
@@ -78,11 +86,11 @@ def test_a_description_becomes_a_whole_experiment(describe: Describe, home: Path
     assert Build.objects.count() == 4
     assert "reading one" in said
     purposes = list(experiment.runs.order_by("position").values_list("purpose", flat=True))
-    assert purposes == ["measured"] * 12 + ["profiled"] * 4
+    assert purposes == ["measured"] * 15 + ["profiled"] * 4
     blocks = list(
         experiment.runs.filter(purpose="measured").order_by("position").values_list("block", flat=True)
     )
-    assert blocks == [0] * 4 + [1] * 4 + [2] * 4
+    assert blocks == [0] * 5 + [1] * 5 + [2] * 5
     case = experiment.cases.get()
     assert any(metric["primary"] for metric in case.metrics)
     assert case.params["threads"] >= 1
@@ -296,8 +304,8 @@ def test_a_crash_half_way_leaves_nothing_half_written(
 def test_an_experiment_too_large_to_run_is_refused(
     describe: Describe, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare, "MOST_RUNS", 11)
-    with pytest.raises(SubmissionRejected, match="4 variants × 1 cases × 3 boots are 12 boots, at most 11"):
+    monkeypatch.setattr(prepare, "MOST_RUNS", 14)
+    with pytest.raises(SubmissionRejected, match="5 variants × 1 cases × 3 boots are 15 boots, at most 14"):
         submit_experiment(spec=describe(), home=home)
 
 
@@ -367,3 +375,25 @@ def test_a_target_that_is_disabled_is_not_offered(describe: Describe, home: Path
     Target.objects.update(enabled=False)
     with pytest.raises(SubmissionRejected, match='no target "guest"'):
         submit_experiment(spec=describe(), home=home)
+
+
+def test_a_layout_placebo_is_the_base_with_other_alignment(describe: Describe, home: Path) -> None:
+    experiment = submit_experiment(spec=describe(measure={"boots": 2, "placebo": True}), home=home)
+    placebo = variants(experiment)["layout-placebo"]
+    assert placebo.role == "placebo"
+    assert placebo.build is not None
+    assert placebo.tree_id == variants(experiment)["base"].tree_id
+    added = [text for _, text in placebo.build.request["fragments"]][-1]
+    assert added == "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n"
+    assert experiment.runs.filter(variant=placebo).count() == 2
+
+
+def test_boots_that_may_stop_early_start_with_the_first_look(describe: Describe, home: Path) -> None:
+    experiment = submit_experiment(spec=describe(measure={"boots": "auto"}), home=home)
+    assert (experiment.sequential, experiment.boots) == (True, LOOKS[-1])
+    assert set(experiment.runs.values_list("block", flat=True)) == set(range(LOOKS[0]))
+
+
+def test_an_experiment_without_switches_compares_the_base_with_itself(describe: Describe, home: Path) -> None:
+    experiment = submit_experiment(spec=describe(patches=[]), home=home)
+    assert list(variants(experiment)) == ["base", "base-again"]

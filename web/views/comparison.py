@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from lab.queries.comparison import (
     CaseComparison,
     ComparisonCell,
     ComparisonPage,
+    EffectCell,
+    InvalidBoot,
     MetricRow,
     Representative,
     comparison_page,
@@ -24,14 +26,22 @@ from web.views.experiment import tallies
 from web.views.missing import found
 from web.words import change, quantity, settings
 
+_CONTROLS = {"a/a": "the same kernel again: only noise", "placebo": "other alignment: only layout"}
+_CALLED = {"a/a": "false alarm", "placebo": "differs"}
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """One variant under one metric; without bar and verdict for the base."""
+    """One variant under one metric; without bar and verdict for the base.
+
+    label: the verdict in words where it is about a control. certainty: the adjusted p value.
+    """
 
     variant: str
+    control: str
+    label: str
+    certainty: str
     value: str
     change: str
     interval: str
@@ -43,14 +53,37 @@ class VariantLine:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectLine:
+    """What one switch does over all combinations, or two do together beyond each alone."""
+
+    label: str
+    change: str
+    interval: str
+    bar: Bar | None
+    certainty: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EffectGroup:
+    """The effects on one metric, on one axis."""
+
+    metric: str
+    ends: tuple[str, str]
+    lines: tuple[EffectLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """One metric: the base first, then the candidates on one axis."""
+    """One metric: the base first, then the candidates and controls on one axis."""
 
     metric: str
     unit: str
     better: str
     primary: bool
     margin: str
+    floor: str
+    alarms: str
     ends: tuple[str, str]
     lines: tuple[VariantLine, ...]
 
@@ -78,6 +111,9 @@ class CaseSection:
     proofs: tuple[Proof, ...]
     plots: tuple[Plot, ...]
     method: str
+    effects: tuple[EffectGroup, ...]
+    notes: tuple[str, ...]
+    invalid: tuple[InvalidBoot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +132,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     page = found(comparison_page, experiment_id)
     ctx = {
         "page": page,
+        "judged": [side for side in page.candidates if not side.control],
         "key": experiment_id,
         "tab": "comparison",
         "tallies": tallies(page.verdicts),
@@ -111,7 +148,11 @@ def _glances(page: ComparisonPage) -> list[Glance]:
             anchor=_anchor(one),
             case=one.case.title,
             metric=row.metric,
-            cells=tuple((change(cell.ratio), cell.verdict) if cell else None for cell in row.cells),
+            cells=tuple(
+                (change(cell.ratio), cell.verdict) if cell else None
+                for side, cell in zip(page.candidates, row.cells, strict=True)
+                if not side.control
+            ),
         )
         for one in page.cases
         for row in one.metrics
@@ -133,8 +174,50 @@ def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
         mail=tuple(item for item in one.representatives if item.line),
         proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
         plots=_plots(one.representatives),
-        method=next((cell.method for cell in cells if cell.method), ""),
+        method=next((cell.method for cell in cells if cell.method and not cell.control), ""),
+        effects=tuple(_effects(row) for row in one.metrics if row.primary and row.effects),
+        notes=tuple(dict.fromkeys(_notes(cells))),
+        invalid=one.invalid,
     )
+
+
+def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
+    if any(cell.partial for cell in cells):
+        yield "Partial: boots that were asked for are missing."
+    for cell in cells:
+        yield from cell.notes
+
+
+def _effects(row: MetricRow) -> EffectGroup:
+    axis = span([value for effect in row.effects for value in (effect.low, effect.ratio, effect.high)], 0.0)
+    low, high = axis.ends
+    return EffectGroup(
+        metric=row.metric,
+        ends=(change(low), change(high)),
+        lines=tuple(_effect(effect, axis) for effect in row.effects),
+    )
+
+
+def _effect(effect: EffectCell, axis: Span) -> EffectLine:
+    interval, drawn = _interval(axis, effect.low, effect.ratio, effect.high)
+    return EffectLine(
+        effect.label, change(effect.ratio), interval, drawn, _certainty(effect.q_value), effect.reason
+    )
+
+
+def _interval(
+    axis: Span, low: float | None, middle: float | None, high: float | None
+) -> tuple[str, Bar | None]:
+    """An interval in words and as a bar; nothing where there is none."""
+    if low is None or middle is None or high is None:
+        return "", None
+    return f"{change(low)} to {change(high)}", bar(axis, low, middle, high)
+
+
+def _certainty(q_value: float | None) -> str:
+    if q_value is None:
+        return ""
+    return "adjusted p < 0.001" if q_value < 0.001 else f"adjusted p {q_value:.3f}"
 
 
 def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
@@ -143,6 +226,9 @@ def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
     axis = span([value for cell in cells for value in (cell.low, cell.ratio, cell.high)], margin)
     base = VariantLine(
         variant=page.base.name if page.base else "base",
+        control="",
+        label="",
+        certainty="",
         value=quantity(row.base_median, row.unit),
         change="",
         interval="",
@@ -159,22 +245,32 @@ def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
         better=_BETTER.get(row.better, ""),
         primary=row.primary,
         margin=change(1 + margin).lstrip("+"),
+        floor=change(1 + floor).lstrip("+") if (floor := max((c.floor for c in cells), default=0.0)) else "",
+        alarms=_alarms(row),
         ends=(change(low), change(high)),
         lines=(base, *(_line(cell, row.unit, axis) for cell in cells)),
     )
 
 
+def _alarms(row: MetricRow) -> str:
+    """How far this metric can be trusted here: what A/A comparisons have called so far."""
+    seen = row.alarms
+    return f"A/A: {seen.called} of {seen.compared} false" if seen.compared else ""
+
+
 def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
-    known = cell.low is not None and cell.high is not None and cell.ratio is not None
+    interval, drawn = _interval(axis, cell.low, cell.ratio, cell.high)
+    called = cell.verdict in {"regression", "improvement"}
     return VariantLine(
         variant=cell.variant,
+        control=_CONTROLS.get(cell.control, ""),
+        label=_CALLED.get(cell.control, "") if called else "",
+        certainty=_certainty(cell.q_value),
         value=quantity(cell.median, unit),
         change=change(cell.ratio),
-        interval=f"{change(cell.low)} to {change(cell.high)}" if known else "",
+        interval=interval,
         verdict=cell.verdict,
-        bar=bar(axis, cell.low, cell.ratio, cell.high)
-        if cell.low is not None and cell.ratio is not None and cell.high is not None
-        else None,
+        bar=drawn,
         boots=cell.boots,
         needs=cell.boots_needed,
         reason=cell.reason,

@@ -81,6 +81,6 @@ def test_an_experiment_without_its_base_exits_with_3(
 
 def test_every_story_is_a_valid_description() -> None:
     found = demo.stories("all")
-    assert {path.stem for path in found} == {"kernfs", "inode", "buffer"}
+    assert {path.stem for path in found} == {"kernfs", "inode", "buffer", "factorial"}
     for path in found:
         assert read_spec(path.read_bytes(), path.parent).cases
