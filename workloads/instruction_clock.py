@@ -17,7 +17,7 @@ SHIFT = 4
 """Of QEMU's -icount. With 0 the kernel's delay loops, which wait for a time, cost 16 times as many instructions."""
 NS_PER_INSTRUCTION = 1 << SHIFT
 UNIT = "instructions"
-FLOOR = 0.003
+FLOOR = 0.002
 """Margin of a metric that says nothing else: what kernels linked differently differ by. See docs/instruction-clock.md."""
 _NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIMES = frozenset(_NS)

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,15 +54,11 @@ class LibvirtDriver:
         """See base.Driver.boot; also raises DomainRefused, GuestFileUnreadable, OverlayFailed."""
         boot = BootId.new()
         name = f"{self.traces.prefix}{boot}"
-        counted = request.machine.clock == "instructions"
         with ExitStack() as stack:
             # Entered first, so left last: whatever fails from here on, nothing stays behind.
             leave = stack.enter_context(self._leaving_nothing(boot, name))
             wiring = self._wire(request, boot, name)
-            doors: list[Fifo | socket.socket] = [
-                stack.enter_context(Fifo(path) if counted else listen(path))
-                for path in (wiring.console, wiring.records)
-            ]
+            doors = [stack.enter_context(_door(path, request)) for path in (wiring.console, wiring.records)]
             for path in (
                 request.kernel,
                 request.initrd,
@@ -173,6 +169,10 @@ class _Leave:
                 break
         if self.streams is not None:
             self.streams.close()
+
+
+def _door(path: Path, request: BootRequest) -> AbstractContextManager[Fifo | socket.socket]:
+    return Fifo(path) if request.machine.clock == "instructions" else listen(path)
 
 
 def _overlay(disk: Disk, path: Path) -> Path:
