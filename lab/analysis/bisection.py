@@ -3,8 +3,9 @@
 
 Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
 shows the step), good (it does not), or untold (it does not build or boot, or boots do not tell). The last one comes
-first: a step that is not there is not looked for. Then the middle between the latest good and the earliest bad one;
-where that cannot be told, places ever further from it, so that a broken stretch costs few builds.
+first: a step that is not there is not looked for. Then, between the latest good and the earliest bad one, the middle
+of the longest stretch without an answer: simply the middle while all can be told, and otherwise far from those that
+cannot be, which come in stretches too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 
 class Answer(Enum):
@@ -62,13 +64,9 @@ def decide(last: int, answers: Mapping[int, Answer]) -> Decision:
         return NoStep(told=answers[last] is Answer.GOOD)
     bad = min(number for number, answer in answers.items() if answer is Answer.BAD)
     good = max([0, *(n for n, answer in answers.items() if answer is Answer.GOOD and n < bad)])
-    untried = [number for number in range(good + 1, bad) if number not in answers]
-    if not untried:
-        return Found(good, bad)
-    middle = (good + bad) // 2
-    untold = bad - good - 1 - len(untried)
-    away = 2 ** (untold - 1) if untold else 0
-    return Compare(min(untried, key=lambda number: (abs(abs(number - middle) - away), number)))
+    told = [good, *sorted(number for number in answers if good < number < bad), bad]
+    gap = max(pairwise(told), key=lambda ends: ends[1] - ends[0])
+    return Compare(sum(gap) // 2) if gap[1] - gap[0] > 1 else Found(good, bad)
 
 
 def most_comparisons(last: int) -> int:

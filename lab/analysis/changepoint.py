@@ -33,7 +33,7 @@ Counts = NDArray[np.intp]
 ALPHA = 0.01
 WEAK = 0.02
 # Places searched count as so many independent ones a revision: neighbouring places share most of their points.
-STEP_SEARCH, WINDOW_SEARCH = 0.4, 0.8
+STEP_SEARCH, WINDOW_SEARCH = 0.5, 1.0
 # Shorter levels are outliers: of revisions with one number each, and with several boots each.
 LEAST_REVISIONS, LEAST_WITH_BOOTS = 3, 2
 # Differences over so many points are nearly free of autocorrelation, and few of them straddle a step.

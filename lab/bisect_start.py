@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a bisection looks for: checked before anything is written, and described to each of its steps."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from kernels.errors import KernelsError
+from kernels.history import Logged, line, logged, merges
+from kernels.safety import MAX_PATCHES
+from kernels.tree import Tree as GitTree
+from kernels.tree import resolve
+from lab.errors import SubmissionRejected
+from lab.intake import OnProgress
+from lab.models import Bisection
+from lab.prepare import find_target
+from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.spec_messages import nearest
+from lab.states import BisectionState
+from lab.trend import open_named, remember, tree_field
+from workloads.catalog import load_catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to look for. tree: a registered name, or a git URL or path. good, bad: any revisions, the older first.
+
+    metric: the case's first primary one if empty. boots: of a first comparison, 0 for as many as it takes.
+    verdict: which makes a revision bad, "regression" or "improvement".
+    """
+
+    tree: str
+    good: str
+    bad: str
+    workload: str
+    preset: str = "smoke"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    metric: str = ""
+    clock: str = "wall"
+    boots: int = 0
+    most_boots: int = 80
+    iterations: int = 3
+    verdict: str = "regression"
+    target: str = "guest"
+
+
+def start_bisection(
+    *, asked: Asked, home: Path | None = None, on_progress: OnProgress = lambda _: None
+) -> Bisection:
+    """Return the unfinished bisection of these very questions, or a new one.
+
+    Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
+    """
+    spec = description(asked, asked.bad, name="bisection", switch="range", boots=asked.boots, seed=1)
+    metric = _metric(asked)
+    target = find_target(asked.target)
+    try:
+        row, tree = open_named(spec, home or settings.HOME, on_progress)
+        commits = _line(tree, asked)
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+    told = {**asdict(asked), "metric": metric, "line": [one.commit for one in commits]}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    with transaction.atomic():
+        remember(row, commits)
+        unfinished = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
+        return unfinished or Bisection.objects.create(
+            tree=row,
+            target=target,
+            digest=digest,
+            good_name=asked.good,
+            bad_name=asked.bad,
+            line=told["line"],
+            workload=asked.workload,
+            preset=asked.preset,
+            params=dict(asked.params),
+            metric=metric,
+            clock=asked.clock,
+            boots=asked.boots,
+            most_boots=asked.most_boots,
+            iterations=asked.iterations,
+            verdict=asked.verdict,
+        )
+
+
+def _line(tree: GitTree, asked: Asked) -> tuple[Logged, ...]:
+    """The good commit, then all after it up to the bad one."""
+    good, bad = resolve(tree, asked.good), resolve(tree, asked.bad)
+    commits = line(tree, good, bad)
+    if found := merges(tree, good, bad):
+        raise SubmissionRejected(
+            f"{asked.good}..{asked.bad} holds {found} merges, which are no patches: bisect one branch of them"
+        )
+    if len(commits) > MAX_PATCHES:
+        raise SubmissionRejected(
+            f"{asked.good}..{asked.bad} has {len(commits)} commits, a series may have {MAX_PATCHES}: "
+            f"narrow it first, with labctl trend --every {len(commits) // 10}"
+        )
+    return (logged(tree, good.commit), *commits)
+
+
+def _metric(asked: Asked) -> str:
+    workload = load_catalog()[asked.workload]
+    metrics = workload.metrics_of(workload.resolve(asked.preset, dict(asked.params)))
+    if not asked.metric:
+        return next(name for name, metric in metrics.items() if metric.primary)
+    if asked.metric not in metrics:
+        raise SubmissionRejected(
+            f'metric: {asked.workload} has no metric "{asked.metric}"; {nearest(asked.metric, metrics)}'
+        )
+    return asked.metric
+
+
+def description(asked: Asked, mid: str, *, name: str, switch: str, boots: int, seed: int) -> ExperimentSpec:
+    """The experiment that compares a revision with the good one: `good..mid` as its one switch. Raises SpecError."""
+    return spec_from_mapping(
+        {
+            "name": name[:200],
+            **tree_field(asked.tree),
+            "base": asked.good,
+            "target": asked.target,
+            "patches": [{"name": switch, "range": f"{asked.good}..{mid}"}],
+            "cases": [{"workload": asked.workload, "preset": asked.preset, "params": dict(asked.params)}],
+            "measure": {
+                "clock": asked.clock,
+                "boots": boots or (2 if asked.clock == "instructions" else "auto"),
+                "iterations": asked.iterations,
+                "seed": seed,
+            },
+        }
+    )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trees' histories, kept as rows so that no page asks git; and the experiments that measure a list of revisions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from kernels.errors import KernelsError
+from kernels.history import Logged, line, logged
+from kernels.tree import Tree as GitTree
+from kernels.tree import resolve
+from lab.errors import SubmissionRejected
+from lab.intake import OnProgress, Source, find_source, open_source
+from lab.models import Revision, Tree
+from lab.spec import ExperimentSpec, spec_from_mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which revisions to measure. tree: a registered name, or a git URL or path. revisions: `older..newer`.
+
+    every: each so manieth revision, counted back from the newer end; both ends are always measured.
+    """
+
+    tree: str
+    revisions: str
+    workload: str
+    preset: str = "smoke"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    clock: str = "wall"
+    boots: int = 5
+    iterations: int = 3
+    every: int = 1
+    target: str = "guest"
+
+
+def measurements(
+    *, wanted: Wanted, home: Path | None = None, on_progress: OnProgress = lambda _: None
+) -> list[ExperimentSpec]:
+    """Return an experiment without switches for each revision, the oldest first; notes the tree's history.
+
+    Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
+    """
+    older, dots, newer = wanted.revisions.partition("..")
+    if not (older and dots and newer):
+        raise SubmissionRejected(f'revisions: "{wanted.revisions}" is no range; write older..newer')
+    first = _description(wanted, older, older)
+    try:
+        row, tree = open_named(first, home or settings.HOME, on_progress)
+        start, end = resolve(tree, older), resolve(tree, newer)
+        commits = (logged(tree, start.commit), *line(tree, start, end))
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+    remember(row, commits)
+    chosen = [*commits[:1], *reversed(commits[:0:-1][:: wanted.every])]
+    return [_description(wanted, one.commit, one.subject) for one in chosen]
+
+
+def _description(wanted: Wanted, commit: str, subject: str) -> ExperimentSpec:
+    return spec_from_mapping(
+        {
+            "name": f"trend: {commit[:12]} {subject}"[:200],
+            **tree_field(wanted.tree),
+            "base": commit,
+            "target": wanted.target,
+            "cases": [{"workload": wanted.workload, "preset": wanted.preset, "params": dict(wanted.params)}],
+            "measure": {
+                "clock": wanted.clock,
+                "boots": wanted.boots,
+                "iterations": wanted.iterations,
+            },
+        }
+    )
+
+
+def tree_field(tree: str) -> dict[str, str]:
+    """A description's field for a tree: a location has a slash, a name has none."""
+    return {"git" if "/" in tree else "tree": tree}
+
+
+def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tuple[Tree, GitTree]:
+    """Open the tree that a description names, imported or fetched if need be, and write its row."""
+    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.all()}
+    source = find_source(spec, registered)
+    tree = open_source(source, root / "trees", on_progress)
+    given = {
+        "kind": source.kind,
+        "location": source.location,
+        "default_revision": tree.default_revision,
+    }
+    return Tree.objects.update_or_create(name=source.name, defaults=given)[0], tree
+
+
+def remember(row: Tree, commits: Iterable[Logged]) -> None:
+    """Note commits of a tree with their places, subjects and authors; those there are stay."""
+    Revision.objects.bulk_create(
+        [
+            Revision(
+                tree=row,
+                commit=one.commit,
+                position=one.position,
+                subject=one.subject,
+                author=one.author,
+                date=one.date,
+            )
+            for one in commits
+        ],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+
+
+def remember_base(row: Tree, tree: GitTree, commit: str) -> None:
+    """Note the revision an experiment stands on; a trend needs its place. Raises GitFailed."""
+    if not Revision.objects.filter(tree=row, commit=commit).exists():
+        remember(row, [logged(tree, commit)])

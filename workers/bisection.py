@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bisections and trends worked through in this process, by the same tasks as any experiment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from lab.bisect import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
+from lab.bisect_outcome import refused
+from lab.errors import SpecError, SubmissionRejected
+from lab.models import BisectionStep
+from lab.queue import return_dead_claims
+from lab.spec import ExperimentSpec
+from workers import local
+
+Say = Callable[[str], None]
+# Shows an experiment's progress while it is worked through.
+Bar = Callable[[int], AbstractContextManager[None]]
+
+
+def work_through(bisection_id: int, *, say: Say, bar: Bar, told: Callable[[BisectionStep], None]) -> None:
+    """Take step after step until the bisection is over; `told` gets each as it is concluded. Raises UnknownRow."""
+    get_bisection(bisection_id)
+    while (step := take_step(bisection_id)) is not None:
+        told(_work_on(step, say, bar))
+
+
+def _work_on(step: BisectionStep, say: Say, bar: Bar) -> BisectionStep:
+    for returned in return_dead_claims():
+        say(f"{returned.kind} {returned.id} was left by a process that is gone; taking it up again")
+    experiment_id = step.experiment_id
+    if experiment_id is None:
+        try:
+            experiment_id = local.take_up(step_spec(step), say=say)
+        except (SpecError, SubmissionRejected) as exc:
+            # The commits up to this revision cannot be taken as patches: as good as one that does not build.
+            return settle_step(step.pk, refused(exc))
+        attach(step.pk, experiment_id)
+    with bar(experiment_id):
+        local.work_through(experiment_id)
+    return conclude_step(step.pk)
+
+
+def measure(specs: list[ExperimentSpec], *, say: Say, bar: Bar) -> list[int]:
+    """Work through several experiments, their boots in shuffled rounds; returns their numbers.
+
+    Built first, then booted in turn: what drifts on this machine meanwhile touches all revisions alike.
+    """
+    experiments = [local.take_up(spec, say=say) for spec in specs]
+    for experiment_id in experiments:
+        with bar(experiment_id):
+            while local.build_next(experiment_id):
+                pass
+    generator = random.Random(len(experiments))  # noqa: S311 (order, not secrecy)
+    waiting = list(experiments)
+    number = 0
+    while waiting:
+        number += 1
+        say(f"round {number}: {len(waiting)} revisions")
+        generator.shuffle(waiting)
+        waiting = [experiment_id for experiment_id in waiting if local.boot_next(experiment_id)]
+    for experiment_id in experiments:
+        local.work_through(experiment_id)
+    return experiments
