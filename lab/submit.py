@@ -24,6 +24,7 @@ from lab.rounds import add_runs
 from lab.settle import note_same_code
 from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
 from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
+from lab.trend import remember_base
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
@@ -52,6 +53,7 @@ def submit_experiment(
         cases = _write_cases(experiment, prepared)
         _write_runs(experiment, prepared.spec, variants, cases)
         note_same_code(experiment.pk)
+        remember_base(experiment.tree, prepared.tree, prepared.base.commit)
     return experiment
 
 
