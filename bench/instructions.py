@@ -14,6 +14,7 @@ KEY: an artifact's key in the home, or its beginning; the first is the one that 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from kernels.artifact import Artifact, ArtifactStore
 from workers.drivers.base import Machine
+from workers.drivers.leftovers import BootId
 from workers.drivers.libvirt import LibvirtDriver
 from workers.request import Job, boot_request
 from workloads.catalog import Workload, load_catalog
@@ -124,6 +126,7 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, d
     request = boot_request(
         Job(f"bench: {case.name}", case.workload, plan, machine), artifact, driver.home, directory
     )
+    driver.close()  # the one before is forgotten: ours is the only guest of this process
     with driver.boot(request) as session:
         records = [record for record in session.records(DEADLINE_S) if record.kind != "beat"]
         cpu_s = _cpu_seconds(driver)
@@ -134,7 +137,8 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, d
 
 def _cpu_seconds(driver: LibvirtDriver) -> float:
     """What QEMU has used up to now, in seconds: the last field of virDomainGetInfo."""
-    (name,) = driver.hypervisor.domains(driver.traces.prefix)
+    running = driver.hypervisor.domains(driver.traces.prefix)
+    (name,) = (name for name in running if BootId.read(name).pid == os.getpid())
     return float(driver.hypervisor.connection.lookupByName(name).info()[4]) / 1e9
 
 
