@@ -73,7 +73,7 @@ def perfcompare(base: Floats, candidate: Floats) -> Calls:
     """Mann-Whitney at 5 %, and Cliff's delta not negligible (0.15)."""
     u = stats.mannwhitneyu(candidate, base, axis=1).statistic
     delta = 2 * np.asarray(u) / (base.shape[1] * candidate.shape[1]) - 1
-    return (mann_whitney(base, candidate) <= 0.05) & (np.abs(delta) >= 0.15)
+    return np.asarray((mann_whitney(base, candidate) <= 0.05) & (np.abs(delta) >= 0.15), dtype=bool)
 
 
 def pinpoint(base: Floats, candidate: Floats) -> Calls:
