@@ -29,6 +29,10 @@ class SubmissionRejected(LabError):
     blame: ClassVar[Blame] = "submission"
 
 
+class LabUnable(LabError):
+    """A submission that the lab could not even look at, for a reason of its own such as a full disk."""
+
+
 class IllegalMove(LabError):
     """Our own code asked for a change of state that the tables in states.py do not know."""
 

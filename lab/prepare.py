@@ -15,7 +15,7 @@ from kernels.tree import Revision, Tree, resolve
 from lab import models
 from lab.analysis.sequential import LOOKS
 from lab.combine import Applier
-from lab.errors import SpecError, SubmissionRejected
+from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.expand import Clash, Combination, expand
 from lab.intake import OnProgress, Source, Taken, find_source, open_source, take_in, with_catalogue_rules
 from lab.spec import ExperimentSpec, MeasureSpec
@@ -58,8 +58,15 @@ class BuildInputs:
 def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
     """Open the tree, read the switches and apply the combinations.
 
-    Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
+    Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
     """
+    try:
+        return _prepare(spec, root, on_progress)
+    except KernelsError as exc:
+        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+
+
+def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
     target = find_target(spec.target)
     workloads = _workloads(spec)
     registered = {row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.all()}

@@ -41,7 +41,7 @@ def submit_experiment(
     """Take an experiment in and queue it; returns its row.
 
     home: the state root, settings.HOME if None. on_progress gets lines for people.
-    Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault; then nothing is written.
+    Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault; then nothing is written.
     """
     root = home or settings.HOME
     prepared = prepare(spec, root, on_progress)

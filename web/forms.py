@@ -74,10 +74,12 @@ class Typed:
     patches: tuple[TypedSwitch, ...] = ()
     configs: tuple[TypedSwitch, ...] = ()
     cases: Mapping[str, TypedCase] = field(default_factory=dict)
+    clock: str = "wall"
     boots: str = "10"
     iterations: str = "5"
     warmup: str = "1"
     seed: str = "1"
+    placebo: bool = False
     profile: bool = True
     verify: bool = False
 
@@ -117,10 +119,12 @@ def read_form(
             name: TypedCase(name in ticked, text(f"preset-{name}"), text(f"params-{name}"))
             for name in workloads
         },
+        clock=text("clock") or "wall",
         boots=text("boots"),
         iterations=text("iterations"),
         warmup=text("warmup"),
         seed=text("seed"),
+        placebo="placebo" in given,
         profile="profile" in given,
         verify="verify" in given,
     )
@@ -216,10 +220,14 @@ def _describe_cases(typed: Typed, made: Description) -> None:
 
 
 def _describe_measure(typed: Typed, made: Description) -> None:
-    measure: dict[str, Any] = {"profile": typed.profile, "verify": typed.verify}
-    made.fields["measure.verify"] = "verify"
+    measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
+    measure |= {"profile": typed.profile, "verify": typed.verify}
+    made.fields.update({"measure": "boots", "measure.verify": "verify", "measure.clock": "clock"})
     for name in ("boots", "iterations", "warmup", "seed"):
         made.fields[f"measure.{name}"] = name
+        if name == "boots" and typed.boots == "auto":
+            measure[name] = "auto"
+            continue
         measure[name], wrong = _whole(getattr(typed, name))
         if wrong:
             made.errors[name] = wrong

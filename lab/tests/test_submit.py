@@ -9,7 +9,7 @@ from kernels.errors import GitFailed
 from kernels.patch import read_series
 from lab import prepare, submit
 from lab.analysis.sequential import LOOKS
-from lab.errors import SpecError, SubmissionRejected
+from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.queries.orders import build_order, run_order
 from lab.record import Failure, record_build_failure
@@ -284,7 +284,7 @@ def test_a_fault_of_the_lab_is_not_blamed_on_the_submission(
         raise GitFailed("git is broken")
 
     monkeypatch.setattr(prepare, "open_source", fail)
-    with pytest.raises(GitFailed):
+    with pytest.raises(LabUnable):
         submit_experiment(spec=describe(), home=home)
 
 

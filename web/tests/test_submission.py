@@ -10,7 +10,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from lab.errors import SubmissionRejected
+from lab.errors import LabUnable, SubmissionRejected
+from lab.preview import Detectable, Preview, VariantPreview
 from lab.spec import ExperimentSpec, spec_digest
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
@@ -181,3 +182,54 @@ def test_a_description_that_is_wrong_is_told_and_kept(
 
 def test_a_form_from_elsewhere_is_refused(db: None) -> None:
     assert Client(enforce_csrf_checks=True).post("/experiments/new", FILLED).status_code == 403
+
+
+def test_a_preview_shows_what_it_would_take_and_queues_nothing(
+    client: Client, db: None, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variants = (
+        VariantPreview("base", "base", "built"),
+        VariantPreview("a+b", "candidate", "pruned", "a excludes <b>"),
+    )
+    seen = (Detectable("showgids (smoke)", "ns_per_open", 0.021, 4), Detectable("x", "y", None, 0))
+    monkeypatch.setattr(
+        "web.views.submission.preview_experiment", lambda *, spec: Preview(variants, 2, 60, 9, 754.0, seen)
+    )
+    for posted in (FILLED | {"boots": "auto", "preview": "1"}, {"toml": TOML, "preview": "1"}):
+        page = client.post("/experiments/new", posted)
+        text = page.content.decode()
+        assert page.status_code == 200
+        assert "2 kernels to build, 9 to 60 boots, at most about 12" in text
+        assert "a excludes &lt;b&gt;" in text
+        assert "a change of +2.1" in text
+        assert "no history on this target yet" in text
+    assert taken == []
+
+
+def test_the_clock_and_the_controls_can_be_chosen(
+    client: Client, db: None, taken: list[ExperimentSpec]
+) -> None:
+    posted = FILLED | {"clock": "instructions", "params-showgids": "", "placebo": "on"}
+    assert client.post("/experiments/new", posted).status_code == 302
+    assert (taken[0].measure.clock, taken[0].measure.placebo) == ("instructions", True)
+    client.post("/experiments/new", FILLED | {"boots": "auto"})
+    assert taken[1].measure.boots == "auto"
+
+
+def test_parameters_that_do_not_go_with_the_clock_are_told_beside_the_workload(
+    client: Client, db: None, taken: list[ExperimentSpec]
+) -> None:
+    said = error_beside(client.post("/experiments/new", FILLED | {"clock": "instructions"}), "case-showgids")
+    assert "threads" in said
+
+
+def test_a_fault_of_the_lab_is_one_line_on_the_form(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*, spec: ExperimentSpec) -> Any:
+        raise LabUnable("the lab cannot take this in now: no space left on device")
+
+    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
+    page = client.post("/experiments/new", FILLED)
+    assert page.status_code == 422
+    assert "no space left on device" in page.content.decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The submission form: one page, every fault beside the field it lies in."""
+"""The submission form: one page, every fault beside the field it lies in, a preview before it is queued."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from lab.errors import LabError, SpecError
+from lab.preview import Preview, preview_experiment
 from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice, submission_choices
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
 from lab.submit import find_unfinished, submit_experiment
 from web.forms import SLOTS, Typed, TypedCase, TypedSwitch, describe, read_form, sort_errors
-from web.words import settings
+from web.words import change, duration, settings
 
 _EMPTY_SLOTS = 3
+_CLOCKS = (
+    ("wall", "wall: time, on this machine as it is"),
+    ("instructions", "instructions: executed ones, the same in every boot"),
+)
 _DESIGNS = {
     "full": "every combination of the switches",
     "one-at-a-time": "each switch alone",
@@ -78,6 +83,8 @@ def submit(request: HttpRequest) -> HttpResponse:
     if errors:
         return _form(request, choices, typed, errors)
     try:
+        if "preview" in request.POST:
+            return _form(request, choices, typed, {}, preview=preview_experiment(spec=spec))
         experiment = _accept(spec)
     except LabError as exc:
         told = sort_errors([str(exc)], description.fields)
@@ -88,7 +95,11 @@ def submit(request: HttpRequest) -> HttpResponse:
 def _submit_toml(request: HttpRequest, choices: Choices) -> HttpResponse:
     text = request.POST["toml"]
     try:
-        experiment = _accept(read_spec(text.encode(), None))
+        spec = read_spec(text.encode(), None)
+        if "preview" in request.POST:
+            found = preview_experiment(spec=spec)
+            return _form(request, choices, _fresh(choices), {}, toml=text, preview=found)
+        experiment = _accept(spec)
     except LabError as exc:
         return _form(request, choices, _fresh(choices), {"toml": str(exc)}, toml=text, detail=exc.detail)
     return redirect("experiment", experiment)
@@ -120,13 +131,20 @@ def _form(
     *,
     toml: str = "",
     detail: str = "",
+    preview: Preview | None = None,
 ) -> HttpResponse:
     ctx = {
+        "preview": preview,
+        "preview_time": duration(preview.seconds) if preview else "",
+        "detectable": [(one, change(1 + one.change) if one.change else "") for one in preview.detectable]
+        if preview
+        else [],
         "here": "submit",
         "choices": choices,
         "designs": [(name, _DESIGNS.get(name, "")) for name in choices.designs],
         "typed": typed,
         "errors": errors,
+        "clocks": _CLOCKS,
         "told": [(key, _label(key), message) for key, message in errors.items()],
         "detail": detail,
         "toml": toml,
