@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernels.artifact import Artifact
@@ -16,6 +16,7 @@ from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
 from workloads.guest.ramdisk import check_memory, ramdisk_option
 from workloads.image import build_image
+from workloads.instruction_clock import GUEST_SECONDS
 
 BOOT_DEADLINE_S = 90.0
 SILENCE_DEADLINE_S = 60.0
@@ -47,7 +48,8 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         disks = (Disk(image, "raw", DISK_SERIAL),)
     initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
     initrd = directory / "initrd"
-    append_plan(initramfs.for_plan(job.plan), pack_plan(job.plan, files), initrd)
+    plan = _in_guest_time(job.plan) if job.machine.clock == "instructions" else job.plan
+    append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd)
     return BootRequest(
         name=job.name,
         kernel=artifact.boot_vmlinux,
@@ -61,6 +63,12 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         silence_deadline_s=SILENCE_DEADLINE_S,
         hz=_hz(artifact),
     )
+
+
+def _in_guest_time(plan: Plan) -> Plan:
+    """A plan whose deadlines the agent will take by the instruction clock."""
+    steps = (replace(step, deadline_s=step.deadline_s * GUEST_SECONDS) for step in plan.steps)
+    return replace(plan, steps=tuple(steps))
 
 
 def _module(artifact: Artifact, name: str) -> bytes:

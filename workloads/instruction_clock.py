@@ -19,6 +19,10 @@ NS_PER_INSTRUCTION = 1 << SHIFT
 UNIT = "instructions"
 FLOOR = 0.002
 """Margin of a metric that says nothing else: what kernels linked differently differ by. See docs/instruction-clock.md."""
+GUEST_SECONDS = 4
+"""Seconds of the guest's clock for each second of a step's deadline. Busy, its clock runs some ten times as fast as the
+host's (800 M instructions a second on a quiet host, at 62.5 M a second of the guest); a busy host may be several times
+slower, and the guest should notice its own deadline before the host loses patience."""
 _NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIMES = frozenset(_NS)
 """The units of time that can be told in instructions."""
