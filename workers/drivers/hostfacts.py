@@ -12,11 +12,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The host's load (1 minute) and CPU clocks (ticks since boot) at one time."""
+    """The host's load (1 minute), CPU clocks (ticks since boot) and throttlings at one time."""
 
     load: float
     stolen: int
     busy_and_idle: int
+    throttlings: int = 0
 
 
 def take_moment() -> Moment:
@@ -24,7 +25,16 @@ def take_moment() -> Moment:
     with Path("/proc/stat").open() as stat:
         # user nice system idle iowait irq softirq steal; guest time is within user
         ticks = [int(field) for field in stat.readline().split()[1:9]]
-    return Moment(os.getloadavg()[0], ticks[7], sum(ticks))
+    return Moment(os.getloadavg()[0], ticks[7], sum(ticks), _throttlings())
+
+
+def _throttlings() -> int:
+    """How often a core was slowed down for its heat since boot; 0 where the kernel does not count.
+
+    Source: Documentation/ABI/testing/sysfs-devices-system-cpu, thermal_throttle.
+    """
+    counts = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
+    return sum(int(count.read_text()) for count in counts)
 
 
 def host_facts() -> dict[str, Any]:
@@ -37,12 +47,13 @@ def host_facts() -> dict[str, Any]:
 
 
 def change(before: Moment, after: Moment) -> dict[str, Any]:
-    """Load on both sides, and the share of CPU time that was stolen between them (0 to 1)."""
+    """Load on both sides; between them the share of CPU time that was stolen (0 to 1), and throttlings."""
     spent = after.busy_and_idle - before.busy_and_idle
     return {
         "load_before": before.load,
         "load_after": after.load,
         "steal_share": (after.stolen - before.stolen) / spent if spent > 0 else 0.0,
+        "throttled": after.throttlings - before.throttlings,
     }
 
 

@@ -45,7 +45,12 @@ def test_the_counters_rate_is_measured_the_same_twice() -> None:
 def test_stolen_time_is_told_as_a_share_of_all_time() -> None:
     before = replace(take_moment(), load=1.0)
     after = replace(before, load=3.0, stolen=before.stolen + 10, busy_and_idle=before.busy_and_idle + 200)
-    assert change(before, after) == {"load_before": 1.0, "load_after": 3.0, "steal_share": 0.05}
+    assert change(before, after) == {
+        "load_before": 1.0,
+        "load_after": 3.0,
+        "steal_share": 0.05,
+        "throttled": 0,
+    }
     assert change(before, before)["steal_share"] == 0.0
 
 
@@ -53,3 +58,8 @@ def test_the_host_is_named() -> None:
     facts = host_facts()
     assert facts["host_cpu"]
     assert facts["host_cpus"] >= 1
+
+
+def test_a_core_that_was_slowed_down_for_its_heat_is_counted() -> None:
+    before, after = Moment(1.0, 0, 100, 3), Moment(1.0, 0, 200, 5)
+    assert change(before, after)["throttled"] == 2
