@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from workers.drivers.hostfacts import change, host_facts, take_moment
+from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
 from workers.drivers.hypervisor import within
 from workers.drivers.tsc import tsc_khz
 from workers.errors import LibvirtMissing, TargetLost
