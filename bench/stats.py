@@ -20,7 +20,9 @@ import numpy as np
 
 from bench.stats_noise import Floats, Noise, sources
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
-from lab.analysis.sequential import LOOKS
+from lab.analysis.blocks import Layout
+from lab.analysis.ranks import p_values
+from lab.analysis.sequential import ALPHA, LOOKS
 
 BOOTS = (3, 5, 10, 20)
 EFFECTS = (0.01, 0.02, 0.05)
@@ -29,6 +31,7 @@ TRIALS, QUICK_TRIALS = 10_000, 1_000
 # Boots a side among which the fewest with 80 % power are sought.
 SOUGHT = (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64)
 POWER = 0.8
+ARMS = (3, 4, 6, 10)
 NAME = 26
 
 
@@ -50,7 +53,7 @@ def main() -> int:
         print("No noise recorded on guests (bench/noise/*.json): MADE NOISE ONLY.")
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
-    for table in (false_alarms, out_of_order, power, fewest, stopping):
+    for table in (false_alarms, out_of_order, power, fewest, more_arms, stopping):
         print()
         for line in table(noises, trials, options.seed):
             print(line, flush=True)
@@ -121,6 +124,27 @@ def fewest(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
         yield _row(noise.name, list(needed.values()))
 
 
+def more_arms(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
+    """Yield what the boots of other variants are worth to ours, where boots are fewest."""
+    blocks = BOOTS[0]
+    yield f"OURS AT {blocks} BOOTS, %, by arms (base, twin, candidate, other variants)"
+    groups = ["FALSE ALARMS", *(f"FOUND OF {effect:+.0%}" for effect in EFFECTS)]
+    width = 6 * len(ARMS)
+    yield f"{'':{NAME}}" + "".join(f"{group:>{width}}  " for group in groups)
+    yield f"{'':{NAME}}" + ("".join(f"{arms:>6}" for arms in ARMS) + "  ") * len(groups)
+    for noise in noises:
+        rows: list[list[str]] = [[] for _ in groups]
+        for arms in ARMS:
+            drawn = _drawn(noise, trials, blocks, arms, seed)
+            layout = Layout(
+                np.repeat(np.arange(blocks), arms), np.tile(np.maximum(np.arange(arms) - 1, 0), blocks)
+            )
+            for row, effect in zip(rows, (0.0, *EFFECTS), strict=True):
+                shifted = drawn + log1p(effect) * (np.arange(arms) == 2)
+                row.append(f"{100 * np.mean(p_values(shifted.reshape(trials, -1), layout) <= ALPHA):.1f}")
+        yield _row(noise.name, rows)
+
+
 def stopping(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
     """Yield what adding boots only where needed finds and costs, ours beside Pinpoint's."""
     effects = (0.0, *EFFECTS)
@@ -142,10 +166,15 @@ def stopping(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
 
 def _blocks(noise: Noise, trials: int, blocks: int, seed: int) -> tuple[Floats, Floats]:
     """Return logs of base and candidate: blocks of base, twin and candidate, each block in random order."""
-    rng = _rng(seed, noise, blocks, "blocks")
-    drawn = noise.draw(trials, 3 * blocks, rng).reshape(trials, blocks, 3)
-    drawn = np.take_along_axis(drawn, np.argsort(rng.random(drawn.shape), axis=2), axis=2)
+    drawn = _drawn(noise, trials, blocks, 3, seed)
     return drawn[:, :, :2].reshape(trials, -1), drawn[:, :, 2]
+
+
+def _drawn(noise: Noise, trials: int, blocks: int, arms: int, seed: int) -> Floats:
+    """Return logs of boots, each block in random order: (trials, blocks, arms)."""
+    rng = _rng(seed, noise, blocks, f"{arms} arms")
+    drawn = noise.draw(trials, arms * blocks, rng).reshape(trials, blocks, arms)
+    return np.take_along_axis(drawn, np.argsort(rng.random(drawn.shape), axis=2), axis=2)
 
 
 def _rng(seed: int, noise: Noise, boots: int, purpose: str) -> np.random.Generator:

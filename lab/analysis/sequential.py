@@ -23,7 +23,7 @@ from lab.analysis.ranks import OWN_VARIANCE_BLOCKS, RANK_BOOTS
 # Blocks after which verdicts are taken; the last is the most one pays for.
 LOOKS = (3, 4, 6, 9, 13, 20)
 ALPHA = 0.05
-SPENT = 0.042
+SPENT = 0.04
 POWER = 0.8
 MOST_BOOTS = 10_000
 # Points of the density that goes from look to look, and how many standard deviations it reaches.
