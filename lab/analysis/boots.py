@@ -7,10 +7,13 @@ share its memory layout and its luck, so it counts as one number.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 
 import numpy as np
 
 from lab.analysis.blocks import Layout
+
+MOST_LOG = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,13 @@ class Table:
 
 def boot_number(values: Sequence[float], quantile: float = 0.5) -> float:
     """Return the one number a boot counts as: the quantile of its iterations, at least one."""
-    return float(np.quantile(np.asarray(values, dtype=float), quantile))
+    with np.errstate(invalid="ignore"):
+        return float(np.quantile(np.asarray(values, dtype=float), quantile))
+
+
+def ratio_of(log_ratio: float) -> float:
+    """Return the ratio, kept within what a float can hold in either direction."""
+    return exp(min(max(log_ratio, -MOST_LOG), MOST_LOG))
 
 
 def table(sides: Sequence[Sequence[Arm]], quantile: float) -> Table:

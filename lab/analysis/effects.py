@@ -13,13 +13,13 @@ Source: Box, Hunter & Hunter, Statistics for Experimenters, 2nd ed. 2005, ch. 5.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy import stats
 
 from lab.analysis.blocks import ROUNDING, Floats, residuals
-from lab.analysis.boots import Arm, table
+from lab.analysis.boots import Arm, ratio_of, table
 
 On = tuple[str, ...]
 
@@ -107,7 +107,7 @@ def _effect(
         return Effect(
             term, None, None, None, None, "the variants that were run cannot tell it from other effects"
         )
-    ratio = exp(estimate)
+    ratio = ratio_of(estimate)
     if sd is None:
         return Effect(
             term, ratio, None, None, None, "one block: chance cannot be told, an interval takes 2 blocks"
@@ -118,4 +118,4 @@ def _effect(
     error = unit * sd
     half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     p_value = float(2 * stats.t.sf(abs(estimate) / error, freedom))
-    return Effect(term, ratio, exp(estimate - half), exp(estimate + half), p_value)
+    return Effect(term, ratio, ratio_of(estimate - half), ratio_of(estimate + half), p_value)

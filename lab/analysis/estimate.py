@@ -12,12 +12,12 @@ of one block. How chance is judged depends on how many boots there are (docs/ver
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import comb, exp, isinf, prod
+from math import comb, isinf, prod
 
 import numpy as np
 
 from lab.analysis.blocks import BASE, CANDIDATE, ROUNDING, Floats, guarded, pooled
-from lab.analysis.boots import Arm, Shift, Table, boot_number, shared_blocks, table
+from lab.analysis.boots import Arm, Shift, Table, boot_number, ratio_of, shared_blocks, table
 from lab.analysis.ranks import GUARD, RANK_BOOTS, rank_shift
 
 __all__ = ["LEAST_BLOCKS", "Arm", "Shift", "boot_number", "estimate"]
@@ -57,7 +57,7 @@ def _judged(boots: Table, shared: Sequence[int], level: float) -> Shift:
     if not np.any(two.values):
         return replace(EQUAL, method="all boots are 0")
     if len(shared) < LEAST_BLOCKS:
-        ratio = exp(float(np.log(two.values) @ two.layout.contrasts[0]))
+        ratio = ratio_of(float(np.log(two.values) @ two.layout.contrasts[0]))
         return replace(
             NOTHING, ratio=ratio, why=f"an interval takes {LEAST_BLOCKS} blocks, both sides share 1"
         )
@@ -99,7 +99,7 @@ def _exact(two: Table, level: float) -> Shift | None:
     fit = pooled(logs, two.layout)
     if float(fit.sd) > ROUNDING:
         return None
-    ratio = exp(float(fit.shift))
+    ratio = ratio_of(float(fit.shift))
     if abs(float(fit.shift)) <= ROUNDING:
         return replace(EQUAL, method="all boots agree exactly")
     p_value = _luck(two)
@@ -136,9 +136,9 @@ def _ranked(two: Table, level: float) -> Shift | None:
         boots=0,
         base_median=None,
         median=None,
-        ratio=exp(found.shift),
-        low=exp(found.low),
-        high=exp(found.high),
+        ratio=ratio_of(found.shift),
+        low=ratio_of(found.low),
+        high=ratio_of(found.high),
         p_value=found.p_value,
         effect=found.shift / float(pooled(logs, two.layout).sd),
         freedom=found.freedom,
@@ -162,9 +162,9 @@ def _linear(boots: Table, level: float) -> Shift:
         boots=0,
         base_median=None,
         median=None,
-        ratio=exp(shift),
-        low=exp(shift - half),
-        high=exp(shift + half),
+        ratio=ratio_of(shift),
+        low=ratio_of(shift - half),
+        high=ratio_of(shift + half),
         p_value=float(fit.p_value()),
         effect=shift / sd if sd else None,
         freedom=float(fit.freedom),

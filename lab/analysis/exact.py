@@ -7,6 +7,7 @@ differ although nothing relevant changed. The interval is the ratio widened by i
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 
 from lab.analysis.boots import Arm, Shift, boot_number
 from lab.analysis.estimate import estimate
@@ -27,8 +28,10 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float) -> Shift:
         return _widened(estimate(base, candidate), floor)
     ours, theirs = boot_number(sides[0][0]), boot_number(sides[1][0])
     shift = Shift(len(sides[1]), ours, theirs, None, None, None, method="instructions, compared exactly")
-    if not ours > 0 or not theirs > 0:
-        return replace(shift, why="instructions of both sides must be above 0: there is no ratio")
+    if not (ours > 0 and theirs > 0 and isfinite(theirs / ours) and theirs / ours > 0):
+        return replace(
+            shift, why="instructions of both sides must be above 0 and countable: there is no ratio"
+        )
     ratio = theirs / ours
     shift = replace(shift, ratio=ratio)
     if len(sides[0]) < LEAST_BOOTS:

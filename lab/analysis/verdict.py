@@ -90,6 +90,8 @@ def _boots_to_narrow(shift: Shift, times: float, level_used: float) -> int | Non
 
     It narrows with the square root of the boots, and with Student's quantile as degrees of freedom grow.
     """
+    if times > MOST_BOOTS:
+        return None
     boots = max(ceil(shift.boots * times**2), shift.boots + 1)
     if shift.freedom is None or shift.boots < LEAST_BLOCKS:
         return boots if boots <= MOST_BOOTS else None
