@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from lab.bisect import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
 from lab.bisect_outcome import refused
@@ -16,51 +17,59 @@ from lab.spec import ExperimentSpec
 from workers import local
 
 Say = Callable[[str], None]
-# Shows an experiment's progress while it is worked through.
-Bar = Callable[[int], AbstractContextManager[None]]
 
 
-def work_through(bisection_id: int, *, say: Say, bar: Bar, told: Callable[[BisectionStep], None]) -> None:
-    """Take step after step until the bisection is over; `told` gets each as it is concluded. Raises UnknownRow."""
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """How to show what goes on. narrate: while an experiment is prepared; bar: while it is worked through."""
+
+    narrate: Callable[[], AbstractContextManager[Say]]
+    bar: Callable[[int], AbstractContextManager[None]]
+
+
+def work_through(bisection_id: int, screen: Screen, told: Callable[[BisectionStep], None]) -> None:
+    """Take step after step until the bisection is over; `told` gets each once concluded. Raises UnknownRow."""
     get_bisection(bisection_id)
     while (step := take_step(bisection_id)) is not None:
-        told(_work_on(step, say, bar))
+        told(work_on(step, screen))
 
 
-def _work_on(step: BisectionStep, say: Say, bar: Bar) -> BisectionStep:
-    for returned in return_dead_claims():
-        say(f"{returned.kind} {returned.id} was left by a process that is gone; taking it up again")
+def work_on(step: BisectionStep, screen: Screen) -> BisectionStep:
+    """Carry out one step, or go on with it; returns it concluded."""
     experiment_id = step.experiment_id
-    if experiment_id is None:
-        try:
-            experiment_id = local.take_up(step_spec(step), say=say)
-        except (SpecError, SubmissionRejected) as exc:
-            # The commits up to this revision cannot be taken as patches: as good as one that does not build.
-            return settle_step(step.pk, refused(exc))
-        attach(step.pk, experiment_id)
-    with bar(experiment_id):
+    with screen.narrate() as say:
+        for returned in return_dead_claims():
+            say(f"{returned.kind} {returned.id} was left by a process that is gone; taking it up again")
+        if experiment_id is None:
+            try:
+                experiment_id = local.take_up(step_spec(step), say=say)
+            except (SpecError, SubmissionRejected) as exc:
+                # The commits up to this revision cannot be taken as patches: as good as one that does not build.
+                return settle_step(step.pk, refused(exc))
+            attach(step.pk, experiment_id)
+    with screen.bar(experiment_id):
         local.work_through(experiment_id)
     return conclude_step(step.pk)
 
 
-def measure(specs: list[ExperimentSpec], *, say: Say, bar: Bar) -> list[int]:
+def measure(specs: list[ExperimentSpec], screen: Screen) -> list[int]:
     """Work through several experiments, their boots in shuffled rounds; returns their numbers.
 
     Built first, then booted in turn: what drifts on this machine meanwhile touches all revisions alike.
     """
-    experiments = [local.take_up(spec, say=say) for spec in specs]
+    with screen.narrate() as say:
+        experiments = [local.take_up(spec, say=say) for spec in specs]
     for experiment_id in experiments:
-        with bar(experiment_id):
+        with screen.bar(experiment_id):
             while local.build_next(experiment_id):
                 pass
     generator = random.Random(len(experiments))  # noqa: S311 (order, not secrecy)
     waiting = list(experiments)
-    number = 0
-    while waiting:
-        number += 1
-        say(f"round {number}: {len(waiting)} revisions")
-        generator.shuffle(waiting)
-        waiting = [experiment_id for experiment_id in waiting if local.boot_next(experiment_id)]
+    with screen.narrate() as say:
+        while waiting:
+            say(f"booting {len(waiting)} revisions in turn")
+            generator.shuffle(waiting)
+            waiting = [experiment_id for experiment_id in waiting if local.boot_next(experiment_id)]
     for experiment_id in experiments:
         local.work_through(experiment_id)
     return experiments

@@ -22,10 +22,9 @@ from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list
 from lab.spec import ExperimentSpec, read_spec
-from workers import local, tables, terminal
+from workers import local, tables, terminal, trendctl
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
-NOT_LOCAL = "there is no server to talk to yet: add --local to work on this machine alone"
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +41,7 @@ ExperimentId = Annotated[int, typer.Argument(help="the experiment's number, as `
 
 def _need_local(given: bool) -> None:
     if not given:
-        err.print(Text(NOT_LOCAL))
+        err.print(Text(local.NOT_LOCAL))
         raise typer.Exit(EXIT_USAGE)
     local.prepare()
 
@@ -186,6 +185,9 @@ def serve(
     """Serve the pages on this machine until interrupted."""
     _need_local(is_local)
     local.serve(port)
+
+
+trendctl.register(cli)
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from workers.tasks import boot_kernel, build_kernel
 
 Say = Callable[[str], None]
 TAIL_BYTES = 4096
+NOT_LOCAL = "there is no server to talk to yet: add --local to work on this machine alone"
 
 
 def prepare() -> None:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trends and bisections for a terminal. Names and subjects are strangers': printed as plain text, never as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lab.queries.bisections import BisectionPage, BisectionStepView
+from lab.queries.trends import RevisionView, StepView, TrendPage
+from workers.tables import VERDICT_STYLE, number, percent
+
+OUTCOME_STYLE = {
+    "bad": "red",
+    "good": "green",
+    "skipped": "yellow",
+    "ambiguous": "yellow",
+    "fault": "magenta",
+}
+BARS = "▁▂▃▄▅▆▇█"
+SUBJECT = 48
+
+
+def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
+    """Print a line for each trend: its course, the latest value and the last step."""
+    if not pages:
+        console.print("no trend yet: one begins once a second revision of a tree is measured")
+    for page in pages:
+        line = page.line
+        latest = page.points[-1]
+        where = f"{line.tree}, {line.target}, {line.clock}"
+        told = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
+        console.print(Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"))
+        console.print(Text(f"  {spark([point.median for point in page.points])}  {told}"))
+        if page.steps:
+            console.print(Text("  last step: ").append_text(_step_line(page.steps[-1])))
+
+
+def show_trend(console: Console, page: TrendPage) -> None:
+    """Print the points of a trend with its steps between them."""
+    line = page.line
+    title = f"{line.title} [{line.unit}], {line.tree}, {line.target}, {line.clock} clock"
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("revision", "subject"):
+        table.add_column(head, no_wrap=True)
+    for head in ("median", "range", "boots"):
+        table.add_column(head, justify="right", no_wrap=True)
+    steps = {step.index: step for step in page.steps}
+    for index, point in enumerate(page.points):
+        if index in steps:
+            step = steps[index]
+            table.add_row(Text("step", style="bold"), _change(step))
+        table.add_row(
+            Text(point.revision.commit[:12]),
+            Text(point.revision.subject[:SUBJECT]),
+            Text(number(point.median)),
+            Text(f"{number(point.low)} … {number(point.high)}"),
+            Text(str(point.boots)),
+        )
+    console.print(table)
+    for step in page.steps:
+        _show_step(console, step)
+    if page.unplaced:
+        console.print(
+            Text(f"{page.unplaced} more revisions were measured before their place was noted", style="dim")
+        )
+
+
+def _show_step(console: Console, step: StepView) -> None:
+    console.print(_step_line(step))
+    if step.pending:
+        console.print(
+            "  too few revisions after it to tell a step from an outlier: measure more", style="dim"
+        )
+        return
+    if step.earliest != step.latest:
+        console.print(
+            Text(f"  it lies between {short(step.earliest)} and {short(step.latest)} (95 %)", style="dim")
+        )
+    for revision in step.suspects:
+        console.print(Text(f"  {short(revision)}  {revision.author}"))
+    if step.unlisted:
+        console.print(Text(f"  and {step.unlisted} more", style="dim"))
+
+
+def _step_line(step: StepView) -> Text:
+    where = f" with {short(step.bad)}" if len(step.suspects) == 1 else f" after {short(step.good)}"
+    return _change(step).append(where)
+
+
+def _change(step: StepView) -> Text:
+    word = f"pending {step.verdict}" if step.pending else step.verdict
+    told = Text(word, style=VERDICT_STYLE.get(step.verdict, ""))
+    if step.ratio is not None:
+        told.append(f" {percent(100 * (step.ratio - 1))} %")
+    if step.low is not None and step.high is not None:
+        told.append(f" ({percent(100 * (step.low - 1))} … {percent(100 * (step.high - 1))})")
+    return told
+
+
+def spark(values: Sequence[float], width: int = 60) -> str:
+    """Draw a course in one line of text; only the last `width` values."""
+    shown = list(values)[-width:]
+    low, high = min(shown), max(shown)
+    reach = (high - low) or 1.0
+    return "".join(BARS[round((value - low) / reach * (len(BARS) - 1))] for value in shown)
+
+
+def short(revision: RevisionView) -> str:
+    """A revision in a line."""
+    return f"{revision.commit[:12]} {revision.subject[:SUBJECT]}".rstrip()
+
+
+def bisection_step(step: BisectionStepView) -> Text:
+    """One step in one line."""
+    told = Text(f"{step.number:>3}  {short(step.revision):<61}  ")
+    told.append(f"{step.outcome or 'open':<9}", style=OUTCOME_STYLE.get(step.outcome, ""))
+    if step.ratio is not None:
+        told.append(f"  {percent(100 * (step.ratio - 1))} %")
+    if step.outcome in {"skipped", "ambiguous", "fault", "again"} and step.reason:
+        told.append(f"  {step.reason.splitlines()[0][:120]}", style="dim")
+    if step.experiment:
+        told.append(f"  (experiment {step.experiment})", style="dim")
+    return told
+
+
+def show_answer(console: Console, page: BisectionPage) -> None:
+    """Print how a bisection ended."""
+    if page.state == "failed":
+        console.print(Text(f"stopped without an answer: {page.problem}", style="magenta"))
+    elif page.answer == "no-step":
+        console.print(Text(f"{short(page.bad)} does not show the step: there is nothing to look for"))
+    elif page.answer == "untold":
+        console.print(Text(f"{short(page.bad)} cannot be compared: {page.steps[-1].reason}", style="yellow"))
+    elif page.shift:
+        many = f"one of {len(page.suspects)} commits" if len(page.suspects) > 1 else "the commit"
+        console.print(Text(f"{many} that changed {page.metric}:", style="bold"))
+        for revision in page.suspects:
+            console.print(Text(f"  {short(revision)}  {revision.author}"))
+        console.print(Text("  ").append_text(_shift(page.shift)))
+        if page.before and page.before.ratio is not None:
+            before = (
+                f"  before it: {percent(100 * (page.before.ratio - 1))} %, at {short(page.before.revision)}"
+            )
+            console.print(Text(before, style="dim"))
+
+
+def _shift(step: BisectionStepView) -> Text:
+    if step.ratio is None or step.low is None or step.high is None:
+        return Text(step.verdict)
+    interval = f"{percent(100 * (step.low - 1))} … {percent(100 * (step.high - 1))}"
+    return Text(
+        f"{step.verdict} of {percent(100 * (step.ratio - 1))} % ({interval}) against the good revision"
+    )

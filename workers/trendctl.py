@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl trend` and `labctl bisect`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lab.bisect_start import Asked, start_bisection
+from lab.errors import SpecError
+from lab.models import BisectionStep
+from lab.queries.bisections import bisection_page
+from lab.queries.trends import trend_list, trend_page
+from lab.trend import Wanted, measurements
+from workers import bisection, local, terminal, trend_tables
+
+# Of `bisect`: found, nothing to find, cannot be told, the lab failed.
+EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+Local = Annotated[bool, typer.Option("--local", envvar="LABCTL_LOCAL", help="work in this process alone")]
+Clock = Annotated[str, typer.Option(help="wall or instructions")]
+Target = Annotated[str, typer.Option(help="the machine to boot on")]
+SCREEN = bisection.Screen(
+    narrate=lambda: terminal.narration(err),
+    bar=lambda experiment_id: terminal.live_bar(err, experiment_id, local.latest_build_line),
+)
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    cli.command()(trend)
+    cli.command()(bisect)
+
+
+def _ready(is_local: bool) -> None:
+    if not is_local:
+        raise SpecError(local.NOT_LOCAL)
+    local.prepare()
+
+
+def trend(  # noqa: PLR0913  an argument is an option
+    key: Annotated[str, typer.Argument(help="show this trend, as the list names it")] = "",
+    tree: Annotated[str, typer.Option(help="measure revisions of this tree: a name, URL or path")] = "",
+    revisions: Annotated[str, typer.Option(help="which: older..newer")] = "",
+    case: Annotated[str, typer.Option(help="workload:preset")] = "showgids:smoke",
+    boots: Annotated[int, typer.Option(help="rounds; each boots every revision twice")] = 5,
+    every: Annotated[int, typer.Option(help="only each so manieth revision")] = 1,
+    clock: Clock = "wall",
+    target: Target = "guest",
+    is_local: Local = False,
+) -> None:
+    """List the trends, show one, or measure revisions for them."""
+    _ready(is_local)
+    if bool(tree) != bool(revisions):
+        raise typer.BadParameter("give --tree and --revisions, or neither")
+    if tree:
+        workload, _, preset = case.partition(":")
+        wanted = Wanted(
+            tree=tree,
+            revisions=revisions,
+            workload=workload,
+            preset=preset or "smoke",
+            clock=clock,
+            boots=boots,
+            every=every,
+            target=target,
+        )
+        _measure(wanted)
+    elif key:
+        trend_tables.show_trend(out, trend_page(key))
+    else:
+        trend_tables.show_trends(out, trend_list())
+
+
+def bisect(  # noqa: PLR0913
+    good: Annotated[str, typer.Option(help="a revision before the step")] = "",
+    bad: Annotated[str, typer.Option(help="a revision after it")] = "",
+    tree: Annotated[str, typer.Option(help="a registered name, or a git URL or path")] = "",
+    workload: Annotated[str, typer.Option(help="what to run")] = "showgids",
+    preset: Annotated[str, typer.Option(help="its parameters")] = "smoke",
+    metric: Annotated[str, typer.Option(help="what to compare; the primary one if not given")] = "",
+    clock: Clock = "wall",
+    boots: Annotated[int, typer.Option(help="of a comparison; 0 for as many as it takes")] = 0,
+    most_boots: Annotated[int, typer.Option(help="of one that could not tell, at most")] = 80,
+    improvement: Annotated[bool, typer.Option(help="look for what made it better")] = False,
+    step_of: Annotated[str, typer.Option("--trend", help="the last step of this trend")] = "",
+    target: Target = "guest",
+    is_local: Local = False,
+) -> None:
+    """Find the commit that changed a metric; the same command after a crash goes on where it stopped."""
+    _ready(is_local)
+    if step_of:
+        asked = _step_of(step_of, boots, most_boots)
+    else:
+        if not (tree and good and bad):
+            raise typer.BadParameter("give --tree, --good and --bad, or --trend")
+        asked = Asked(
+            tree=tree,
+            good=good,
+            bad=bad,
+            workload=workload,
+            preset=preset,
+            metric=metric,
+            clock=clock,
+            boots=boots,
+            most_boots=most_boots,
+            verdict="improvement" if improvement else "regression",
+            target=target,
+        )
+    raise typer.Exit(_bisect(asked))
+
+
+def _measure(wanted: Wanted) -> None:
+    with SCREEN.narrate() as say:
+        specs = measurements(wanted=wanted, on_progress=say)
+    out.print(f"{len(specs)} revisions to measure")
+    measured = set(bisection.measure(specs, SCREEN))
+    for page in trend_list():
+        if any(measured.intersection(point.experiments) for point in page.points):
+            trend_tables.show_trend(out, page)
+
+
+def _step_of(key: str, boots: int, most_boots: int) -> Asked:
+    """The questions that a trend's last step asks. Raises SpecError where it has none."""
+    page = trend_page(key)
+    if not page.steps:
+        raise SpecError(f"trend {key} has no step to bisect")
+    step, line = page.steps[-1], page.line
+    return Asked(
+        tree=line.tree,
+        good=step.good.commit,
+        bad=step.bad.commit,
+        workload=line.workload,
+        preset=line.preset,
+        params=line.params,
+        metric=line.metric,
+        clock=line.clock,
+        boots=boots,
+        most_boots=most_boots,
+        verdict=step.verdict,
+        target=line.target,
+    )
+
+
+def _bisect(asked: Asked) -> int:
+    with SCREEN.narrate() as say:
+        row = start_bisection(asked=asked, on_progress=say)
+    out.print(f"bisection {row.pk}: {len(row.line) - 1} commits")
+    for step in bisection_page(row.pk).steps:
+        if step.outcome:
+            out.print(trend_tables.bisection_step(step), soft_wrap=True)
+
+    def told(step: BisectionStep) -> None:
+        view = bisection_page(row.pk).steps[step.number - 1]
+        out.print(trend_tables.bisection_step(view), soft_wrap=True)
+
+    bisection.work_through(row.pk, SCREEN, told)
+    page = bisection_page(row.pk)
+    trend_tables.show_answer(out, page)
+    if page.state == "failed":
+        return EXIT_LAB
+    return {"commit": EXIT_FOUND, "no-step": EXIT_NO_STEP}.get(page.answer, EXIT_UNTOLD)
