@@ -56,6 +56,21 @@ class Layout:
         return np.hstack([blocks, arms]).astype(float)
 
     @cached_property
+    def inverse(self) -> Floats:
+        """Pseudo-inverse of the design: what turns values into its coefficients, shape (columns, boots)."""
+        return np.asarray(np.linalg.pinv(self.design), dtype=float)
+
+    @cached_property
+    def freedom(self) -> int:
+        """Degrees of freedom the model leaves."""
+        return int(self.block.size - np.linalg.matrix_rank(self.design))
+
+    @cached_property
+    def without_candidate(self) -> "Layout":
+        """The layout of all boots but the candidate's."""
+        return self.only(self.arm != CANDIDATE)
+
+    @cached_property
     def averaging(self) -> Floats:
         """Matrix that puts each boot's block mean in its place, shape (boots, boots)."""
         same = np.asarray(self.block[:, None] == self.block[None, :], dtype=float)
@@ -78,24 +93,19 @@ class Layout:
         return Layout(self.block[keep], self.arm[keep])
 
 
-def residuals(values: Floats, design: Floats) -> tuple[Floats, int]:
-    """Return what the model leaves unexplained, and its degrees of freedom."""
-    inverse = np.linalg.pinv(design)
-    left = values - (values @ inverse.T) @ design.T
-    return left, design.shape[0] - int(np.linalg.matrix_rank(design))
+def residuals(values: Floats, layout: Layout) -> Floats:
+    """Return what the model leaves unexplained."""
+    return np.asarray(values - (values @ layout.inverse.T) @ layout.design.T, dtype=float)
 
 
 def pooled(values: Floats, layout: Layout) -> Fit:
     """Return the shift with the chance common to all arms: the most degrees of freedom there are."""
-    design = layout.design
     column = np.unique(layout.block).size  # the candidate's: arms are sorted and it is the first
-    left, freedom = residuals(values, design)
-    inverse = np.linalg.pinv(design)
-    shift = values @ inverse[column]
+    row = layout.inverse[column]
+    shift = values @ row
+    sd = np.sqrt((residuals(values, layout) ** 2).sum(axis=-1) / max(layout.freedom, 1))
     # pinv(X) pinv(X)' = (X'X)^-1 where the candidate can be told from its blocks at all.
-    unit = float(inverse[column] @ inverse[column])
-    sd = np.sqrt((left**2).sum(axis=-1) / max(freedom, 1))
-    return Fit(shift, np.sqrt(unit) * sd, np.full(shift.shape, float(freedom)), sd)
+    return Fit(shift, np.sqrt(row @ row) * sd, np.full(shift.shape, float(layout.freedom)), sd)
 
 
 def paired(values: Floats, layout: Layout) -> Fit:
@@ -117,15 +127,13 @@ def disagreement(values: Floats, layout: Layout) -> Floats:
     its own variance of few boots, taken because it came out small, would raise false alarms by a fifth.
     1 where there is nothing to compare with.
     """
-    rest = layout.arm != CANDIDATE
-    other = layout.only(rest)
-    left, freedom = residuals(values[..., rest], other.design)
-    own = paired(values, layout)
-    if freedom < 1:
+    other, own = layout.without_candidate, paired(values, layout)
+    if other.freedom < 1:
         return np.ones(own.shift.shape)
+    left = residuals(values[..., layout.arm != CANDIDATE], other)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = own.sd**2 / ((left**2).sum(axis=-1) / freedom)
-    above = np.nan_to_num(stats.f.sf(ratio, own.freedom, freedom), nan=1.0)
+        ratio = own.sd**2 / ((left**2).sum(axis=-1) / other.freedom)
+    above = np.nan_to_num(stats.f.sf(ratio, own.freedom, other.freedom), nan=1.0)
     return np.asarray(above, dtype=float)
 
 

@@ -55,9 +55,8 @@ def effects(
     boot_settings = [settings[arm] for arm in boots.layout.arm]
     columns = np.array([[_coded(term, on) for term in kept] for on in boot_settings], dtype=float)
     blocks = np.asarray(boots.layout.block[:, None] == np.unique(boots.layout.block), dtype=float)
-    # Arms, not terms, tell what is chance; pinv copes with the column too many.
-    arms_of = np.asarray(boots.layout.arm[:, None] == np.unique(boots.layout.arm), dtype=float)
-    left, freedom = residuals(np.log(boots.values), np.hstack([blocks, arms_of]))
+    # Arms, not terms, tell what is chance.
+    left, freedom = residuals(np.log(boots.values), boots.layout), boots.layout.freedom
     sd = sqrt(float(left @ left) / freedom) if freedom else None
     fitted = _fit(np.log(boots.values), blocks, columns.reshape(len(boot_settings), len(kept)))
     found = {

@@ -50,11 +50,11 @@ def aligned(values: Floats, layout: Layout) -> Floats:
     """
     z = values - _rough_shift(values, layout)[..., None] * (layout.arm == CANDIDATE)
     scores = stats.norm.ppf(stats.rankdata(z, axis=-1) / (layout.block.size + 1))
-    left, freedom = residuals(scores, layout.design)
+    left = residuals(scores, layout)
     centred = scores @ layout.averaging.T - scores.mean(axis=-1, keepdims=True)
     blocks = np.unique(layout.block).size
     between = (centred**2).sum(axis=-1) / max(blocks - 1, 1)
-    within = (left**2).sum(axis=-1) / max(freedom, 1)
+    within = (left**2).sum(axis=-1) / max(layout.freedom, 1)
     share = np.clip(1 - within / np.maximum(between, ROUNDING**2), 0, 1)
     return np.asarray(np.round(values - share[..., None] * (z @ layout.averaging.T), DIGITS), dtype=float)
 
