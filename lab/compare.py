@@ -149,6 +149,7 @@ def _effects(
         return []
     by_switches = {tuple(v.switches): arms[v.pk] for v in variants if v.role in {Role.BASE, Role.CANDIDATE}}
     controls = [arms[v.pk] for v in variants if v.role == Role.AA]
+    floor = 1 + _own_floor(experiment, metric)
     return [
         Effect(
             experiment=experiment,
@@ -156,8 +157,8 @@ def _effects(
             metric=metric["name"],
             switches=list(effect.switches),
             ratio=effect.ratio,
-            low=effect.low,
-            high=effect.high,
+            low=None if effect.low is None else effect.low / floor,
+            high=None if effect.high is None else effect.high * floor,
             p_value=effect.p_value,
             reason=effect.why,
         )

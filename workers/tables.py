@@ -30,11 +30,11 @@ def number(value: float | None) -> str:
     return f"{value:.4g}"
 
 
-def percent(value: float | None) -> str:
-    """Write a change with its sign, small ones finer: +1.3, −53.0, +0.51."""
+def percent(value: float | None, *, fine: bool = False) -> str:
+    """Write a change with its sign, small ones finer: +1.3, −53.0, +0.51; `fine` gives all two digits."""
     if value is None:
         return "–"
-    return f"{value:+.{2 if abs(value) < 1 else 1}f}".replace("-", "−")
+    return f"{value:+.{2 if fine or abs(value) < 1 else 1}f}".replace("-", "−")
 
 
 def show_comparison(console: Console, experiment_id: int) -> None:
@@ -51,7 +51,7 @@ def show_comparison(console: Console, experiment_id: int) -> None:
         if case.metrics:
             console.print(case_table(page, case))
             if any(metric.effects for metric in case.metrics):
-                console.print(effects_table(case))
+                console.print(effects_table(page, case))
             _show_remarks(console, case)
         for chosen in case.representatives:
             if chosen.line:
@@ -93,8 +93,9 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
     base = page.base.name if page.base else "base"
     counted = ", executed instructions" if page.clock == "instructions" else ""
     table = _table(f"{case.case.title}: change against {base}{counted}")
-    table.add_column("", no_wrap=True)
-    for head in ("median", "±%", "95 % interval"):
+    table.add_column("", overflow="fold")
+    fine = page.clock == "instructions"
+    for head in ("median", "±%", "± floor" if fine else "95 % interval"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("verdict (boots)", no_wrap=True)
     for metric in case.metrics:
@@ -103,7 +104,7 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
         table.add_row(Text(f"  {base}"), Text(number(metric.base_median)))
         for cell in metric.cells:
             if cell:
-                table.add_row(*_cells(cell))
+                table.add_row(*_cells(cell, fine=fine))
     return table
 
 
@@ -118,8 +119,9 @@ def _table(title: str) -> Table:
     )
 
 
-def _cells(cell: ComparisonCell) -> list[Text]:
-    interval = f"{percent(cell.percent_low)} … {percent(cell.percent_high)}" if cell.low is not None else "–"
+def _cells(cell: ComparisonCell, *, fine: bool) -> list[Text]:
+    low, high = (percent(end, fine=fine) for end in (cell.percent_low, cell.percent_high))
+    interval = f"{low} … {high}" if cell.low is not None else "–"
     verdict = cell.verdict
     if cell.control and cell.verdict in {"regression", "improvement"}:
         verdict = "differs" if cell.control == "placebo" else "false alarm"
@@ -130,17 +132,18 @@ def _cells(cell: ComparisonCell) -> list[Text]:
     return [
         Text(f"  {cell.variant}"),
         Text(number(cell.median)),
-        Text(percent(cell.percent)),
+        Text(percent(cell.percent, fine=fine)),
         Text(interval),
         Text(verdict, style=VERDICT_STYLE.get(cell.verdict, "")),
     ]
 
 
-def effects_table(case: CaseComparison) -> Table:
+def effects_table(page: ComparisonPage, case: CaseComparison) -> Table:
     """Lay out what each switch does over all combinations, and what each two do beyond that."""
     table = _table(f"{case.case.title}: main effects and interactions")
-    table.add_column("", no_wrap=True)
-    for head in ("±%", "95 % interval", "adjusted p"):
+    table.add_column("", overflow="fold")
+    fine = page.clock == "instructions"
+    for head in ("±%", "± floor" if fine else "95 % interval", "" if fine else "adjusted p"):
         table.add_column(head, justify="right", no_wrap=True)
     for metric in case.metrics:
         if not (metric.primary and metric.effects):
@@ -150,16 +153,14 @@ def effects_table(case: CaseComparison) -> Table:
             if effect.ratio is None:
                 table.add_row(Text(f"  {effect.label}"), Text("–"), Text(effect.reason), Text(""))
                 continue
-            low, high = (_change(end) for end in (effect.low, effect.high))
+            low, middle, high = (_change(end, fine) for end in (effect.low, effect.ratio, effect.high))
             q_value = "" if effect.q_value is None else f"{effect.q_value:.3f}"
-            table.add_row(
-                Text(f"  {effect.label}"), Text(_change(effect.ratio)), Text(f"{low} … {high}"), Text(q_value)
-            )
+            table.add_row(Text(f"  {effect.label}"), Text(middle), Text(f"{low} … {high}"), Text(q_value))
     return table
 
 
-def _change(ratio: float | None) -> str:
-    return percent(None if ratio is None else 100 * (ratio - 1))
+def _change(ratio: float | None, fine: bool) -> str:
+    return percent(None if ratio is None else 100 * (ratio - 1), fine=fine)
 
 
 def show_preview(console: Console, preview: Preview) -> None:
