@@ -53,7 +53,7 @@ def main() -> int:
         print("No noise recorded on guests (bench/noise/*.json): MADE NOISE ONLY.")
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
-    for table in (false_alarms, out_of_order, power, fewest, more_arms, stopping):
+    for table in (false_alarms, out_of_order, unequal, power, fewest, more_arms, stopping):
         print()
         for line in table(noises, trials, options.seed):
             print(line, flush=True)
@@ -90,6 +90,20 @@ def out_of_order(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[st
                 row.append(f"{100 * rule(drawn[:, : 2 * boots], drawn[:, 2 * boots :]).mean():.1f}")
             shares.append(row)
         yield _row(noise.name, shares)
+
+
+def unequal(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
+    """Yield false alarms where the candidate is noisier or calmer than the base and not shifted."""
+    yield "FALSE ALARMS, %, IF THE CANDIDATE'S BOOTS VARY OTHERWISE THAN THE BASE'S (normal)"
+    yield _head([str(boots) for boots in BOOTS])
+    normal = next(noise for noise in noises if noise.name == "made: normal")
+    for name, times in (("twice as much", 2.0), ("half as much", 0.5)):
+        shares: dict[str, list[str]] = {rule: [] for rule in RULES}
+        for boots in BOOTS:
+            base, candidate = _blocks(normal, trials, boots, seed)
+            for rule, calls in RULES.items():
+                shares[rule].append(f"{100 * calls(base, times * candidate).mean():.1f}")
+        yield _row(name, list(shares.values()))
 
 
 def power(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
