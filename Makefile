@@ -6,7 +6,7 @@ STORY ?= kernfs
 SERVE ?= 1
 PORT ?= 8000
 
-.PHONY: help demo test check lint setup setup-dev bench bench-build bench-boot bench-console
+.PHONY: help demo test check lint setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -17,7 +17,7 @@ setup:
 setup-dev:
 	@./bootstrap dev
 
-demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|all, SERVE=0 to end without serving
+demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|factorial|all, SERVE=0 to end without serving
 	@$(PYTHON) -m workers.demo --story $(STORY) --serve $(SERVE) --port $(PORT)
 
 test: setup-dev lint  ## everything: linters, types, fast tests, and the whole path on a real kernel
@@ -33,7 +33,7 @@ lint:
 	@$(PYTHON) manage.py makemigrations --check --dry-run --verbosity 0
 	@$(PYTHON) manage.py check
 
-bench: bench-boot bench-build bench-console  ## every figure we claim, beside its peer's
+bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions  ## every figure we claim, beside its peer's
 
 bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
 	@$(PYTHON) -m bench.build
@@ -43,3 +43,12 @@ bench-boot: setup-dev  ## power-on to workload start: ours, raw QEMU and vng
 
 bench-console: setup-dev  ## crash detection on a labelled corpus of consoles
 	@$(PYTHON) -m bench.console
+
+bench-stats: setup-dev  ## verdicts: false alarms, power and boots needed, beside the peers' rules
+	@$(PYTHON) -m bench.stats
+
+bench-trends: setup-dev  ## steps in trends: false ones, precision, recall and time, beside Otava
+	@$(PYTHON) -m bench.trends
+
+bench-instructions: setup-dev  ## the instruction clock: whether boots agree, and what it costs
+	@$(PYTHON) -m bench.instructions

@@ -52,7 +52,7 @@ def replay(description: Path) -> int:
 
 
 def demo(
-    story: Annotated[str, typer.Option(help="kernfs, inode, buffer or all")] = "kernfs",
+    story: Annotated[str, typer.Option(help="kernfs, inode, buffer, factorial or all")] = "kernfs",
     serve: Annotated[int, typer.Option(help="0 ends instead of serving the pages")] = 1,
     port: Annotated[int, typer.Option(help="port on the loopback address")] = 8000,
 ) -> None:
