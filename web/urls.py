@@ -4,7 +4,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from web.views import comparison, experiment, profile, run, submission
+from web.views import comparison, experiment, profile, run, submission, trend
 
 handler404 = "web.views.missing.not_found"
 
@@ -18,6 +18,8 @@ urlpatterns = [
     path("experiments/<int:experiment_id>/comparison/", comparison.show, name="comparison"),
     path("experiments/<int:experiment_id>/profile/", profile.first, name="profiles"),
     path("experiments/<int:experiment_id>/profile/<int:case_id>/", profile.show, name="profile"),
+    path("trends/", trend.listing, name="trends"),
+    path("trends/<slug:key>/", trend.show, name="trend"),
     path("builds/<int:build_id>/log", run.build_log, name="build"),
     path("builds/<int:build_id>/log.txt", run.build_log_raw, name="build_log_raw"),
     path("runs/<int:run_id>/", run.show, name="run"),

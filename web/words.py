@@ -41,6 +41,8 @@ def change(ratio: float | None) -> str:
         return NONE
     percent = (ratio - 1) * 100
     decimals = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
+    if round(percent, 2) == 0:
+        return f"0.00{_SPACE}%"
     return f"{percent:+,.{decimals}f}{_SPACE}%".replace(",", _THIN).replace("-", _MINUS)
 
 

@@ -34,6 +34,8 @@ def percent(value: float | None, *, fine: bool = False) -> str:
     """Write a change with its sign, small ones finer: +1.3, −53.0, +0.51; `fine` gives all two digits."""
     if value is None:
         return "–"
+    if round(value, 2) == 0:
+        return "0.00"
     return f"{value:+.{2 if fine or abs(value) < 1 else 1}f}".replace("-", "−")
 
 
