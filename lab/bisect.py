@@ -9,7 +9,7 @@ the lab says nothing about a revision: it is tried again, and the bisection fail
 lab/bisect_outcome.py says what an experiment means; docs/trends.md tells it all in prose.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 from django.utils import timezone
@@ -21,6 +21,7 @@ from lab.errors import UnknownRow
 from lab.models import Bisection, BisectionStep, Revision
 from lab.spec import ExperimentSpec
 from lab.states import BisectionState, move
+from workloads.instruction_clock import Clock
 
 MOST_FAULTS = 3
 Outcome = BisectionStep.Outcome
@@ -75,7 +76,7 @@ def step_spec(step: BisectionStep) -> ExperimentSpec:
         workload=row.workload,
         preset=row.preset,
         params=row.params,
-        clock=row.clock,
+        clock=cast(Clock, row.clock),
         iterations=row.iterations,
         target=row.target.name,
     )

@@ -25,6 +25,7 @@ from lab.spec_messages import nearest
 from lab.states import BisectionState
 from lab.trend import open_named, remember, tree_field
 from workloads.catalog import load_catalog
+from workloads.instruction_clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Asked:
     preset: str = "smoke"
     params: Mapping[str, Any] = field(default_factory=dict)
     metric: str = ""
-    clock: str = "wall"
+    clock: Clock = "wall"
     boots: int = 0
     most_boots: int = 80
     iterations: int = 3
@@ -109,7 +110,8 @@ def _line(tree: GitTree, asked: Asked) -> tuple[Logged, ...]:
 
 def _metric(asked: Asked) -> str:
     workload = load_catalog()[asked.workload]
-    metrics = workload.metrics_of(workload.resolve(asked.preset, dict(asked.params)))
+    params = workload.resolve(asked.preset, dict(asked.params), asked.clock)
+    metrics = workload.metrics_of(params, asked.clock)
     if not asked.metric:
         return next(name for name, metric in metrics.items() if metric.primary)
     if asked.metric not in metrics:

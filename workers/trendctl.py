@@ -15,6 +15,7 @@ from lab.queries.bisections import bisection_page
 from lab.queries.trends import trend_list, trend_page
 from lab.trend import Wanted, measurements
 from workers import bisection, local, terminal, trend_tables
+from workloads.instruction_clock import CLOCKS, Clock
 
 # Of `bisect`: found, nothing to find, cannot be told, the lab failed.
 EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
@@ -22,7 +23,7 @@ EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 Local = Annotated[bool, typer.Option("--local", envvar="LABCTL_LOCAL", help="work in this process alone")]
-Clock = Annotated[str, typer.Option(help="wall or instructions")]
+ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions")]
 Target = Annotated[str, typer.Option(help="the machine to boot on")]
 SCREEN = bisection.Screen(
     narrate=lambda: terminal.narration(err),
@@ -42,6 +43,13 @@ def _ready(is_local: bool) -> None:
     local.prepare()
 
 
+def _clock(name: str) -> Clock:
+    for clock in CLOCKS:
+        if clock == name:
+            return clock
+    raise SpecError(f'clock: there is no clock "{name}"; there are {", ".join(CLOCKS)}')
+
+
 def trend(  # noqa: PLR0913  an argument is an option
     key: Annotated[str, typer.Argument(help="show this trend, as the list names it")] = "",
     tree: Annotated[str, typer.Option(help="measure revisions of this tree: a name, URL or path")] = "",
@@ -49,7 +57,7 @@ def trend(  # noqa: PLR0913  an argument is an option
     case: Annotated[str, typer.Option(help="workload:preset")] = "showgids:smoke",
     boots: Annotated[int, typer.Option(help="rounds; each boots every revision twice")] = 5,
     every: Annotated[int, typer.Option(help="only each so manieth revision")] = 1,
-    clock: Clock = "wall",
+    clock: ClockOption = "wall",
     target: Target = "guest",
     is_local: Local = False,
 ) -> None:
@@ -83,7 +91,7 @@ def bisect(  # noqa: PLR0913
     workload: Annotated[str, typer.Option(help="what to run")] = "showgids",
     preset: Annotated[str, typer.Option(help="its parameters")] = "smoke",
     metric: Annotated[str, typer.Option(help="what to compare; the primary one if not given")] = "",
-    clock: Clock = "wall",
+    clock: ClockOption = "wall",
     boots: Annotated[int, typer.Option(help="of a comparison; 0 for as many as it takes")] = 0,
     most_boots: Annotated[int, typer.Option(help="of one that could not tell, at most")] = 80,
     improvement: Annotated[bool, typer.Option(help="look for what made it better")] = False,
@@ -105,7 +113,7 @@ def bisect(  # noqa: PLR0913
             workload=workload,
             preset=preset,
             metric=metric,
-            clock=clock,
+            clock=_clock(clock),
             boots=boots,
             most_boots=most_boots,
             verdict="improvement" if improvement else "regression",
@@ -138,7 +146,7 @@ def _step_of(key: str, boots: int, most_boots: int) -> Asked:
         preset=line.preset,
         params=line.params,
         metric=line.metric,
-        clock=line.clock,
+        clock=_clock(line.clock),
         boots=boots,
         most_boots=most_boots,
         verdict=step.verdict,

@@ -68,12 +68,14 @@ class Stretch:
 class Trend:
     """points: all numbers in order, shape (points,). edges, shape (revisions + 1,): where each revision begins.
 
-    least: revisions that a level must have, or it is an outlier.
+    least: revisions that a level must have, or it is an outlier. correlated: whether neighbouring points may be alike;
+    boots of few revisions that took turns are not, and steps would be taken for autocorrelation there.
     """
 
     points: Array
     edges: Counts
     least: int
+    correlated: bool = True
     _stretches: dict[tuple[int, int], Stretch] = field(default_factory=dict)
 
     @property
@@ -84,7 +86,7 @@ class Trend:
     @cached_property
     def kept(self) -> float:
         """What autocorrelation leaves of a number of points, as a fraction."""
-        rho = autocorrelation(self.stretch(0, self.revisions).scores)
+        rho = autocorrelation(self.stretch(0, self.revisions).scores) if self.correlated else 0.0
         return (1 - rho) / (1 + rho)
 
     def stretch(self, start: int, end: int) -> Stretch:

@@ -72,7 +72,7 @@ def find_steps(
     if not np.all(np.isfinite(points)):
         raise ValueError("the boots of a trend must be finite numbers")
     edges = np.cumsum([0, *(len(boots) for boots in groups)])
-    trend = Trend(points, edges, LEAST_REVISIONS if many else LEAST_WITH_BOOTS)
+    trend = Trend(points, edges, LEAST_REVISIONS if many else LEAST_WITH_BOOTS, correlated=many)
     places = change_points(trend, alpha)
     if not many:
         levels = [median(boots) for boots in revisions]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pages of trends: what is drawn, what is said, and that strangers' subjects stay text."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from lab.models import Revision, Sample, Tree
+from lab.queries.trends import trend_list
+from lab.states import Role, RunState
+from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
+from web.tests.conftest import SCRIPT, Page
+from web.trendchart import Dot, Jump, spark, trend_plot
+
+
+@pytest.fixture
+def stepped(db: None) -> str:
+    """A trend of eight revisions that gets slower with the fifth and has an outlier at its end; its key."""
+    for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0, 120.0, 160.0)):
+        experiment = make_experiment(base_commit=f"{number:040x}", state="done")
+        Revision.objects.create(
+            tree=Tree.objects.get(name="tiny"),
+            commit=f"{number:040x}",
+            position=number,
+            subject=f"change {number} {SCRIPT}",
+            author=f"{SCRIPT} <a@b>",
+        )
+        base = make_variant(experiment, build=make_build(f"{number}"), role=Role.BASE)
+        case = make_case(experiment)
+        for block in range(5):
+            run = make_run(base, case, block=block, state=RunState.DONE)
+            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
+    (page,) = trend_list()
+    return page.line.key
+
+
+def test_the_list_shows_the_course_and_the_last_step(page: Page, stepped: str) -> None:
+    text = page("/trends/")
+    assert f"/trends/{stepped}/" in text
+    assert "<polyline points=" in text
+    assert "pending" in text
+    assert SCRIPT not in text
+
+
+def test_a_trend_shows_its_steps_with_the_revisions_that_may_have_brought_them(
+    page: Page, stepped: str
+) -> None:
+    text = page(f"/trends/{stepped}/")
+    assert text.count('class="spot"') == 8
+    assert text.count('class="mark regression"') == 2
+    assert "change 4" in text
+    assert "regression" in text
+    assert SCRIPT not in text
+    assert "<title>" in text
+
+
+def test_without_trends_the_page_says_how_to_get_one(page: Page) -> None:
+    assert "labctl trend" in page("/trends/")
+
+
+@pytest.mark.django_db
+def test_an_unknown_trend_is_not_found(client: Client) -> None:
+    assert client.get("/trends/nowhere/").status_code == 404
+
+
+def dots(*values: float) -> list[Dot]:
+    return [Dot(value, value - 1, value + 1, f"r{index}", "") for index, value in enumerate(values)]
+
+
+def test_a_chart_keeps_all_boots_inside_its_frame_and_larger_values_higher() -> None:
+    plot = trend_plot(dots(10, 20, 15), [Jump(1, "regression", False, "")], [10, 17])
+    for spot in plot.spots:
+        assert plot.left < spot.x < plot.right
+        assert plot.top <= spot.high <= spot.y <= spot.low <= plot.bottom
+    assert plot.spots[1].y < plot.spots[0].y
+    assert plot.spots[0].x < plot.marks[0].x < plot.spots[1].x
+    assert [level.left for level in plot.levels] == [plot.left, plot.marks[0].x]
+
+
+@pytest.mark.parametrize("values", [(0.0,), (5.0, 5.0), (1e-9, 2e-9), (1e12, 1e12), (-3.0, 4.0)])
+def test_a_chart_of_anything_has_a_few_marks(values: tuple[float, ...]) -> None:
+    flat = [Dot(value, value, value, "r", "") for value in values]
+    assert 2 <= len(trend_plot(flat, [], [values[0]]).y_ticks) <= 8
+
+
+def test_many_revisions_name_only_some_of_them() -> None:
+    assert len(trend_plot(dots(*range(100)), [], [50.0]).x_ticks) <= 8
+
+
+def test_a_spark_of_one_value_is_a_point() -> None:
+    assert spark([5.0]) == "2.0,2.0"

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Geometry of a trend's chart; the template prints it as SVG attributes. Pure: values in, places out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from web.charts import PLOT_HEIGHT, PLOT_WIDTH, Tick
+from web.words import number
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 34
+# More names than these would overlap.
+_MOST_NAMES = 8
+_SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One revision: where its median and the ends of its boots are; title is told on hover."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The median between two steps."""
+
+    left: float
+    right: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A step; verdict picks the colour, a pending one is dashed."""
+
+    x: float
+    verdict: str
+    pending: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPlot:
+    """A whole chart, in the units of its viewBox."""
+
+    width: int
+    height: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[Tick, ...]
+    spots: tuple[Spot, ...]
+    levels: tuple[Level, ...]
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One revision to draw: the median of its boots, their ends, its name and what is told of it."""
+
+    median: float
+    low: float
+    high: float
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A step to draw: the dot it begins with, its verdict, and what is told of it."""
+
+    at: int
+    verdict: str
+    pending: bool
+    title: str
+
+
+def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[float]) -> TrendPlot:
+    """Place dots from left to right, evenly; at least one. levels: the median of each stretch between jumps."""
+    right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
+    marks = _round_marks(min(dot.low for dot in dots), max(dot.high for dot in dots))
+    first, wide = marks[0], marks[-1] - marks[0]
+
+    def across(index: float) -> float:
+        return round(_LEFT + (right - _LEFT) * (index + 0.5) / len(dots), 1)
+
+    def down(value: float) -> float:
+        return round(bottom - (bottom - _TOP) * (value - first) / wide, 1)
+
+    every = math.ceil(len(dots) / _MOST_NAMES)
+    ends = [0, *(jump.at for jump in jumps), len(dots)]
+    return TrendPlot(
+        width=PLOT_WIDTH,
+        height=PLOT_HEIGHT,
+        left=_LEFT,
+        right=right,
+        top=_TOP,
+        bottom=bottom,
+        y_ticks=tuple(Tick(down(value), number(value)) for value in marks),
+        x_ticks=tuple(Tick(across(index), dots[index].name) for index in range(0, len(dots), every)),
+        spots=tuple(
+            Spot(across(index), down(dot.median), down(dot.low), down(dot.high), dot.title)
+            for index, dot in enumerate(dots)
+        ),
+        levels=tuple(
+            Level(across(start - 0.5), across(end - 0.5), down(level))
+            for start, end, level in zip(ends, ends[1:], levels, strict=False)
+        ),
+        marks=tuple(Mark(across(jump.at - 0.5), jump.verdict, jump.pending, jump.title) for jump in jumps),
+    )
+
+
+def spark(values: Sequence[float]) -> str:
+    """Points of a small line without axes, 120 × 24; at least one value."""
+    low, high = min(values), max(values)
+    reach = (high - low) or 1.0
+    gap = (_SPARK_WIDTH - 2 * _SPARK_PAD) / max(1, len(values) - 1)
+    tall = _SPARK_HEIGHT - 2 * _SPARK_PAD
+    return " ".join(
+        f"{round(_SPARK_PAD + index * gap, 1)},{round(_SPARK_PAD + tall * (high - value) / reach, 1)}"
+        for index, value in enumerate(values)
+    )
+
+
+def _round_marks(low: float, high: float) -> list[float]:
+    """Three to seven round values that enclose low and high."""
+    if high == low:
+        low, high = low - (abs(low) * 0.01 or 1.0), high + (abs(high) * 0.01 or 1.0)
+    raw = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [step * index for index in range(first, last + 1)]

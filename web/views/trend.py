@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trends: how a metric goes over the revisions of a tree, and the steps in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.trends import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
+from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
+from web.views.missing import found
+from web.words import change, count, quantity, settings
+
+_BETTER = {"lower": "lower is better", "higher": "higher is better"}
+_SHORT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ListRow:
+    """One trend of the list."""
+
+    line: TrendLine
+    params: str
+    points: int
+    latest: str
+    revision: str
+    spark: str
+    step: StepView | None
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepSection:
+    """One step in words."""
+
+    step: StepView
+    change: str
+    interval: str
+    levels: str
+    sure: str
+    elsewhere: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointRow:
+    """One revision of the table; step is the one that begins with it."""
+
+    point: Point
+    value: str
+    range: str
+    step: StepSection | None
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    """All trends of primary metrics with their course and last step."""
+    rows = [_row(page) for page in trend_list()]
+    return render(request, "web/trends.html", {"rows": rows, "here": "trends"})
+
+
+@require_safe
+def show(request: HttpRequest, key: str) -> HttpResponse:
+    """One trend: chart, steps, revisions with the newest first."""
+    page = found(trend_page, key)
+    sections = {step.index: _section(page.line, step) for step in page.steps}
+    points = [
+        PointRow(
+            point,
+            quantity(point.median, page.line.unit),
+            f"{quantity(point.low, page.line.unit)} to {quantity(point.high, page.line.unit)}",
+            sections.get(index),
+        )
+        for index, point in enumerate(page.points)
+    ]
+    ctx = {
+        "page": page,
+        "line": page.line,
+        "params": settings(page.line.params),
+        "better": _BETTER.get(page.line.better, ""),
+        "plot": _plot(page) if page.points else None,
+        "sections": list(sections.values())[::-1],
+        "points": points[::-1],
+        "here": "trends",
+    }
+    return render(request, "web/trend.html", ctx)
+
+
+def _row(page: TrendPage) -> ListRow:
+    latest = page.points[-1]
+    step = page.steps[-1] if page.steps else None
+    return ListRow(
+        line=page.line,
+        params=settings(page.line.params),
+        points=len(page.points),
+        latest=quantity(latest.median, page.line.unit),
+        revision=latest.revision.commit[:_SHORT],
+        spark=spark([point.median for point in page.points]),
+        step=step,
+        change=change(step.ratio) if step else "",
+    )
+
+
+def _section(line: TrendLine, step: StepView) -> StepSection:
+    near = step.earliest == step.latest or step.pending
+    return StepSection(
+        step=step,
+        change=change(step.ratio),
+        interval=f"{change(step.low)} to {change(step.high)}" if step.low is not None else "",
+        levels=f"{quantity(step.before, line.unit)} to {quantity(step.after, line.unit)}",
+        sure="" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
+        elsewhere="" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
+    )
+
+
+def _plot(page: TrendPage) -> TrendPlot:
+    unit = page.line.unit
+    dots = [
+        Dot(
+            point.median,
+            point.low,
+            point.high,
+            point.revision.commit[:_SHORT],
+            f"{point.revision.commit[:_SHORT]} {point.revision.subject}: {quantity(point.median, unit)}, "
+            f"{count(point.boots, 'boot')}",
+        )
+        for point in page.points
+    ]
+    jumps = [
+        Jump(
+            step.index,
+            step.verdict,
+            step.pending,
+            f"{'pending ' if step.pending else ''}{step.verdict} of {change(step.ratio)}",
+        )
+        for step in page.steps
+    ]
+    ends = [0, *(step.index for step in page.steps), len(dots)]
+    levels = [median(dot.median for dot in dots[start:end]) for start, end in pairwise(ends)]
+    return trend_plot(dots, jumps, levels)
