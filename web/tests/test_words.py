@@ -53,7 +53,7 @@ def test_times_are_told_in_the_unit_in_which_they_are_short(value: float, unit: 
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0.47, "-53.0 %"), (1.0004, "+0.04 %"), (1.02, "+2.0 %"), (3.5, "+250 %"), (1.0, "+0.00 %")],
+    [(0.47, "-53.0 %"), (1.0004, "+0.04 %"), (1.02, "+2.0 %"), (3.5, "+250 %"), (1.0, "0.00 %")],
 )
 def test_ratios_are_told_as_signed_changes(ratio: float, text: str) -> None:
     assert plain(words.change(ratio)) == text
