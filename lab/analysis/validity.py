@@ -58,7 +58,9 @@ def _quiet(host: Mapping[str, Any]) -> list[str]:
     cpus = int(host.get("host_cpus") or 0)
     load = max(float(host.get("load_before", 0.0)), float(host.get("load_after", 0.0)))
     if cpus and load > MOST_LOAD * cpus:
-        found.append(f"the host's load was {load:.1f}, at most {MOST_LOAD * cpus:.0f} is allowed on its {cpus} CPUs")
+        found.append(
+            f"the host's load was {load:.1f}, at most {MOST_LOAD * cpus:.0f} is allowed on its {cpus} CPUs"
+        )
     throttled = int(host.get("throttled", 0))
     if throttled:
         found.append(f"the host's CPUs were throttled {throttled} times")
