@@ -14,6 +14,7 @@ from lab.errors import SpecError, SubmissionRejected
 from lab.models import BisectionStep
 from lab.queue import return_dead_claims
 from lab.spec import ExperimentSpec
+from lab.trend import build_over
 from workers import local
 
 Say = Callable[[str], None]
@@ -63,6 +64,7 @@ def measure(specs: list[ExperimentSpec], screen: Screen) -> list[int]:
         with screen.bar(experiment_id):
             while local.build_next(experiment_id):
                 pass
+        build_over(experiments[0], experiments[1:])
     generator = random.Random(len(experiments))  # noqa: S311 (order, not secrecy)
     waiting = list(experiments)
     with screen.narrate() as say:
