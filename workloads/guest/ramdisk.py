@@ -17,12 +17,12 @@ def ramdisk_option(image: Path) -> str:
 
 
 def check_memory(image: Path, memory_mib: int) -> None:
-    """Raise ImageTooLarge if a guest of that memory cannot hold an image twice.
+    """Raise ImageTooLarge if a guest of that memory cannot unpack an image and copy it to a ramdisk.
 
-    Twice: while the initrd is unpacked there are its bytes and the file, then there are the file and the ramdisk.
+    Three times its size: what is unpacked may fill half of the memory that the initrd leaves (a tmpfs's limit).
     """
     size_mib = -(-image.stat().st_size // (1 << 20))
-    need = 2 * size_mib + OTHERS_MIB
+    need = 3 * size_mib + OTHERS_MIB
     if need > memory_mib:
         raise ImageTooLarge(
             f"a disk of {size_mib} MiB does not fit into a guest of {memory_mib} MiB, which keeps it in memory under "

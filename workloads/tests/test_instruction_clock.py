@@ -124,13 +124,13 @@ def test_a_workload_that_does_not_say_how_stays_on_the_wall_clock(tmp_path: Path
     assert "does not say how" in read_definition(tmp_path).counted.unfit
 
 
-def test_a_disk_that_the_guest_cannot_hold_twice_is_refused_with_what_it_takes(tmp_path: Path) -> None:
+def test_a_disk_that_the_guest_cannot_hold_is_refused_with_what_it_takes(tmp_path: Path) -> None:
     image = tmp_path / "image"
     with image.open("wb") as file:
-        file.truncate(400 << 20)
-    assert ramdisk_option(image) == "brd.rd_size=409600"
+        file.truncate(298 << 20)
+    assert ramdisk_option(image) == "brd.rd_size=305152"
     check_memory(image, 1024)
     with pytest.raises(
-        ImageTooLarge, match=r"400 MiB does not fit into a guest of 900 MiB.* the target 928 MiB"
+        ImageTooLarge, match=r"298 MiB does not fit into a guest of 1021 MiB.* the target 1022 MiB"
     ):
-        check_memory(image, 900)
+        check_memory(image, 1021)
