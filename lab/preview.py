@@ -14,7 +14,7 @@ from lab.prepare import Prepared, prepare
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec
 from lab.states import BuildState, Purpose, Role
-from lab.submit import PlannedVariant, is_profiled, plan_variants
+from lab.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
 from workloads.catalog import Workload
 
 
@@ -98,11 +98,12 @@ def _is_built(plan: PlannedVariant, store: ArtifactStore) -> bool:
 def _purposes(prepared: Prepared, live: list[PlannedVariant], most: int) -> Iterator[tuple[int, str, int]]:
     """For each case, each purpose with the number of boots."""
     judged = sum(plan.role in {Role.BASE, Role.CANDIDATE} for plan in live)
+    seen = sum(plan.role in PROFILED_ROLES for plan in live)
     spec = prepared.spec
     for index, workload in enumerate(prepared.workloads):
         yield index, Purpose.MEASURED, len(live) * most
         if is_profiled(spec, index):
-            yield index, Purpose.PROFILED, judged
+            yield index, Purpose.PROFILED, seen * spec.measure.profile_boots
         if spec.measure.verify and workload.verifies:
             yield index, Purpose.VERIFIED, judged
 

@@ -35,6 +35,7 @@ DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
 BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placebo")
 # Where boots agree to the last instruction, more of them say nothing new.
 LEAST_BOOTS, MOST_BOOTS = 2, 500
+MOST_PROFILE_BOOTS = 50
 DEFAULT_BOOTS = {"wall": 10, "instructions": 2}
 # A switch's text; the finer limits of a patch are kernels.patch's.
 TEXT_LIMIT = 8 * 1024 * 1024
@@ -125,6 +126,8 @@ class MeasureSpec(_Part):
 
     clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
     the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
+    profile_boots: of each variant that is profiled, and of the base once more: with one boot there is no
+    telling whether two profiles differ or boots do.
     """
 
     clock: Literal["wall", "instructions"] = "wall"
@@ -133,6 +136,7 @@ class MeasureSpec(_Part):
     warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
     placebo: StrictBool = False
     profile: StrictBool = False
+    profile_boots: Annotated[StrictInt, Field(ge=1, le=MOST_PROFILE_BOOTS)] = 3
     verify: StrictBool = False
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 

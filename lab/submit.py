@@ -31,6 +31,9 @@ OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 # A build that failed or was cancelled is tried again by who asks anew: the lab may have been mended.
 AGAIN = (BuildState.FAILED, BuildState.CANCELLED)
 
+# The layout placebo executes the very same code: its profile would say nothing new.
+PROFILED_ROLES = frozenset({Role.BASE, Role.AA, Role.CANDIDATE})
+
 
 def submit_experiment(
     *,
@@ -231,9 +234,10 @@ def _write_runs(
     variants: Sequence[Variant],
     cases: Sequence[tuple[Case, Workload]],
 ) -> None:
-    """Write measured runs in their shuffled blocks, then those that are profiled and verified.
+    """Write measured runs in their shuffled blocks, then those that are profiled, likewise, and verified.
 
-    Controls are only measured. Where boots may stop early, just the blocks of the first look.
+    The base is profiled twice as well: what its two profiles differ by is noise. Other controls are only
+    measured. Where boots may stop early, just the blocks of the first look.
     """
     blocks = LOOKS[0] if experiment.sequential else experiment.boots
     cells = [(variant, case) for case, _ in cases for variant in variants]
@@ -241,7 +245,9 @@ def _write_runs(
     order = [
         (Purpose.MEASURED, block, cell) for block, cell in block_order(cells, range(blocks), experiment.seed)
     ]
-    order += [(Purpose.PROFILED, 0, cell) for cell in judged if is_profiled(spec, cell[1].position)]
+    seen = [c for c in cells if c[0].role in PROFILED_ROLES and is_profiled(spec, c[1].position)]
+    rounds = block_order(seen, range(spec.measure.profile_boots), experiment.seed)
+    order += [(Purpose.PROFILED, block, cell) for block, cell in rounds]
     if experiment.verify:
         able = {case.pk for case, workload in cases if workload.verifies}
         order += [(Purpose.VERIFIED, 0, cell) for cell in judged if cell[1].pk in able]

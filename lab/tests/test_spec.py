@@ -72,6 +72,7 @@ def test_the_products_own_description_is_read(tmp_path: Path) -> None:
     )
     assert spec.configs[0].text == "# CONFIG_SPECULATION_MITIGATIONS is not set\n"
     assert (spec.measure.boots, spec.measure.profile, spec.measure.verify) == (10, True, False)
+    assert spec.measure.profile_boots == 3
 
 
 def test_a_stored_description_reads_back_as_itself(tmp_path: Path) -> None:
@@ -104,6 +105,7 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             'measure: unknown field "boot"; did you mean "boots"? valid: clock, boots',
         ),
         ({"measure": {"boots": 1}}, 'measure.boots: 1 is neither a number from 2 to 500 nor "auto"'),
+        ({"measure": {"profile_boots": 0}}, "measure.profile_boots: 0: "),
         ({"measure": {"boots": 501}}, "measure.boots: 501 is neither"),
         ({"measure": {"boots": "5"}}, 'measure.boots: "5" is neither'),
         ({"measure": {"boots": True}}, "measure.boots: True is neither"),

@@ -69,7 +69,7 @@ def store(home: Path, build: Build) -> None:
 
 def test_a_description_becomes_a_whole_experiment(describe: Describe, home: Path) -> None:
     said: list[str] = []
-    spec = describe(measure={"boots": 3, "profile": True, "seed": 7})
+    spec = describe(measure={"boots": 3, "profile": True, "profile_boots": 2, "seed": 7})
     experiment = submit_experiment(spec=spec, home=home, on_progress=said.append)
     assert [(v.name, v.role) for v in experiment.variants.all()] == [
         ("base", "base"),
@@ -86,7 +86,7 @@ def test_a_description_becomes_a_whole_experiment(describe: Describe, home: Path
     assert Build.objects.count() == 4
     assert "reading one" in said
     purposes = list(experiment.runs.order_by("position").values_list("purpose", flat=True))
-    assert purposes == ["measured"] * 15 + ["profiled"] * 4
+    assert purposes == ["measured"] * 15 + ["profiled"] * 10
     blocks = list(
         experiment.runs.filter(purpose="measured").order_by("position").values_list("block", flat=True)
     )
@@ -104,6 +104,19 @@ def test_the_order_of_boots_follows_the_seed(describe: Describe, home: Path) -> 
 
     assert order(1) == order(1)
     assert order(1) != order(2)
+
+
+def test_profiled_boots_come_in_blocks_too_with_the_base_twice(describe: Describe, home: Path) -> None:
+    measure = {"boots": 2, "profile": True, "placebo": True, "seed": 3}
+    experiment = submit_experiment(spec=describe(measure=measure), home=home)
+    profiled = experiment.runs.filter(purpose="profiled").order_by("position").select_related("variant")
+    rounds: dict[int, list[str]] = {}
+    for run in profiled:
+        rounds.setdefault(run.block, []).append(run.variant.name)
+    assert list(rounds) == [0, 1, 2]
+    names = ["base", "base-again", "one", "one+two", "two"]
+    assert [sorted(order) for order in rounds.values()] == [names] * 3
+    assert len({tuple(order) for order in rounds.values()}) > 1
 
 
 def test_each_variants_tree_holds_just_its_patches(describe: Describe, home: Path) -> None:
