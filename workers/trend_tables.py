@@ -71,7 +71,7 @@ def show_trend(console: Console, page: TrendPage) -> None:
 
 
 def _show_step(console: Console, step: StepView) -> None:
-    console.print(_step_line(step))
+    console.print(_step_line(step), soft_wrap=True)
     if step.pending:
         console.print(
             "  too few revisions after it to tell a step from an outlier: measure more", style="dim"
@@ -82,7 +82,7 @@ def _show_step(console: Console, step: StepView) -> None:
             Text(f"  it lies between {short(step.earliest)} and {short(step.latest)} (95 %)", style="dim")
         )
     for revision in step.suspects:
-        console.print(Text(f"  {short(revision)}  {revision.author}"))
+        console.print(Text(f"  {short(revision)}  {revision.author}"), soft_wrap=True)
     if step.unlisted:
         console.print(Text(f"  and {step.unlisted} more", style="dim"))
 
@@ -140,13 +140,13 @@ def show_answer(console: Console, page: BisectionPage) -> None:
         many = f"one of {len(page.suspects)} commits" if len(page.suspects) > 1 else "the commit"
         console.print(Text(f"{many} that changed {page.metric}:", style="bold"))
         for revision in page.suspects:
-            console.print(Text(f"  {short(revision)}  {revision.author}"))
-        console.print(Text("  ").append_text(_shift(page.shift)))
+            console.print(Text(f"  {short(revision)}  {revision.author}"), soft_wrap=True)
+        console.print(Text("  ").append_text(_shift(page.shift)), soft_wrap=True)
         if page.before and page.before.ratio is not None:
             before = (
                 f"  before it: {percent(100 * (page.before.ratio - 1))} %, at {short(page.before.revision)}"
             )
-            console.print(Text(before, style="dim"))
+            console.print(Text(before, style="dim"), soft_wrap=True)
 
 
 def _shift(step: BisectionStepView) -> Text:

@@ -33,16 +33,16 @@ Counts = NDArray[np.intp]
 ALPHA = 0.01
 WEAK = 0.02
 # Places searched count as so many independent ones a revision: neighbouring places share most of their points.
-STEP_SEARCH, WINDOW_SEARCH = 0.5, 1.0
+STEP_SEARCH, WINDOW_SEARCH = 0.45, 0.9
 # Shorter levels are outliers: of revisions with one number each, and with several boots each.
 LEAST_REVISIONS, LEAST_WITH_BOOTS = 3, 2
 # Differences over so many points are nearly free of autocorrelation, and few of them straddle a step.
 FAR = 4
 KEPT_DIFFERENCES = 0.95
 MOST_RHO = 0.95
-# Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (0.8 of its standard
+# Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (about one standard
 # error): it would cost every quiet trend a tenth of its power.
-DOUBT = 1.25
+DOUBT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
