@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from lab.queries.trends import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
-from web.words import change, count, quantity, settings
+from web.words import change, count, number, quantity, settings
 
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 _SHORT = 10
@@ -72,7 +72,7 @@ def show(request: HttpRequest, key: str) -> HttpResponse:
         PointRow(
             point,
             quantity(point.median, page.line.unit),
-            f"{quantity(point.low, page.line.unit)} to {quantity(point.high, page.line.unit)}",
+            f"{number(point.low)} to {number(point.high)}",
             sections.get(index),
         )
         for index, point in enumerate(page.points)
