@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,7 @@ from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
 from workers.errors import GuestHung, GuestPanicked
 from workers.tests.conftest import FakeLab, opens
+from workloads.compile import compile_programs
 
 INODE = "fs/inode.c"
 COMMITS = 7
@@ -26,11 +28,13 @@ SILENT = bisection.Screen(lambda: nullcontext(lambda line: None), lambda experim
 
 
 @pytest.fixture
-def line(fake_lab: FakeLab) -> list[str]:
+def line(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The base and COMMITS commits on top of it, each with code of its own; the third does not compile.
 
     It is mended by the fourth.
     """
+    # Asks the compiler for its version at each boot, which is half of a fake one's time.
+    monkeypatch.setattr("workers.request.compile_programs", cache(compile_programs))
     kernel = fake_lab.kernel
     before = kernel._git("symbolic-ref", "--short", "HEAD")
     kernel._git("checkout", "--quiet", "--force", "-B", "line", kernel.base.commit)
