@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -130,9 +131,14 @@ int sink_held(void)
 	return held >= 0;
 }
 
+/*
+ * All held records, until the last byte has left the UART. tcdrain() alone gives up after a while, which an idle
+ * guest's instruction clock leaps over.
+ */
 static void send_held(void)
 {
 	static char chunk[CHUNK];
+	int state = 0;
 	ssize_t n;
 
 	lseek(held, 0, SEEK_SET);
@@ -141,11 +147,14 @@ static void send_held(void)
 	if (n < 0)
 		die("held records cannot be read: %s", strerror(errno));
 	tcdrain(sink);
+	while (!ioctl(sink, TIOCSERGETLSR, &state) && !(state & TIOCSER_TEMT))
+		nap(0.001);
 }
 
 /*
- * The host shuts the port or answers with a byte once it has the last record. On a serial line it does neither, but
- * takes the machine away: there is no clock to say when it should have.
+ * The host shuts the port or answers with a byte once it has the last record. What has left a serial line is in the
+ * host's pipe, so there is nothing to wait for; and a guest that idles under the instruction clock, leaping from timer
+ * to timer, would keep two CPUs of the host busy.
  */
 void sink_close(void)
 {
@@ -153,5 +162,6 @@ void sink_close(void)
 
 	if (held >= 0)
 		send_held();
-	poll(&answer, 1, serial_line ? -1 : (int)(BYE_WAIT_S * 1000));
+	else
+		poll(&answer, 1, (int)(BYE_WAIT_S * 1000));
 }
