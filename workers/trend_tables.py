@@ -34,17 +34,30 @@ def show_trends(console: Console, pages: Sequence[TrendPage]) -> None:
         latest = page.points[-1]
         where = f"{line.tree}, {line.target}, {line.clock}"
         told = f"{number(latest.median)} {line.unit} at {short(latest.revision)}"
-        console.print(Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"))
-        console.print(Text(f"  {spark([point.median for point in page.points])}  {told}"))
+        console.print(
+            Text.assemble((f"{line.key}  ", "dim"), (line.title, "bold"), f"  {where}"), soft_wrap=True
+        )
+        console.print(Text(f"  {spark([point.median for point in page.points])}  {told}"), soft_wrap=True)
         if page.steps:
-            console.print(Text("  last step: ").append_text(_step_line(page.steps[-1])))
+            console.print(Text("  last step: ").append_text(_step_line(page.steps[-1])), soft_wrap=True)
 
 
 def show_trend(console: Console, page: TrendPage) -> None:
     """Print the points of a trend with its steps between them."""
     line = page.line
     title = f"{line.title} [{line.unit}], {line.tree}, {line.target}, {line.clock} clock"
-    table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    ranges = [f"{number(point.low)} … {number(point.high)}" for point in page.points]
+    medians = [number(point.median) for point in page.points]
+    fixed = 12 + max(map(len, [*medians, "median"])) + max(map(len, [*ranges, "range"])) + len("boots")
+    # The subject alone gives way on a narrow terminal.
+    width = max(8, min(SUBJECT, console.width - fixed - 18))
     for head in ("revision", "subject"):
         table.add_column(head, no_wrap=True)
     for head in ("median", "range", "boots"):
@@ -53,12 +66,14 @@ def show_trend(console: Console, page: TrendPage) -> None:
     for index, point in enumerate(page.points):
         if index in steps:
             step = steps[index]
-            table.add_row(Text("step", style="bold"), _change(step))
+            change = _change(step)
+            change.truncate(width, overflow="ellipsis")
+            table.add_row(Text("step", style="bold"), change)
         table.add_row(
             Text(point.revision.commit[:12]),
-            Text(point.revision.subject[:SUBJECT]),
-            Text(number(point.median)),
-            Text(f"{number(point.low)} … {number(point.high)}"),
+            Text(point.revision.subject[:width]),
+            Text(medians[index]),
+            Text(ranges[index]),
             Text(str(point.boots)),
         )
     console.print(table)
