@@ -5,19 +5,19 @@ Folded stacks are a mapping from a stack, outermost frame first, to its number o
 Shares are fractions of all samples, 0 to 1.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
-# Parts of the names of the functions through which an interrupt enters.
-_INTERRUPTS = ("interrupt", "sysvec", "softirq")
+# A CPU that idles is below this function, unless it is below one through which an interrupt enters.
+IDLE = "do_idle"
+INTERRUPTS = ("interrupt", "sysvec", "softirq")
 Stack = tuple[str, ...]
 Folded = Mapping[Stack, int]
 
 # What GCC appends to the name of a copy it made of a function: the copy is the same source.
-_CLONE = re.compile(r"(?:\.(?:isra|constprop|part|cold|lto_priv)(?:\.\d+)*)+$")
+_COPIES = frozenset({"isra", "constprop", "part", "cold", "lto_priv"})
 
 
 class FlameNode(TypedDict):
@@ -56,7 +56,18 @@ class CallerSplit:
 
 def normalise(symbol: str) -> str:
     """Return the source's name of a symbol: without .isra.0, .constprop.1, .part.2, .cold."""
-    return _CLONE.sub("", symbol)
+    if "." not in symbol:
+        return symbol
+    # From the end, a word at a time: linear however long a hostile symbol is.
+    parts = symbol.split(".")
+    kept = word = len(parts)
+    while word > 1:
+        word -= 1
+        if parts[word] in _COPIES:
+            kept = word
+        elif not parts[word].isdecimal():
+            break
+    return ".".join(parts[:kept])
 
 
 def normalise_stacks(folded: Folded) -> dict[Stack, int]:
@@ -77,7 +88,7 @@ def without_idle(folded: Folded) -> dict[Stack, int]:
 
 
 def _idles(stack: Stack) -> bool:
-    return "do_idle" in stack and not any(word in frame for frame in stack for word in _INTERRUPTS)
+    return IDLE in stack and not any(word in frame for frame in stack for word in INTERRUPTS)
 
 
 def read_folded(text: str) -> dict[Stack, int]:
