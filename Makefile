@@ -24,7 +24,7 @@ test: setup-dev lint  ## everything: linters, types, fast tests, and the whole p
 	@.venv/bin/pytest
 
 check: setup-dev lint  ## the fast loop: linters, types, fast tests
-	@.venv/bin/pytest -m 'not real'
+	@.venv/bin/pytest -m 'not real and not browser'
 
 lint:
 	@.venv/bin/ruff check --no-cache .

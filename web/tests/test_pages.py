@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
-from lab.models import Build, Comparison, Experiment, Profile
+from lab.models import Build, Comparison, Experiment
 from lab.states import BuildState, ExperimentState, Outcome, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_grid, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page, strip_escaped
@@ -196,7 +195,7 @@ def test_a_profile_shows_shares_by_caller_and_by_symbol(page: Page, compared: Ex
     assert "60.00 %" in text
     assert "kernfs_iop_permission" in text
     assert "3 lost" in text
-    assert 'id="flame-stacks"' in text
+    assert f'data-tree="/profiles/{compared.runs.get(variant__name="p", purpose="profiled").pk}.tree"' in text
 
 
 def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment) -> None:
@@ -216,13 +215,13 @@ def test_a_case_without_a_profile_says_how_to_ask_for_one(page: Page) -> None:
     assert "profile = true" in page(f"/experiments/{experiment.pk}/profile/{experiment.cases.get().pk}/")
 
 
-def test_a_stack_of_ten_thousand_frames_is_cut_and_says_so(page: Page, compared: Experiment) -> None:
-    folded = ";".join(f"f{depth}" for depth in range(10_000)) + " 40\n"
-    Profile.objects.update(folded=zlib.compress(folded.encode()))
-    text = page(f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/")
-    assert "f249" in text
-    assert "f251" not in text
-    assert "(deeper frames)" in text
+def test_a_difference_is_of_two_variants_and_names_both(page: Page, compared: Experiment) -> None:
+    address = f"/experiments/{compared.pk}/profile/{compared.cases.get().pk}/"
+    text = page(f"{address}?variant=p&against=base")
+    assert "p against base" in text
+    assert "data-diff=" in text
+    for same in ("p", "nobody", ""):
+        assert "data-diff=" not in page(f"{address}?variant=p&against={same}")
 
 
 def test_the_profiles_lead_to_the_first_case_that_has_one(client: Client, compared: Experiment) -> None:
@@ -275,9 +274,7 @@ def test_no_text_of_others_becomes_markup(page: Page, compared: Experiment, tmp_
     for address in pages_of(compared):
         text = page(address)
         assert SCRIPT not in text
-        assert strip_escaped(text).count("<script") == strip_escaped(text).count("<script src=") + text.count(
-            '<script id="flame-stacks" type="application/json">'
-        )
+        assert strip_escaped(text).count("<script") == strip_escaped(text).count("<script src=")
 
 
 def test_a_link_that_is_no_web_address_is_not_a_link(page: Page, compared: Experiment) -> None:

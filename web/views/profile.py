@@ -9,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.analysis.flame import FlameNode
 from lab.queries.experiments import experiment_page
 from lab.queries.profile import ProfileColumn, ProfilePage, profile_page
 from web.views.missing import found
@@ -19,7 +18,6 @@ _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
 _ROWS = 40
-_DEEPEST = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +50,13 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The profiles of one case. ?variant= whose flame graph, ?symbols= what to split by caller."""
+    """The profiles of one case. ?variant= whose flame graph, ?against= whose it is compared with,
+    ?symbols= what to split by caller. What else the query holds is read by web/front/flame-state.js.
+    """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ROWS)
     chosen = _chosen(page, request.GET.get("variant", ""))
+    against = _against(page, request.GET.get("against", ""), chosen)
     ctx = {
         "page": page,
         "key": experiment_id,
@@ -65,9 +66,9 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "chosen": chosen,
         "samples": count(chosen.samples, "sample") if chosen else "",
         "idle": share(chosen.idle, 1) if chosen else "",
-        "flame": shallow(chosen.flame) if chosen else None,
-        "inverted": request.GET.get("view") == "icicle",
-        "search": request.GET.get("search", ""),
+        "against": against,
+        "tree_address": f"/profiles/{chosen.run_id}.tree" if chosen else "",
+        "diff_address": _difference(page, against, chosen) if against and chosen else "",
         "callers": _callers(page),
         "symbols": [
             (
@@ -86,24 +87,13 @@ def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
     return next(iter([*wanted, *page.columns]), None)
 
 
-def shallow(top: FlameNode, deepest: int = _DEEPEST) -> FlameNode:
-    """A copy of a flame tree without the frames below `deepest`; what is cut is named by a last frame.
+def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> ProfileColumn | None:
+    wanted = (column for column in page.columns if column.variant == name and column is not chosen)
+    return next(wanted, None)
 
-    A loop, and a limit, since JSON is written by recursion and stacks may be as deep as anyone likes.
-    """
-    copy: FlameNode = {"name": top["name"], "value": top["value"], "children": []}
-    waiting = [(top, copy, 0)]
-    while waiting:
-        frame, own, depth = waiting.pop()
-        if depth == deepest and frame["children"]:
-            below = sum(child["value"] for child in frame["children"])
-            own["children"].append({"name": "(deeper frames)", "value": below, "children": []})
-            continue
-        for child in frame["children"]:
-            twin: FlameNode = {"name": child["name"], "value": child["value"], "children": []}
-            own["children"].append(twin)
-            waiting.append((child, twin, depth + 1))
-    return copy
+
+def _difference(page: ProfilePage, base: ProfileColumn, candidate: ProfileColumn) -> str:
+    return f"/experiments/{page.experiment_id}/profile/{page.case.id}/difference.json?{base.variant_id}"
 
 
 def _share(fraction: float) -> Share:

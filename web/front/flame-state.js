@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What of a view its address keeps. Short things are in the query, which the server may read; the zoomed frame's names
+// are in the fragment, which no server limits.
+
+const FLAGS = { icicle: ["view", "icicle"], idle: ["idle", "shown"], counts: ["scale", "samples"], common: ["sides", "both"] };
+const TEXTS = ["search", "callers"];
+
+export function readState(address) {
+  const query = address.searchParams;
+  const state = { at: [] };
+  for (const [name, [key, value]] of Object.entries(FLAGS)) state[name] = query.get(key) === value;
+  for (const name of TEXTS) state[name] = query.get(name) ?? "";
+  const kept = address.hash.match(/^#at=(.*)$/);
+  if (kept) {
+    try {
+      state.at = kept[1].split("/").map(decodeURIComponent);
+    } catch {
+      state.at = [];
+    }
+  }
+  return state;
+}
+
+export function writeState(address, state) {
+  const query = address.searchParams;
+  for (const [name, [key, value]] of Object.entries(FLAGS)) {
+    if (state[name]) query.set(key, value);
+    else query.delete(key);
+  }
+  for (const name of TEXTS) {
+    if (state[name]) query.set(name, state[name]);
+    else query.delete(name);
+  }
+  // encodeURIComponent leaves no slash in a name, nor what ends a fragment.
+  address.hash = state.at.length ? `at=${state.at.map(encodeURIComponent).join("/")}` : "";
+  return address;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What is said of a frame: in the detail line, to screen readers, and as its label in a difference.
+import { CERTAIN } from "./flame-colours.js";
+
+const LONGEST = 240;
+
+export function percent(share) {
+  return Number.isFinite(share) ? `${(100 * share).toFixed(share < 0.0001 && share > 0 ? 4 : 2)}\u00a0%` : "–";
+}
+
+export function cut(name) {
+  return name.length > LONGEST ? `${name.slice(0, LONGEST)}… (${name.length} characters)` : name;
+}
+
+export function samples(count) {
+  const text = count >= 1000 || Number.isInteger(count) ? Math.round(count).toLocaleString("en-GB") : count.toFixed(1);
+  return `${text} ${count === 1 ? "sample" : "samples"}`;
+}
+
+// one: {name, total, own, whole}
+export function ofFrame(one) {
+  const inside = one.own ? `, ${percent(one.own / one.whole)} in itself` : "";
+  return `${cut(one.name)}: ${percent(one.total / one.whole)}, ${samples(one.total)}${inside}`;
+}
+
+export function certainty(q) {
+  if (!(q >= 0)) return "certainty not known";
+  const p = q < 0.001 ? "q < 0.001" : `q ${q.toFixed(3)}`;
+  return q <= CERTAIN ? `certain (${p})` : `may be chance (${p})`;
+}
+
+export function ratio(base, candidate) {
+  if (base <= 0) return "new here";
+  if (candidate <= 0) return "gone here";
+  return `×\u00a0${(candidate / base).toFixed(2)}`;
+}
+
+// one: {name, base, candidate (both as shown: shares or samples), q}; labels: {base, candidate}; say(value) → text.
+export function ofDifference(one, labels, say) {
+  const change = ratio(one.base, one.candidate);
+  const sides = `${labels.base} ${say(one.base)}, ${labels.candidate} ${say(one.candidate)}`;
+  return `${cut(one.name)}: ${sides}, ${change}, ${certainty(one.q)}`;
+}
+
+// Shape beside colour: which way a certain change goes, and what is on one side only.
+export function mark(one) {
+  const side = one.base <= 0 ? "+ " : one.candidate <= 0 ? "− " : "";
+  if (!(one.q <= CERTAIN)) return side;
+  return side || (one.candidate > one.base ? "▲ " : "▼ ");
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's Chromium on the pages of a live server. Whatever runs that should not, or is refused, fails the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+from lab.analysis.frametree import build_tree, pack
+from lab.models import Case, Comparison, Experiment, Profile, Sample, Variant
+from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+
+# Playwright keeps an event loop in this thread, in which Django would refuse its database.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+HOSTILE = '<img src=x onerror="document.title=`run`">'
+WIDTHS = (1280, 390)
+STACKS = {
+    "base": {("sys", "walk", "down_read"): 60, ("sys", "walk", HOSTILE): 25, ("sys", "old"): 10, ("irq",): 5},
+    "p": {("sys", "walk", "down_read"): 20, ("sys", "walk", HOSTILE): 40, ("sys", "new"): 30, ("irq",): 10},
+}
+Open = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything in this folder needs a browser."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    found = shutil.which("chromium")
+    assert found, "there is no chromium: run ./bootstrap dev"
+    with sync_playwright() as playwright:
+        # Root has no sandbox to give; the pages are our own.
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
+    """Open a page of the live server; at its end nothing may have run, been refused or failed."""
+    troubles: list[str] = []
+    contexts = []
+
+    def opened(address: str, *, width: int = 1280, dark: bool = False, height: int = 900) -> Page:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.route("**/*", _only_ours)
+        page.route("**/profiles/*.tree", _tree)
+        page.route("**/difference.json*", _difference)
+        page.on("pageerror", lambda error: troubles.append(f"script failed: {error}"))
+        page.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
+        page.goto(f"{live_server}{address}")
+        return page
+
+    yield opened
+    for context in contexts:
+        for page in context.pages:
+            assert page.title() != "run", "a name was run as a script"
+        context.close()
+    assert not troubles
+
+
+def _only_ours(route: Route) -> None:
+    if route.request.url.startswith("http://localhost"):
+        route.continue_()
+    else:
+        route.abort()
+        raise AssertionError(f"a page asked for {route.request.url}")
+
+
+def _tree(route: Route) -> None:
+    run = int(route.request.url.rsplit("/", 1)[1].removesuffix(".tree"))
+    stacks = STACKS["base" if Profile.objects.get(run=run).run.variant.name == "base" else "p"]
+    route.fulfill(body=pack(build_tree(stacks.items())), content_type="application/octet-stream")
+
+
+def _difference(route: Route) -> None:
+    trees = [build_tree(STACKS[name].items()) for name in ("base", "p")]
+    both = build_tree([*STACKS["base"].items(), *STACKS["p"].items()])
+    index = [dict(STACKS[name]) for name in ("base", "p")]
+    paths: list[tuple[str, ...]] = []
+    for i in range(len(both)):
+        above = paths[both.parent[i]] if i else ()
+        paths.append((*above, both.names[both.name[i]]) if i else ())
+    told = {
+        "names": list(both.names),
+        "parent": both.parent.tolist(),
+        "name": both.name.tolist(),
+        "base": [index[0].get(path, 0) for path in paths],
+        "candidate": [index[1].get(path, 0) for path in paths],
+        "q": [0.01 if "down_read" in path or "new" in path else 0.4 for path in paths],
+    }
+    assert all(tree.samples for tree in trees)
+    route.fulfill(json=told)
+
+
+@pytest.fixture
+def profiled(transactional_db: None) -> Experiment:
+    """Two variants with profiles, samples of five boots each, and a verdict; one symbol is hostile."""
+    experiment = make_experiment(name="kernfs", state="done", profile=True)
+    case = make_case(experiment)
+    for variant in (make_variant(experiment), make_variant(experiment, "p")):
+        _boots(variant, case)
+    Comparison.objects.create(
+        experiment=experiment,
+        case=case,
+        variant=experiment.variants.get(name="p"),
+        metric="ns_per_open",
+        unit="ns",
+        better="lower",
+        primary=True,
+        boots=5,
+        base_median=39_000,
+        median=24_000,
+        ratio=0.62,
+        low=0.6,
+        high=0.65,
+        q_value=0.001,
+        verdict="improvement",
+        margin=0.02,
+        method="blocks",
+        notes=["a note"],
+    )
+    return experiment
+
+
+def _boots(variant: Variant, case: Case) -> None:
+    over = {"state": "done", "outcome": "finished"}
+    level = 39_000 if variant.name == "base" else 24_000
+    histogram = {"unit": "µs", "counts": {str(value): 2000 // value for value in range(3, 200)}}
+    for block in range(5):
+        run = make_run(variant, case, block=block, extras={"histogram": histogram}, **over)
+        for iteration in range(4):
+            Sample.objects.create(
+                run=run,
+                metric="ns_per_open",
+                iteration=iteration,
+                warmup=iteration == 0,
+                value=level + 100 * block + 37 * iteration,
+            )
+    for block in range(3):
+        run = make_run(variant, case, block=block, purpose="profiled", **over)
+        stacks = {stack: n + block for stack, n in STACKS[variant.name].items()}
+        save_profile(run.pk, stacks)
+
+
+def save_profile(run_id: int, stacks: dict[tuple[str, ...], int]) -> None:
+    lines = "".join(f"{';'.join(stack)} {n}\n" for stack, n in stacks.items())
+    Profile.objects.create(
+        run_id=run_id, samples=sum(stacks.values()), lost=0, folded=zlib.compress(lines.encode())
+    )

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The flame graph in a browser: drawn, driven by keys, kept in its address, and its names only ever text."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from lab.models import Experiment
+from web.tests.browser.conftest import HOSTILE, Open
+
+
+@pytest.fixture
+def address(profiled: Experiment) -> str:
+    return f"/experiments/{profiled.pk}/profile/{profiled.cases.get().pk}/?variant=p"
+
+
+def ready(page: Page) -> Page:
+    page.wait_for_selector("#flame[data-ready]")
+    return page
+
+
+def pressed(page: Page, *keys: str) -> str:
+    """What is said of the frame that these keys lead to."""
+    page.focus("#flame")
+    for key in keys:
+        page.keyboard.press(key)
+    return (page.text_content("#flame-live") or "").replace("\xa0", " ")
+
+
+def test_frames_are_reached_and_told_by_keys(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    assert pressed(page, "ArrowUp").startswith("sys: 90.00 %, 90 samples")
+    assert pressed(page, "ArrowRight").startswith("irq: 10.00 %")
+    assert pressed(page, "ArrowRight").startswith("irq")
+    assert (
+        pressed(page, "ArrowLeft", "ArrowUp", "ArrowRight") == "new: 30.00 %, 30 samples, 30.00 % in itself"
+    )
+    assert pressed(page, "ArrowDown").startswith("sys")
+    assert pressed(page, "Escape").startswith("all: 100.00 %")
+
+
+def test_a_zoomed_view_is_reproduced_by_its_address(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    pressed(page, "ArrowUp", "ArrowUp", "Enter")
+    page.click("text=Roots on top")
+    assert "view=icicle" in page.url
+    assert page.url.endswith("#at=sys/walk")
+    again = ready(visit(page.url[page.url.index("/experiments") :]))
+    expect(again.locator("button[data-flag=icicle]")).to_have_attribute("aria-pressed", "true")
+    expect(again.locator("#flame-detail")).to_contain_text("walk: 60.00")
+    # A frame beside the zoomed one is out of sight and not walked to.
+    assert pressed(again, "ArrowDown").startswith(HOSTILE)
+
+
+def test_a_click_zooms_and_reset_leads_back(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    box = page.locator("#flame canvas").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 0.95, box["y"] + box["height"] - 27)
+    assert page.url.endswith("#at=irq")
+    page.click("#flame-reset")
+    assert "#at" not in page.url
+
+
+def test_a_search_tells_the_matched_share_and_stays_in_the_address(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    page.fill("#flame-search", "<IMG")
+    page.keyboard.press("Enter")
+    expect(page.locator("#flame-share")).to_have_text(re.compile("1 frame matches: 40.00.% of samples"))
+    assert f"search={quote('<IMG')}" in page.url
+    again = ready(visit(address + "&search=down"))
+    expect(again.locator("#flame-share")).to_contain_text("20.00")
+    assert again.input_value("#flame-search") == "down"
+
+
+def test_the_callers_of_the_focused_symbol_are_shown_below_it(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    pressed(page, "ArrowUp", "ArrowUp", "ArrowUp", "ArrowRight")
+    page.click("#flame-callers")
+    assert "callers=down_read" in page.url
+    expect(page.locator("#flame-mode")).to_contain_text("below down_read stands who called it")
+    assert pressed(page, "ArrowDown", "ArrowDown").startswith("walk: 20.00 %")
+    page.click("#flame-callers")
+    assert "callers" not in page.url
+
+
+def test_a_hostile_symbol_is_text_wherever_it_is_told(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    assert pressed(page, "ArrowUp", "ArrowUp", "ArrowUp").startswith(HOSTILE)
+    page.click("#flame-callers")
+    expect(page.locator("#flame-mode")).to_contain_text(HOSTILE)
+    assert page.locator("main img").count() == 0
+    assert page.title() != "run"
+
+
+def test_a_difference_tells_both_shares_the_ratio_and_how_certain(visit: Open, address: str) -> None:
+    page = ready(visit(f"{address}&against=base"))
+    told = pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
+    assert told == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q 0.010)"
+    page.click("text=Count samples")
+    assert "scale=samples" in page.url
+    assert "60 samples" in pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
+    frames = page.get_attribute("#flame", "data-ready")
+    page.click("text=On both sides only")
+    assert "sides=both" in page.url
+    assert frames == "8"
+
+
+def test_the_other_variant_is_shown_in_the_same_view(visit: Open, address: str) -> None:
+    page = ready(visit(f"{address}&search=down"))
+    page.click("text=Roots on top")
+    page.click("nav[aria-label=Variant] >> text=base")
+    ready(page)
+    assert "variant=base" in page.url
+    assert "search=down" in page.url
+    assert "view=icicle" in page.url
+
+
+def test_a_profile_that_cannot_be_read_is_told(visit: Open, address: str) -> None:
+    page = visit("/experiments/")
+    page.context.route("**/profiles/*.tree", lambda route: route.fulfill(body=b"no tree"))
+    damaged = page.context.new_page()
+    damaged.goto(page.url.split("/experiments")[0] + address)
+    expect(damaged.locator("#flame-error")).to_contain_text("cannot be shown: it does not decompress")
