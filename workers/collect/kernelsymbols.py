@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Addresses of a kernel → names, by its System.map: what `perf script --kallsyms` would print.
+
+Of several names at one address the last one listed is taken, as perf does (symbols__fixup_end gives all others a size
+of 0, in tools/perf/util/symbol.c of Linux 6.1), but none that only marks where a section begins or ends.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.errors import ProfileUnreadable
+
+Addresses = NDArray[np.uint64]
+
+_DIGITS = 16
+# "ffffffff81000000 T _text": 16 digits, a blank, the type, a blank, the name.
+_NAME_AT = _DIGITS + 3
+_TEXT = b"TtWw"
+# What the linker script calls the bounds of code: no function.
+_BOUND = re.compile(r"_+\w*text(_start|_end|_begin)?")
+_LOWEST = np.uint64(1 << 63)
+_NIBBLES = np.full(256, 255, np.uint8)
+_NIBBLES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.uint8)
+
+
+class KernelSymbols:
+    """Functions of one kernel by address."""
+
+    def __init__(self, system_map: Path) -> None:
+        """Read a System.map. Raises ProfileUnreadable when it is none."""
+        try:
+            self._text = system_map.read_bytes()
+        except OSError as exc:
+            raise ProfileUnreadable(f"the kernel's {system_map.name} cannot be read: {exc.strerror}") from exc
+        lines, addresses = _text_symbols(self._text)
+        if not len(lines):
+            raise ProfileUnreadable(f"{system_map.name} names no function of a kernel")
+        order = np.argsort(addresses, kind="stable")
+        self._lines = lines[order]
+        self._addresses = addresses[order]
+        self._end = np.uint64(self.address("_end") or (1 << 64) - 1)
+
+    def address(self, name: str) -> int | None:
+        """Where a symbol is; None if there is none of that name."""
+        at = self._text.find(b" " + name.encode() + b"\n")
+        if at < _DIGITS + 2:
+            return None
+        digits = self._text[at - _DIGITS - 2 : at - 2]
+        return int(digits, 16) if digits.isalnum() else None
+
+    def names(self, addresses: Addresses) -> tuple[list[str], NDArray[np.int64]]:
+        """Functions, and for each address the index of the one it lies in; "" is the name where there is none."""
+        last = np.searchsorted(self._addresses, addresses, side="right") - 1
+        last[addresses >= self._end] = -1
+        places, inverse = np.unique(last, return_inverse=True)
+        return [self._best(place) if place >= 0 else "" for place in places.tolist()], inverse
+
+    def starts(self, addresses: Addresses) -> NDArray[np.bool_]:
+        """Which addresses are the first of a function."""
+        found = np.searchsorted(self._addresses, addresses)
+        found[found == len(self._addresses)] = 0
+        starts: NDArray[np.bool_] = self._addresses[found] == addresses
+        return starts
+
+    def _best(self, last: int) -> str:
+        """The function at the address of the symbol `last`, which has no equal behind it; "" if only bounds are there."""
+        first = int(np.searchsorted(self._addresses, self._addresses[last]))
+        for line in reversed(self._lines[first : last + 1].tolist()):
+            end = self._text.find(b"\n", line)
+            name = self._text[line + _NAME_AT : end if end >= 0 else None].decode(errors="replace")
+            if not _BOUND.fullmatch(name):
+                return name
+        return ""
+
+
+def _text_symbols(text: bytes) -> tuple[NDArray[np.int64], Addresses]:
+    """Offsets of the lines that name code of the kernel's half of memory, and the addresses in them."""
+    data = np.frombuffer(text, np.uint8)
+    starts = np.concatenate(([0], np.flatnonzero(data == ord("\n")) + 1))
+    starts = starts[starts + _NAME_AT < len(data)]
+    starts = starts[np.isin(data[starts + _DIGITS + 1], np.frombuffer(_TEXT, np.uint8))]
+    digits = _NIBBLES[data[starts[:, None] + np.arange(_DIGITS)]]
+    whole = (digits < 16).all(axis=1) & (data[starts + _DIGITS] == ord(" "))
+    starts, digits = starts[whole], digits[whole].astype(np.uint64)
+    addresses = np.zeros(len(starts), np.uint64)
+    for column in range(_DIGITS):
+        addresses = addresses << np.uint64(4) | digits[:, column]
+    high = addresses >= _LOWEST
+    return starts[high], addresses[high]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Samples of a perf.data → a tree of named frames, below the command's name, outermost frame first.
+
+Equal callchains become one before anything is named, and each address is named once. Frames are called
+
+- by the kernel's function, from System.map;
+- `[file]` by the file that was mapped, in user code and modules: their symbols are not at hand;
+- `[kernel.kallsyms]` or `[unknown]` where there is neither.
+
+Repeats of a frame in brackets are one frame. A return address may be the first of a function: the call before it never
+returns and ends the function it stands in, which is then the one named. It is told from an interrupted first instruction
+by what lies inside of it: there, the entry of an interrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.analysis.frametree import FrameTree, grow_tree
+from workers.collect.kernelsymbols import KernelSymbols
+from workers.collect.perfdata_names import (
+    KERNEL_TEXT,
+    UNKNOWN,
+    Space,
+    Story,
+    commands_at,
+    files_at,
+    spaces_at,
+)
+from workers.collect.perfdata_records import Samples
+from workers.errors import ProfileUnreadable
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_KERNEL_HALF = np.uint64(1 << 63)
+# PERF_CONTEXT_MAX: from here on an entry of a callchain says who owns the addresses that follow.
+_MARKERS = np.uint64((1 << 64) - 4095)
+# How entries of interrupts and exceptions are called on x86 and arm64.
+_INTERRUPT_ENTRIES = ("asm_", "el0", "el1")
+_PAGE = np.uint64(12)
+
+
+class _Chains:
+    """Callchains, innermost frame first, without markers: number i has the entries from first[i] to first[i + 1]."""
+
+    def __init__(self, words: Words, starts: Integers, lengths: Integers) -> None:
+        addresses = words[_spread(starts, lengths)]
+        row = np.repeat(np.arange(len(starts)), lengths)
+        real = addresses < _MARKERS
+        self.addresses, self.row = addresses[real], row[real]
+        self.lengths = np.bincount(self.row, minlength=len(starts))
+        self.starts = np.cumsum(self.lengths) - self.lengths
+        self.user = self.addresses < _KERNEL_HALF
+
+
+def tree_of(words: Words, samples: Samples, story: Story, symbols: KernelSymbols) -> FrameTree:
+    """The tree of all samples. Raises ProfileUnreadable when the kernel's symbols do not fit the addresses."""
+    which, starts, lengths = _distinct(words, samples)
+    chains = _Chains(words, starts, lengths)
+    names: dict[str, int] = {UNKNOWN: 0}
+    frames = np.zeros(len(chains.addresses), np.int64)
+    frames[~chains.user] = _kernel_frames(chains, story, symbols, names)
+
+    # A user address means a file only in its process at its time: such chains are told apart by these, too.
+    moments = np.full(len(which), -1, np.int64)
+    asking = (np.bincount(chains.row[chains.user], minlength=len(starts)) > 0)[which]
+    moments[asking] = spaces_at(story, samples.pid[asking], samples.time[asking])
+    pairs, pair = _pairs(which, moments, len(story.spaces) + 1)
+    of, lengths = chains.starts[pairs[:, 0]], chains.lengths[pairs[:, 0]]
+    flat = _spread(of, lengths)
+    numbers = frames[flat]
+    user = chains.user[flat]
+    moment = np.repeat(pairs[:, 1], lengths)[user]
+    numbers[user] = _user_frames(story, moment, chains.addresses[flat][user] >> _PAGE, names)
+
+    numbers, lengths = _merged(numbers, lengths, names)
+    commands, command = commands_at(story, samples.tid, samples.time)
+    command_numbers = _intern(commands, names)
+    stacks, counts = np.unique(pair * len(commands) + command, return_counts=True)
+    return grow_tree(
+        tuple(names),
+        *_outermost_first(command_numbers[stacks % len(commands)], numbers, lengths, stacks // len(commands)),
+        counts,
+    )
+
+
+def _distinct(words: Words, samples: Samples) -> tuple[Integers, Integers, Integers]:
+    """For each sample the number of its callchain, and where each chain is in the words."""
+    raw = words.tobytes()
+    index: dict[bytes, int] = {}
+    ends = 8 * (samples.chain + samples.length)
+    which = [
+        index.setdefault(raw[begin:end], len(index))
+        for begin, end in zip((8 * samples.chain).tolist(), ends.tolist(), strict=True)
+    ]
+    numbers = np.array(which, np.int64)
+    _, first = np.unique(numbers, return_index=True)
+    return numbers, samples.chain[first], samples.length[first]
+
+
+def _spread(starts: Integers, lengths: Integers) -> Integers:
+    """The indices start, start + 1, … of all stretches, one behind the other."""
+    within: Integers = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return within + np.arange(len(within))
+
+
+def _intern(found: Sequence[str], names: dict[str, int]) -> Integers:
+    return np.array([names.setdefault(name, len(names)) for name in found], np.int64)
+
+
+def _pairs(which: Integers, moments: Integers, many: int) -> tuple[NDArray[np.int64], Integers]:
+    """The distinct pairs of chain and moment, and the number of each sample's pair."""
+    keys, pair = np.unique(which * many + moments + 1, return_inverse=True)
+    return np.stack((keys // many, keys % many - 1), axis=1), pair
+
+
+def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names: dict[str, int]) -> Integers:
+    """Numbers of the frames of all kernel addresses, in the chains' order."""
+    addresses, row = chains.addresses[~chains.user], chains.row[~chains.user]
+    distinct, inverse = np.unique(addresses, return_inverse=True)
+    shift = _shift(story, symbols)
+    called, number = symbols.names(distinct - shift)
+    numbers = _intern(called, names)[number]
+    missing = np.array([not name for name in called], np.bool_)[number]
+    numbers[missing] = _mapped_frames(story, distinct[missing], names)
+    nameless = np.isin(numbers, [names[UNKNOWN], names.get(KERNEL_TEXT, -1)])
+    if nameless.sum() * 2 > len(distinct):
+        raise ProfileUnreadable(
+            f"{nameless.sum()} of {len(distinct)} kernel addresses in this perf.data are not in its System.map"
+        )
+    found = numbers[inverse]
+    # A chain's first entry is where the CPU was, all others are return addresses.
+    caller = np.concatenate(([False], row[1:] == row[:-1])) if len(row) else np.zeros(0, np.bool_)
+    entry = np.array([name.startswith(_INTERRUPT_ENTRIES) for name in names], np.bool_)
+    inside = np.concatenate(([0], found[:-1])) if len(row) else found
+    early = np.flatnonzero(caller & symbols.starts(distinct - shift)[inverse] & ~entry[inside])
+    called, number = symbols.names(addresses[early] - shift - np.uint64(1))
+    found[early] = _intern([name or UNKNOWN for name in called], names)[number]
+    return found
+
+
+def _shift(story: Story, symbols: KernelSymbols) -> np.uint64:
+    """How far the kernel moved itself at boot (KASLR): perf records where the symbol it names really was."""
+    for mapped in story.kernel:
+        if mapped.path.startswith(KERNEL_TEXT) and mapped.offset:
+            linked = symbols.address(mapped.path.removeprefix(KERNEL_TEXT))
+            return np.uint64((mapped.offset - linked) % (1 << 64) if linked is not None else 0)
+    return np.uint64(0)
+
+
+def _mapped_frames(story: Story, addresses: Words, names: dict[str, int]) -> Integers:
+    """Numbers of frames in modules and other code that the kernel came to hold while it ran."""
+    space = Space()
+    for mapped in story.kernel:
+        space.put(mapped)
+    called = [UNKNOWN, *space.names]
+    starts, ends = np.array(space.starts, np.uint64), np.array(space.ends, np.uint64)
+    place = np.searchsorted(starts, addresses, side="right") - 1
+    inside = (place >= 0) & (addresses < ends[place]) if len(ends) else np.zeros(len(addresses), np.bool_)
+    return _intern(called, names)[np.where(inside, place + 1, 0)]
+
+
+def _user_frames(story: Story, moments: Integers, pages: Words, names: dict[str, int]) -> Integers:
+    if not len(pages):
+        return np.zeros(0, np.int64)
+    order = np.lexsort((pages, moments))
+    moments, pages = moments[order], pages[order]
+    new = np.concatenate(([True], (np.diff(moments) != 0) | (pages[1:] != pages[:-1])))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = _intern(files_at(story, moments[new], pages[new]), names)[np.cumsum(new) - 1]
+    return numbers
+
+
+def _merged(numbers: Integers, lengths: Integers, names: dict[str, int]) -> tuple[Integers, Integers]:
+    """Frames without repeats of those in brackets, and how many each stack keeps."""
+    nameless = np.array([name.startswith("[") for name in names], np.bool_)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    again = np.zeros(len(numbers), np.bool_)
+    again[1:] = (row[1:] == row[:-1]) & (numbers[1:] == numbers[:-1]) & nameless[numbers[1:]]
+    return numbers[~again], np.bincount(row[~again], minlength=len(lengths))
+
+
+def _outermost_first(
+    commands: Integers, frames: Integers, lengths: Integers, chosen: Integers
+) -> tuple[Integers, Integers]:
+    """Stacks one behind the other, each a command and the frames of a chosen chain from its end; and their lengths."""
+    starts = np.cumsum(lengths) - lengths
+    starts, lengths = starts[chosen], lengths[chosen]
+    flat = np.empty(int(lengths.sum()) + len(lengths), np.int64)
+    heads = np.cumsum(lengths + 1) - (lengths + 1)
+    flat[heads] = commands
+    rest = np.ones(len(flat), np.bool_)
+    rest[heads] = False
+    flat[rest] = frames[
+        2 * np.repeat(starts, lengths) + np.repeat(lengths, lengths) - 1 - _spread(starts, lengths)
+    ]
+    return flat, lengths + 1
