@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from workloads.catalog import PROGRAMS, Workload, load_catalog
@@ -28,12 +29,18 @@ def compile_programs(root: Path, workloads: Iterable[Workload] | None = None) ->
     not compiled again. Raises CompileProgramFailed.
     """
     chosen = load_catalog().values() if workloads is None else workloads
-    compiler = _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"], "gcc")
+    compiler = _compiler()
     found = {}
     for workload in chosen:
         name, folder = workload.definition.program, PROGRAMS / workload.name
         found[name] = _compiled(root, name, folder, compiler)
     return found
+
+
+@cache
+def _compiler() -> str:
+    """What gcc says of itself; asked once a process, for a worker boots often."""
+    return _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"], "gcc")
 
 
 def _compiled(root: Path, name: str, folder: Path, compiler: str) -> Path:

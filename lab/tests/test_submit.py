@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,50 +7,20 @@ import pytest
 from kernels.errors import GitFailed
 from kernels.patch import read_series
 from lab import prepare, submit
-from lab.analysis.sequential import LOOKS
 from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.queries.orders import build_order, run_order
 from lab.record import Failure, record_build_failure
 from lab.settle import cancel_experiment
-from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.submit import find_unfinished, submit_experiment
+from lab.tests.conftest import P1, P2, Describe
 from lab.tests.factories import claimed_build, finish_builds
-from lab.tests.tiny_tree import INODE, diff, git, make_tiny_tree
+from lab.tests.tiny_tree import INODE, diff, git
 
 pytestmark = pytest.mark.django_db
 
-Describe = Callable[..., ExperimentSpec]
-P1 = {"name": "one", "text": diff("fs/inode.c", 10, "one")}
-P2 = {"name": "two", "text": diff("fs/dcache.c", 10, "two")}
+
 RIVAL = {"name": "rival", "text": diff("fs/inode.c", 11, "rival")}
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_tree(tmp_path_factory.mktemp("source") / "linux")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    (tmp_path / "trees").mkdir()
-    return tmp_path
-
-
-@pytest.fixture
-def describe(repository: Path) -> Describe:
-    def make(**fields: Any) -> ExperimentSpec:
-        given: dict[str, Any] = {
-            "name": "x",
-            "git": str(repository),
-            "base": "v6.1",
-            "patches": [P1, P2],
-            "cases": [{"workload": "showgids", "preset": "smoke"}],
-            "measure": {"boots": 3},
-        }
-        return spec_from_mapping(given | fields)
-
-    return make
 
 
 def variants(experiment: Experiment) -> dict[str, Variant]:
@@ -388,25 +357,3 @@ def test_a_target_that_is_disabled_is_not_offered(describe: Describe, home: Path
     Target.objects.update(enabled=False)
     with pytest.raises(SubmissionRejected, match='no target "guest"'):
         submit_experiment(spec=describe(), home=home)
-
-
-def test_a_layout_placebo_is_the_base_with_other_alignment(describe: Describe, home: Path) -> None:
-    experiment = submit_experiment(spec=describe(measure={"boots": 2, "placebo": True}), home=home)
-    placebo = variants(experiment)["layout-placebo"]
-    assert placebo.role == "placebo"
-    assert placebo.build is not None
-    assert placebo.tree_id == variants(experiment)["base"].tree_id
-    added = [text for _, text in placebo.build.request["fragments"]][-1]
-    assert added == "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n"
-    assert experiment.runs.filter(variant=placebo).count() == 2
-
-
-def test_boots_that_may_stop_early_start_with_the_first_look(describe: Describe, home: Path) -> None:
-    experiment = submit_experiment(spec=describe(measure={"boots": "auto"}), home=home)
-    assert (experiment.sequential, experiment.boots) == (True, LOOKS[-1])
-    assert set(experiment.runs.values_list("block", flat=True)) == set(range(LOOKS[0]))
-
-
-def test_an_experiment_without_switches_compares_the_base_with_itself(describe: Describe, home: Path) -> None:
-    experiment = submit_experiment(spec=describe(patches=[]), home=home)
-    assert list(variants(experiment)) == ["base", "base-again"]
