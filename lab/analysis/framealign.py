@@ -28,7 +28,8 @@ class UnitedTree:
 
     names: of the source, each once, ascending by UTF-8. raw: index of a name → the compiler's names it stands for,
     where they differ. parent, name, end: int64[n], as in FrameTree. own, total: int64[n, profiles], samples whose
-    innermost frame the node is, and samples in it or below. taken: int64[profiles], samples before idle ones were left out.
+    innermost frame the node is, and samples in it or below; without those of idle CPUs, which are in `resting`, a node
+    its own.
     """
 
     names: tuple[str, ...]
@@ -38,7 +39,7 @@ class UnitedTree:
     end: Integers
     own: Integers
     total: Integers
-    taken: Integers
+    resting: Integers
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -52,8 +53,8 @@ class UnitedTree:
     @property
     def idle(self) -> NDArray[np.float64]:
         """float64[profiles]: the fraction of each profile's samples that was left out as idle."""
-        left = np.asarray(self.taken - self.samples, dtype=float)
-        return left / np.maximum(self.taken, 1)
+        left = np.asarray(self.resting.sum(axis=0), dtype=float)
+        return left / np.maximum(left + self.samples, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +69,21 @@ class _Levels:
 def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
     """Lay profiles over each other, in the order given; at least one. Takes time in proportion to nodes and depth.
 
-    idle: keep the stacks in which a CPU does nothing. How long CPUs idle depends on the load's balance, and would
-    dilute every other share with it; an interrupt that an idle CPU takes is work.
+    idle: count the samples in which a CPU does nothing like others. How long CPUs idle depends on the load's balance,
+    and would dilute every other share with it; an interrupt that an idle CPU takes is work.
     """
     names, raw, numbers = _source_names(trees)
     levels, places = _by_levels(trees, numbers, len(names))
     own = np.stack(
         [_added(place, tree.own, levels) for place, tree in zip(places, trees, strict=True)], axis=1
     )
-    taken = own.sum(axis=0)
+    resting = np.zeros_like(own)
     if not idle:
-        own[_idles(levels, names)] = 0
+        mark = _idles(levels, names)
+        resting[mark], own[mark] = own[mark], 0
     order, parent, end = _preorder(levels)
-    united = UnitedTree(
-        names, raw, parent, levels.name[order], end, own[order], _totals(own[order], end), taken
-    )
-    return united if idle else _without_empty(united)
+    own = own[order]
+    return UnitedTree(names, raw, parent, levels.name[order], end, own, _totals(own, end), resting[order])
 
 
 def _source_names(
@@ -174,21 +174,3 @@ def _totals(own: Integers, end: Integers) -> Integers:
     running = np.concatenate((np.zeros((1, own.shape[1]), np.int64), np.cumsum(own, axis=0)))
     total: Integers = running[end] - running[:-1]
     return total
-
-
-def _without_empty(tree: UnitedTree) -> UnitedTree:
-    """The tree without nodes that hold no sample of any profile; the root stays."""
-    keep = np.array(tree.total.any(axis=1) | (tree.parent < 0), dtype=bool)
-    if keep.all():
-        return tree
-    before = np.concatenate(([0], np.cumsum(keep)))
-    return UnitedTree(
-        names=tree.names,
-        raw=tree.raw,
-        parent=np.where(tree.parent[keep] < 0, -1, before[tree.parent[keep]]),
-        name=tree.name[keep],
-        end=before[tree.end[keep]],
-        own=tree.own[keep],
-        total=tree.total[keep],
-        taken=tree.taken,
-    )
