@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -14,15 +15,17 @@ from typing import Any
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.decode import decode_oops
+from kernels.elf import read_build_id
 from kernels.errors import ArtifactMissing, KernelsError
 from lab.claims import Claim
 from lab.queries.orders import RunOrder, run_order
 from lab.queue import release
-from lab.record import FoldedProfile, RunRecord, SampleValue, forget_artifact, record_run
+from lab.rawprofiles import keep_raw
+from lab.record import RunRecord, SampleValue, TakenProfile, forget_artifact, record_run
 from lab.states import Outcome
 from workers.accelerator import choose_accelerator
 from workers.collect.dmesg import Finding, scan_console
-from workers.collect.perfrecord import fold_perf_data
+from workers.collect.perfdata import Kernel, read_perf_data
 from workers.drivers.base import BootRequest, Driver, Machine
 from workers.errors import WorkersError
 from workers.lease import Lease
@@ -97,7 +100,7 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
         findings=_findings(request.console),
         console=str(request.console),
         directory=str(directory),
-        profile=_profile(answers.records, artifact, directory) if purpose == "profiled" else None,
+        profile=_profile(answers.records, artifact, bench, directory) if purpose == "profiled" else None,
     )
 
 
@@ -130,11 +133,18 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Lease) -> Answ
     finally:
         request.initrd.unlink(missing_ok=True)
     environment = {
-        "guest": dict(session.hello),
+        "guest": {**session.hello, **_afterwards(records[-1])},
         "host": dict(session.host),
         "machine": asdict(request.machine),
     }
     return Answers(tuple(records), environment)
+
+
+def _afterwards(bye: Record) -> dict[str, str]:
+    """What a guest says of its clock source when it leaves; nothing if it does not make sense."""
+    with suppress(ValueError, TypeError, KeyError):
+        return {"clocksource_after": str(json.loads(bye.payload)["clocksource"])}
+    return {}
 
 
 def _samples(readings: Readings) -> tuple[SampleValue, ...]:
@@ -145,12 +155,21 @@ def _samples(readings: Readings) -> tuple[SampleValue, ...]:
     )
 
 
-def _profile(records: tuple[Record, ...], artifact: Artifact, directory: Path) -> FoldedProfile:
-    """Keep perf.data as it came and fold it with the kernel's own symbols."""
+def _profile(records: tuple[Record, ...], artifact: Artifact, bench: Bench, directory: Path) -> TakenProfile:
+    """Keep perf.data as it came, and read it with the kernel's own symbols."""
     perf_data = directory / "perf.data"
     perf_data.write_bytes(files_of(records).get(PERF_DATA, b""))
-    folded = fold_perf_data(perf_data, artifact.system_map)
-    return FoldedProfile(folded.stacks, folded.samples, folded.lost, str(perf_data))
+    sha256 = keep_raw(bench.home, perf_data)
+    kernel = Kernel(artifact.system_map, artifact.metadata.release, read_build_id(artifact.vmlinux))
+    found = read_perf_data(perf_data, kernel)
+    return TakenProfile(
+        tree=found.tree,
+        lost=found.lost,
+        throttled=found.throttled,
+        truncated=found.truncated,
+        kernel_build_id=found.kernel_build_id,
+        perf_data_sha256=sha256,
+    )
 
 
 def _findings(console: Path) -> tuple[dict[str, Any], ...]:

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define CHUNK 32768	/* of one record; virtio_console cuts writes at 32 KiB */
+#define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 /* machine.c: seconds since boot, small files, and the end */
 double now(void);

@@ -88,7 +88,7 @@ void send_hello(void)
 	json_string(name.machine);
 	fputc(',', hello);
 	json_file("cmdline", "/proc/cmdline");
-	json_file("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+	json_file("clocksource", CLOCKSOURCE);
 	fputs("\"cpu_model\":", hello);
 	json_string(proc_value("/proc/cpuinfo", "model name", text, sizeof(text)));
 	fputc(',', hello);
