@@ -34,6 +34,7 @@ _BUG_ENTRY, _BUG_LINE = 12, 8
 _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_NOTE, _NOTE_BUILD_ID = struct.Struct("<III"), 3
 _KALLSYMS = re.compile(
     rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
 )
@@ -69,6 +70,23 @@ def read_release(vmlinux: Path) -> str:
         if match:
             return match[1].decode("ascii", "replace")
     raise ArtifactCorrupt(f"{vmlinux} has no Linux banner; build it again")
+
+
+def read_build_id(vmlinux: Path) -> str:
+    """The linker's build id in hex, as the running kernel tells it in /sys/kernel/notes; "" if there is none.
+
+    Raises ArtifactCorrupt when the file is no ELF file.
+    """
+    for _, _, data in _sections(vmlinux, lambda section: section["sh_type"] == "SHT_NOTE"):
+        at = 0
+        # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
+        while at + _NOTE.size <= len(data):
+            name, described, kind = _NOTE.unpack_from(data, at)
+            begin = at + _NOTE.size + (name + 3) // 4 * 4
+            if kind == _NOTE_BUILD_ID and data[at + _NOTE.size :][:name] == b"GNU\0":
+                return data[begin : begin + described].hex()
+            at = begin + (described + 3) // 4 * 4
+    return ""
 
 
 def _sections(path: Path, wanted: Callable[[Any], bool]) -> Iterator[tuple[str, int, bytes]]:

@@ -9,7 +9,6 @@ says why it does not count, and is taken again.
 """
 
 import math
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from lab.analysis.flame import write_folded
+from lab.analysis.frametree import FrameTree, pack
 from lab.analysis.validity import gates
 from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.errors import Blame, MeasurementRefused
@@ -63,13 +62,15 @@ class SampleValue:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedProfile:
-    """Folded stacks, outermost frame first, with the number of samples in all and of those lost."""
+class TakenProfile:
+    """A profile's tree, and how whole it is: as the columns of Profile say."""
 
-    stacks: Mapping[tuple[str, ...], int]
-    samples: int
+    tree: FrameTree
     lost: int = 0
-    perf_data: str = ""
+    throttled: int = 0
+    truncated: str = ""
+    kernel_build_id: str = ""
+    perf_data_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class RunRecord:
     findings: tuple[Mapping[str, Any], ...] = ()
     console: str = ""
     directory: str = ""
-    profile: FoldedProfile | None = None
+    profile: TakenProfile | None = None
 
 
 def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
@@ -177,7 +178,7 @@ def _outside_gates(run: Run, found: RunRecord) -> list[str]:
     if found.outcome != Outcome.FINISHED:
         return []
     profile = found.profile
-    taken = profile.samples + profile.lost if profile else 0
+    taken = profile.tree.samples + profile.lost if profile else 0
     return gates(
         found.environment,
         found.findings,
@@ -229,13 +230,20 @@ def _store_measurements(run_id: int, found: RunRecord) -> None:
         batch_size=1000,
     )
     if found.profile is not None:
-        Profile.objects.create(
-            run_id=run_id,
-            samples=found.profile.samples,
-            lost=found.profile.lost,
-            folded=zlib.compress(write_folded(found.profile.stacks).encode(), 6),
-            perf_data=found.profile.perf_data,
-        )
+        _store_profile(run_id, found.profile)
+
+
+def _store_profile(run_id: int, taken: TakenProfile) -> None:
+    Profile.objects.create(
+        run_id=run_id,
+        samples=taken.tree.samples,
+        lost=taken.lost,
+        throttled=taken.throttled,
+        truncated=taken.truncated[:200],
+        kernel_build_id=taken.kernel_build_id,
+        tree=pack(taken.tree),
+        perf_data_sha256=taken.perf_data_sha256,
+    )
 
 
 def _check(samples: tuple[SampleValue, ...]) -> None:

@@ -158,6 +158,8 @@ def _samples(readings: Readings) -> tuple[SampleValue, ...]:
 def _profile(records: tuple[Record, ...], artifact: Artifact, bench: Bench, directory: Path) -> TakenProfile:
     """Keep perf.data as it came, and read it with the kernel's own symbols."""
     perf_data = directory / "perf.data"
+    # What an earlier attempt left may be a link into the store.
+    perf_data.unlink(missing_ok=True)
     perf_data.write_bytes(files_of(records).get(PERF_DATA, b""))
     sha256 = keep_raw(bench.home, perf_data)
     kernel = Kernel(artifact.system_map, artifact.metadata.release, read_build_id(artifact.vmlinux))

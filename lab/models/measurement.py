@@ -24,13 +24,19 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """Folded stacks of one profiled run: zlib over lines `outer;…;inner count`, UTF-8."""
+    """What one profiled run's CPUs did: a tree of frames, as lab/analysis/frametree.py packs it."""
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="stacks")
     samples = models.PositiveBigIntegerField()
+    # Samples the kernel dropped for want of room, and times it paused because they came too often.
     lost = models.PositiveBigIntegerField(default=0)
-    folded = models.BinaryField()
-    perf_data = models.CharField(max_length=1000, blank=True, default="")
+    throttled = models.PositiveBigIntegerField(default=0)
+    # Why the end of perf.data is missing.
+    truncated = models.CharField(max_length=200, blank=True, default="")
+    kernel_build_id = models.CharField(max_length=40, blank=True, default="")
+    tree = models.BinaryField()
+    # Of the raw file: lab/rawprofiles.py says where it is.
+    perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 
     def __str__(self) -> str:
         return f"{self.samples} samples"

@@ -1,70 +1,120 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads for the profile page: flame graphs, symbols side by side, and who called them."""
+"""Reads for the profile page: symbols of all variants side by side, who calls them, and what they call.
 
-import zlib
+Every share is of the samples of busy CPUs, over all counted boots of a variant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.analysis.flame import (
-    CallerSplit,
-    FlameNode,
-    Stack,
-    SymbolShare,
-    caller_shares,
-    flame_tree,
-    normalise_stacks,
-    read_folded,
-    symbol_shares,
-    without_idle,
-)
-from lab.errors import UnknownRow
-from lab.models import Case, Profile
+import numpy as np
+
+from lab.analysis.framealign import Flags, Integers, UnitedTree
+from lab.analysis.profilediff import doubt
+from lab.analysis.shareshift import CERTAIN
+from lab.analysis.sharetable import VariantShares, share_table
+from lab.analysis.symboltable import Counts, callee_counts, caller_counts, symbol_counts
+from lab.models import Case
 from lab.queries.description import CaseView, case_view
-from lab.queries.experiments import get_experiment
+from lab.queries.profiled import CaseProfiles, ProfiledBoot, case_profiles
 from lab.states import Role
 from workloads.catalog import load_catalog
 
-# Frames thinner than this share cannot be seen, and a page of them cannot be sent.
-LEAST = 0.0005
-NOTHING = SymbolShare("", 0.0, 0.0)
+
+@dataclass(frozen=True, slots=True)
+class ShareCell:
+    """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
+
+    log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
+    Both None for the base.
+    """
+
+    share: float
+    low: float | None = None
+    high: float | None = None
+    log_ratio: float | None = None
+    q: float | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the share differs from the base's for more than chance."""
+        return self.q is not None and self.q <= CERTAIN
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumn:
-    """One variant's profile; `callers` splits the share of the page's symbols by caller.
+    """One variant. run_id: its first boot. samples, lost: of all counted boots. idle: the fraction that is left out.
 
-    samples: all of them. idle: the fraction of them in which a CPU idled; all shares leave it out.
+    doubt: why no share of it can be told from the base's for certain, or nothing; so for the base.
     """
 
     variant_id: int
     variant: str
-    base: bool
-    run_id: int
-    samples: int
-    lost: int
+    role: str
+    boots: tuple[ProfiledBoot, ...]
+    left_out: tuple[ProfiledBoot, ...]
     idle: float
-    flame: FlameNode
-    callers: CallerSplit
+    doubt: str
+
+    @property
+    def base(self) -> bool:
+        """Whether the others are compared with it."""
+        return self.role == Role.BASE
+
+    @property
+    def run_id(self) -> int:
+        """The first boot."""
+        return self.boots[0].run_id
+
+    @property
+    def samples(self) -> int:
+        """All of them, idle ones too."""
+        return sum(boot.samples for boot in self.boots)
+
+    @property
+    def lost(self) -> int:
+        """Samples that the kernels dropped."""
+        return sum(boot.lost for boot in self.boots)
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolRow:
-    """One symbol over all columns, in their order; absent symbols have shares of zero."""
+    """One symbol over all columns, in their order: in itself (own), and in it or in what it calls (total).
+
+    raw: the compiler's names of it, where they differ.
+    """
 
     symbol: str
-    shares: tuple[SymbolShare, ...]
+    raw: tuple[str, ...]
+    own: tuple[ShareCell, ...]
+    total: tuple[ShareCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRow:
-    """One caller of the asked-for symbols over all columns; shares are of all samples."""
+    """One caller, or callee, over all columns."""
 
     caller: str
-    shares: tuple[float, ...]
+    cells: tuple[ShareCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallerSplit:
+    """The share of some symbols, all in all and by who called them; the rows add up to the total."""
+
+    symbols: tuple[str, ...]
+    total: tuple[ShareCell, ...]
+    rows: tuple[CallerRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilePage:
-    """Profiles of one case, all variants side by side; `asked` are the symbols split by caller."""
+    """Profiles of one case, all variants side by side.
+
+    asked: the symbols split by caller. splits: of all of them together, then of each; empty where no sample holds one.
+    """
 
     experiment_id: int
     name: str
@@ -73,7 +123,19 @@ class ProfilePage:
     asked: tuple[str, ...]
     columns: tuple[ProfileColumn, ...]
     symbols: tuple[SymbolRow, ...]
+    splits: tuple[CallerSplit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """One symbol's callers and callees; `(itself)` among the callees is what it spends in itself."""
+
+    symbol: str
+    raw: tuple[str, ...]
+    variants: tuple[str, ...]
+    total: tuple[ShareCell, ...]
     callers: tuple[CallerRow, ...]
+    callees: tuple[CallerRow, ...]
 
 
 def profile_page(
@@ -83,35 +145,40 @@ def profile_page(
 
     asked: symbols whose share is split by caller; those the workload says to watch if none.
     """
-    experiment = get_experiment(experiment_id)
-    case = Case.objects.filter(pk=case_id, experiment=experiment).first()
-    if case is None:
-        raise UnknownRow(f"experiment {experiment_id} has no case {case_id}")
-    asked = asked or _watched(case)
-    found = (
-        Profile.objects.filter(run__case=case, run__state="done")
-        .select_related("run__variant")
-        .order_by("run__variant__position", "run__position")
-    )
-    # One column a variant: the first of its profiled boots.
-    profiles = {profile.run.variant_id: profile for profile in reversed(found)}
-    ordered = sorted(profiles.values(), key=lambda profile: profile.run.variant.position)
-    whole = [normalise_stacks(unpack_folded(profile)) for profile in ordered]
-    stacks = [without_idle(folded) for folded in whole]
-    idle = [1 - sum(s.values()) / max(1, sum(w.values())) for s, w in zip(stacks, whole, strict=True)]
-    columns = tuple(
-        _column(profile, folded, asked, share)
-        for profile, folded, share in zip(ordered, stacks, idle, strict=True)
-    )
+    profiles = case_profiles(experiment_id, case_id)
+    asked = asked or _watched(profiles.case)
     return ProfilePage(
-        experiment_id=experiment.pk,
-        name=experiment.name,
-        case=case_view(case),
-        cases=tuple(case_view(other) for other in experiment.cases.all()),
+        experiment_id=experiment_id,
+        name=profiles.experiment.name,
+        case=case_view(profiles.case),
+        cases=tuple(case_view(other) for other in profiles.experiment.cases.all()),
         asked=asked,
-        columns=columns,
-        symbols=_symbol_rows(stacks, rows),
-        callers=_caller_rows(columns),
+        columns=tuple(_columns(profiles)),
+        symbols=_symbol_rows(profiles, rows),
+        splits=_splits(profiles, asked),
+    )
+
+
+def neighbours(experiment_id: int, case_id: int, symbol: str, *, rows: int = 20) -> Neighbours:
+    """Return who calls a symbol and what it calls, per variant; at most `rows` of either. Raises UnknownRow.
+
+    All rows are empty where no sample holds the symbol.
+    """
+    profiles = case_profiles(experiment_id, case_id)
+    variants = tuple(one.name for one in profiles.variants)
+    tree = profiles.tree
+    if tree is None or symbol not in tree.names:
+        return Neighbours(symbol, (), variants, (), (), ())
+    callers, callees = caller_counts(tree, [symbol]), callee_counts(tree, symbol)
+    families = [callers.total, callers.by_caller.samples, callees.samples]
+    total, above, below, _ = _tables(profiles, tree, families)
+    return Neighbours(
+        symbol=symbol,
+        raw=tree.raw.get(tree.names.index(symbol), ()),
+        variants=variants,
+        total=next(iter(total), ()),
+        callers=_rows(callers.by_caller, above)[:rows],
+        callees=_rows(callees, below)[:rows],
     )
 
 
@@ -120,44 +187,111 @@ def _watched(case: Case) -> tuple[str, ...]:
     return workload.watch if workload else ()
 
 
-def unpack_folded(profile: Profile) -> dict[Stack, int]:
-    """Return a stored profile's stacks."""
-    return read_folded(zlib.decompress(bytes(profile.folded)).decode())
+def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
+    base, tree = profiles.base, profiles.tree
+    for place, variant in enumerate(profiles.variants):
+        own = profiles.of(place)
+        reason = ""
+        if tree is not None and base is not None and place != base:
+            reason = doubt(tree, profiles.sides(base=base, candidate=place))
+        yield ProfileColumn(
+            variant_id=variant.id,
+            variant=variant.name,
+            role=variant.role,
+            boots=variant.boots,
+            left_out=variant.left_out,
+            idle=_idle(profiles, own),
+            doubt=reason,
+        )
 
 
-def _column(profile: Profile, folded: dict[Stack, int], asked: tuple[str, ...], idle: float) -> ProfileColumn:
-    variant = profile.run.variant
-    return ProfileColumn(
-        variant_id=variant.pk,
-        variant=variant.name,
-        base=variant.role == Role.BASE,
-        run_id=profile.run_id,
-        samples=profile.samples,
-        lost=profile.lost,
-        idle=idle,
-        flame=flame_tree(folded, least=LEAST),
-        callers=caller_shares(folded, asked),
+def _idle(profiles: CaseProfiles, own: Flags) -> float:
+    """The fraction of some profiles' samples that is left out."""
+    if profiles.tree is None:
+        return 0.0
+    left = int(profiles.tree.resting[:, own].sum())
+    return left / max(left + int(profiles.tree.samples[own].sum()), 1)
+
+
+def _tables(
+    profiles: CaseProfiles, tree: UnitedTree, families: Sequence[Integers]
+) -> list[list[tuple[ShareCell, ...]]]:
+    """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
+    table = share_table(
+        [*families, _symbol_family(tree)],
+        tree.samples,
+        profiles.owners,
+        base=profiles.base,
+        twin=profiles.twin,
     )
+    return [_cells(family) for family in table]
 
 
-def _symbol_rows(stacks: list[dict[Stack, int]], rows: int) -> tuple[SymbolRow, ...]:
-    """Symbols by their greatest own share anywhere: what costs in any variant is on top."""
-    shares = [symbol_shares(folded) for folded in stacks]
-    names = {name for column in shares for name in column}
+def _symbol_family(tree: UnitedTree) -> Integers:
+    """int64[2 names, profiles]: own samples, then total ones. They are read as one line a symbol: one family."""
+    counts = symbol_counts(tree)
+    return np.concatenate((counts.own, counts.total))
 
-    def weight(name: str) -> tuple[float, str]:
-        return -max(column.get(name, NOTHING).own for column in shares), name
 
-    ranked = sorted(names, key=weight)[:rows]
+def _cells(family: Sequence[VariantShares]) -> list[tuple[ShareCell, ...]]:
+    columns = []
+    for one in family:
+        shares, moved = one.interval, one.shifts
+        nothing = [None] * len(shares.share)
+        ratios = moved.log_ratio.tolist() if moved else nothing
+        certainties = moved.q.tolist() if moved else nothing
+        parts = (shares.share.tolist(), shares.low.tolist(), shares.high.tolist(), ratios, certainties)
+        columns.append([ShareCell(own, *map(_known, rest)) for own, *rest in zip(*parts, strict=True)])
+    return list(zip(*columns, strict=True))
+
+
+def _known(value: float | None) -> float | None:
+    """NaN is what an array says for nothing."""
+    return None if value is None or value != value else value
+
+
+def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
+    """Symbols by their largest certain change; those without one behind, by their largest own share anywhere."""
+    tree = profiles.tree
+    if tree is None:
+        return ()
+    (cells,) = _tables(profiles, tree, [])
+    found = [
+        SymbolRow(name, tree.raw.get(place, ()), cells[place], cells[place + len(tree.names)])
+        for place, name in enumerate(tree.names)
+        if any(cell.share for cell in cells[place + len(tree.names)])
+    ]
+    base = profiles.base
+
+    def weight(row: SymbolRow) -> tuple[float, float, str]:
+        moved = [
+            abs(cell.share - part[base].share)
+            for part in (row.own, row.total)
+            for cell in part
+            if base is not None and cell.certain
+        ]
+        return -max(moved, default=0.0), -max(cell.share for cell in row.own), row.symbol
+
+    return tuple(sorted(found, key=weight)[:rows])
+
+
+def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit, ...]:
+    if profiles.tree is None:
+        return ()
+    counts = caller_counts(profiles.tree, asked)
+    if not counts.total.any():
+        return ()
+    parts: list[tuple[tuple[str, ...], Counts]] = [(asked, counts.by_caller)]
+    if len(asked) > 1:
+        parts += [((symbol,), own) for symbol, own in counts.by_symbol]
+    # A total and its callers are read together: one family for each table.
+    families = [np.concatenate((own.samples.sum(axis=0, keepdims=True), own.samples)) for _, own in parts]
+    *tables, _ = _tables(profiles, profiles.tree, families)
     return tuple(
-        SymbolRow(name, tuple(column.get(name, SymbolShare(name, 0.0, 0.0)) for column in shares))
-        for name in ranked
+        CallerSplit(symbols, cells[0], _rows(own, cells[1:]))
+        for (symbols, own), cells in zip(parts, tables, strict=True)
     )
 
 
-def _caller_rows(columns: tuple[ProfileColumn, ...]) -> tuple[CallerRow, ...]:
-    shares = [{row.caller: row.share for row in column.callers.by_caller} for column in columns]
-    names = sorted(
-        {name for own in shares for name in own}, key=lambda n: (-max(s.get(n, 0.0) for s in shares), n)
-    )
-    return tuple(CallerRow(name, tuple(own.get(name, 0.0) for own in shares)) for name in names)
+def _rows(counts: Counts, cells: Sequence[tuple[ShareCell, ...]]) -> tuple[CallerRow, ...]:
+    return tuple(CallerRow(name, own) for name, own in zip(counts.names, cells, strict=True))

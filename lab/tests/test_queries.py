@@ -5,6 +5,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from lab.analysis.frametree import build_tree
 from lab.errors import UnknownRow
 from lab.models import Build, Experiment, Run
 from lab.queries.choices import submission_choices
@@ -15,7 +16,7 @@ from lab.queries.hardware import target_lines
 from lab.queries.orders import build_order, run_order
 from lab.queries.profile import profile_page
 from lab.queries.progress import progress
-from lab.record import FoldedProfile, RunRecord, record_run
+from lab.record import RunRecord, TakenProfile, record_run
 from lab.states import Outcome
 from lab.tests.factories import (
     claimed_build,
@@ -55,7 +56,7 @@ def finished() -> Experiment:
             ("open", "kernfs_iop_permission", "down_read.isra.0"): reads,
             ("open", "memcpy"): 100 - reads,
         }
-        finish_run(run, profile=FoldedProfile(stacks, 100))
+        finish_run(run, profile=TakenProfile(build_tree(stacks.items())))
     experiment.refresh_from_db()
     return experiment
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
 
+from lab.analysis.frametree import build_tree
 from lab.errors import MeasurementRefused
 from lab.models import Build, Comparison, Experiment, Run, Sample, Variant
 from lab.queries.profile import unpack_folded
@@ -8,9 +9,9 @@ from lab.queue import next_build, next_run, renew, return_dead_claims
 from lab.record import (
     BuildSuccess,
     Failure,
-    FoldedProfile,
     RunRecord,
     SampleValue,
+    TakenProfile,
     forget_artifact,
     record_build_failure,
     record_build_log,
@@ -185,7 +186,7 @@ def test_a_boot_is_stored_whole() -> None:
         findings=({"kind": "warning", "title": "t", "line_no": 3, "excerpt": "e"},),
         console="/c",
         directory="/d",
-        profile=FoldedProfile({("main", "down_read"): 3}, 3, 1, "/perf.data"),
+        profile=TakenProfile(build_tree([(("main", "down_read"), 3)]), lost=1, perf_data_sha256="ab" * 32),
     )
     run.refresh_from_db()
     assert (run.state, run.outcome, run.line, run.environment) == (
@@ -200,6 +201,7 @@ def test_a_boot_is_stored_whole() -> None:
         (False, 40.0),
         (False, 41.0),
     ]
+    assert (run.stacks.samples, run.stacks.lost, run.stacks.perf_data_sha256) == (3, 1, "ab" * 32)
     assert unpack_folded(run.stacks) == {("main", "down_read"): 3}
 
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 
+from lab.analysis.frametree import build_tree, pack
 from lab.models import Case, Comparison, Experiment, Profile, Variant
 from lab.states import ExperimentState, VariantState
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
@@ -87,5 +87,5 @@ def add_runs(variant: Variant, case: Case, *, holds: bool) -> None:
     proof = {"verified": f"8 calls {SCRIPT}", "verified_holds": holds, "bpftrace": SCRIPT}
     make_run(variant, case, purpose="verified", extras=proof, **over)
     profiled = make_run(variant, case, purpose="profiled", **over)
-    folded = f"all;kernfs_iop_permission;down_read 60\nall;{SCRIPT} 40\n"
-    Profile.objects.create(run=profiled, samples=100, lost=3, folded=zlib.compress(folded.encode()))
+    tree = build_tree([(("kernfs_iop_permission", "down_read"), 60), ((SCRIPT,), 40)])
+    Profile.objects.create(run=profiled, samples=100, lost=3, tree=pack(tree))
