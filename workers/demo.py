@@ -18,7 +18,7 @@ from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.spec import read_spec
-from workers import local, tables, terminal
+from workers import local, profile_tables, tables, terminal
 
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
 out = Console(highlight=False)
@@ -46,7 +46,7 @@ def replay(description: Path) -> int:
     out.print()
     terminal.show_outcomes(out, experiment_id)
     tables.show_comparison(out, experiment_id)
-    tables.show_profiles(out, experiment_id)
+    profile_tables.show_profiles(out, experiment_id)
     out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
     return experiment_id
 

@@ -22,7 +22,7 @@ from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list
 from lab.spec import ExperimentSpec, read_spec
-from workers import local, tables, terminal, trendctl
+from workers import local, profile_tables, tables, terminal, trendctl
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 
@@ -106,7 +106,7 @@ def run(experiment_id: ExperimentId, is_local: Local = False) -> None:
 def _show(experiment_id: int) -> None:
     terminal.show_outcomes(out, experiment_id)
     tables.show_comparison(out, experiment_id)
-    tables.show_profiles(out, experiment_id)
+    profile_tables.show_profiles(out, experiment_id)
 
 
 @cli.command("list")
@@ -138,7 +138,7 @@ def compare(experiment_id: ExperimentId, is_local: Local = False) -> None:
 def profile(experiment_id: ExperimentId, is_local: Local = False) -> None:
     """Print the share of down_read and up_read by caller, all variants side by side."""
     _need_local(is_local)
-    tables.show_profiles(out, experiment_id)
+    profile_tables.show_profiles(out, experiment_id)
 
 
 @cli.command()

@@ -14,8 +14,6 @@ from rich.text import Text
 
 from lab.preview import Preview
 from lab.queries.comparison import CaseComparison, ComparisonCell, ComparisonPage, comparison_page
-from lab.queries.experiments import experiment_page
-from lab.queries.profile import ProfilePage, profile_page
 from workers.terminal import duration
 
 VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
@@ -94,7 +92,7 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
     """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
     base = page.base.name if page.base else "base"
     counted = ", executed instructions" if page.clock == "instructions" else ""
-    table = _table(f"{case.case.title}: change against {base}{counted}")
+    table = plain_table(f"{case.case.title}: change against {base}{counted}")
     table.add_column("", overflow="fold")
     fine = page.clock == "instructions"
     for head in ("median", "±%", "± floor" if fine else "95 % interval"):
@@ -110,7 +108,8 @@ def case_table(page: ComparisonPage, case: CaseComparison) -> Table:
     return table
 
 
-def _table(title: str) -> Table:
+def plain_table(title: str) -> Table:
+    """An empty table in the house's style."""
     return Table(
         title=Text(title, style="bold"),
         title_justify="left",
@@ -142,7 +141,7 @@ def _cells(cell: ComparisonCell, *, fine: bool) -> list[Text]:
 
 def effects_table(page: ComparisonPage, case: CaseComparison) -> Table:
     """Lay out what each switch does over all combinations, and what each two do beyond that."""
-    table = _table(f"{case.case.title}: main effects and interactions")
+    table = plain_table(f"{case.case.title}: main effects and interactions")
     table.add_column("", overflow="fold")
     fine = page.clock == "instructions"
     for head in ("±%", "± floor" if fine else "95 % interval", "" if fine else "adjusted p"):
@@ -167,7 +166,7 @@ def _change(ratio: float | None, fine: bool) -> str:
 
 def show_preview(console: Console, preview: Preview) -> None:
     """Print what an experiment would be made of, what it takes, and the smallest change it would find."""
-    table = _table("variants")
+    table = plain_table("variants")
     for head in ("", "kernel", ""):
         table.add_column(head)
     for variant in preview.variants:
@@ -187,27 +186,3 @@ def show_preview(console: Console, preview: Preview) -> None:
         if one.change is not None:
             found = f"a change of {100 * one.change:.1f} % would be found four times in five"
         console.print(Text(f"  {one.case} {one.metric}: {found}", style="dim"))
-
-
-def show_profiles(console: Console, experiment_id: int) -> None:
-    """Print, for each profiled case, the share of the read side of rwsems by caller."""
-    for case in experiment_page(experiment_id).cases:
-        page = profile_page(experiment_id, case.id, rows=12)
-        if page.columns:
-            console.print(caller_table(page))
-
-
-def caller_table(page: ProfilePage) -> Table:
-    """Lay out the share of samples in the asked-for symbols, by caller, all variants side by side."""
-    table = _table(f"{page.case.title}: {' + '.join(page.asked)}, % of busy samples")
-    table.add_column("caller")
-    for column in page.columns:
-        table.add_column(Text(column.variant), justify="right")
-    table.add_row(Text("all", style="bold"), *(Text(f"{100 * c.callers.total:.2f}") for c in page.columns))
-    for row in page.callers:
-        table.add_row(Text(f"  {row.caller}"), *(Text(f"{100 * share:.2f}") for share in row.shares))
-    table.add_row(Text("samples", style="dim"), *(Text(f"{c.samples:,}", style="dim") for c in page.columns))
-    table.add_row(
-        Text("idle", style="dim"), *(Text(f"{100 * c.idle:.1f}", style="dim") for c in page.columns)
-    )
-    return table

@@ -174,3 +174,17 @@ def _totals(own: Integers, end: Integers) -> Integers:
     running = np.concatenate((np.zeros((1, own.shape[1]), np.int64), np.cumsum(own, axis=0)))
     total: Integers = running[end] - running[:-1]
     return total
+
+
+def summed(tree: UnitedTree, own: Flags, *, idle: bool) -> FrameTree:
+    """Some profiles added up, as one tree under the names of the source. own: bool[profiles]. idle: with idle CPUs."""
+    samples = tree.own[:, own].sum(axis=1)
+    if idle:
+        samples = samples + tree.resting[:, own].sum(axis=1)
+    keep = _totals(samples[:, None], tree.end)[:, 0] > 0
+    keep[0] = True
+    place = np.cumsum(keep) - 1
+    used, name = np.unique(tree.name[keep], return_inverse=True)
+    parent = np.where(tree.parent[keep] < 0, -1, place[tree.parent[keep]])
+    names = tuple(tree.names[number] for number in used.tolist())
+    return FrameTree(names, parent.astype(np.int32), name.astype(np.int32), samples[keep])

@@ -176,24 +176,37 @@ def test_the_profile_page_has_the_shares_of_the_mail_side_by_side() -> None:
     page = profile_page(experiment.pk, experiment.cases.get().pk)
     assert [column.variant for column in page.columns] == ["base", "p"]
     assert [column.base for column in page.columns] == [True, False]
-    assert [round(column.callers.total, 2) for column in page.columns] == [0.68, 0.26]
-    assert [(row.caller, row.shares) for row in page.callers] == [("kernfs_iop_permission", (0.68, 0.26))]
+    split = page.splits[0]
+    assert split.symbols == ("down_read", "up_read")
+    assert [round(cell.share, 2) for cell in split.total] == [0.68, 0.26]
+    assert [(row.caller, [cell.share for cell in row.cells]) for row in split.rows] == [
+        ("kernfs_iop_permission", [0.68, 0.26])
+    ]
     top = page.symbols[0]
-    assert (top.symbol, [share.own for share in top.shares]) == ("memcpy", [0.32, 0.74])
-    assert page.columns[0].flame["value"] == 100
+    assert (top.symbol, [cell.share for cell in top.own]) == ("memcpy", [0.32, 0.74])
+    assert page.symbols[1].raw == ("down_read.isra.0",)
+
+
+def test_with_one_profiled_boot_a_side_nothing_is_certain() -> None:
+    experiment = finished()
+    page = profile_page(experiment.pk, experiment.cases.get().pk)
+    base, patched = page.columns
+    assert base.doubt == ""
+    assert "profile_boots" in patched.doubt
+    assert not any(cell.certain or cell.low for row in page.symbols for cell in (*row.own, *row.total))
 
 
 def test_other_symbols_can_be_asked_for() -> None:
     experiment = finished()
     page = profile_page(experiment.pk, experiment.cases.get().pk, asked=("memcpy",), rows=1)
-    assert page.callers[0].caller == "open"
+    assert page.splits[0].rows[0].caller == "open"
     assert len(page.symbols) == 1
 
 
 def test_a_profile_page_without_profiles_is_empty_not_broken() -> None:
     experiment = make_grid()
     page = profile_page(experiment.pk, experiment.cases.get().pk)
-    assert (page.columns, page.symbols, page.callers) == ((), (), ())
+    assert (page.columns, page.symbols, page.splits) == ((), (), ())
 
 
 def test_the_page_of_a_run_has_values_and_findings() -> None:

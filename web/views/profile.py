@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from lab.queries.experiments import experiment_page
-from lab.queries.profile import ProfileColumn, ProfilePage, profile_page
+from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, profile_page
 from web.views.missing import found
 from web.words import count, share
 
@@ -22,10 +22,12 @@ _ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of samples: as text, and as a width of 100."""
+    """A share of samples: as text, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved."""
 
     text: str
     width: float
+    interval: str = ""
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +75,10 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "symbols": [
             (
                 row.symbol,
-                [(_share(one.own), _share(one.total)) for one in row.shares],
+                [(_share(own), _share(total)) for own, total in zip(row.own, row.total, strict=True)],
             )
             for row in page.symbols
-            if max(one.own for one in row.shares) >= _LEAST_OWN
+            if max(cell.share for cell in row.own) >= _LEAST_OWN or any(cell.certain for cell in row.total)
         ],
     }
     return render(request, "web/profile.html", ctx)
@@ -96,33 +98,21 @@ def _difference(page: ProfilePage, base: ProfileColumn, candidate: ProfileColumn
     return f"/experiments/{page.experiment_id}/profile/{page.case.id}/difference.json?{base.variant_id}"
 
 
-def _share(fraction: float) -> Share:
-    return Share(share(fraction, 1.0), round(100 * min(max(fraction, 0.0), 1.0), 2))
+def _share(cell: ShareCell) -> Share:
+    mark = ""
+    if cell.certain and cell.log_ratio:
+        mark = "▲" if cell.log_ratio > 0 else "▼"
+    interval = ""
+    if cell.low is not None and cell.high is not None:
+        interval = f"{100 * cell.low:.2f} – {100 * cell.high:.2f}"
+    width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
+    return Share(share(cell.share, 1.0), width, interval, mark)
 
 
 def _callers(page: ProfilePage) -> list[ShareRow]:
     """The split as in the kernfs mail: all asked symbols by caller, then each symbol by caller."""
-    columns = page.columns
-    if not any(column.callers.total for column in columns):
-        return []
-    together = " + ".join(page.asked)
-    rows = [ShareRow(together, 0, tuple(_share(column.callers.total) for column in columns))]
-    rows += [ShareRow(row.caller, 1, tuple(_share(one) for one in row.shares)) for row in page.callers]
-    if len(page.asked) < 2:
-        return rows
-    for symbol in page.asked:
-        own = [_of_symbol(column, symbol) for column in columns]
-        rows.append(ShareRow(symbol, 0, tuple(_share(total) for total, _ in own)))
-        names = sorted(
-            {name for _, split in own for name in split}, key=lambda n: -max(s.get(n, 0) for _, s in own)
-        )
-        rows += [ShareRow(name, 1, tuple(_share(split.get(name, 0.0)) for _, split in own)) for name in names]
+    rows = []
+    for split in page.splits:
+        rows.append(ShareRow(" + ".join(split.symbols), 0, tuple(map(_share, split.total))))
+        rows += [ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in split.rows]
     return rows
-
-
-def _of_symbol(column: ProfileColumn, symbol: str) -> tuple[float, dict[str, float]]:
-    """One symbol's share and its split by caller, of one variant."""
-    for name, total, callers in column.callers.by_symbol:
-        if name == symbol:
-            return total, {one.caller: one.share for one in callers}
-    return 0.0, {}
