@@ -87,7 +87,7 @@ class Jump:
 def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[float]) -> TrendPlot:
     """Place dots from left to right, evenly; at least one. levels: the median of each stretch between jumps."""
     right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
-    marks = _round_marks(min(dot.low for dot in dots), max(dot.high for dot in dots))
+    marks = round_marks(min(dot.low for dot in dots), max(dot.high for dot in dots))
     first, wide = marks[0], marks[-1] - marks[0]
 
     def across(index: float) -> float:
@@ -131,7 +131,7 @@ def spark(values: Sequence[float]) -> str:
     )
 
 
-def _round_marks(low: float, high: float) -> list[float]:
+def round_marks(low: float, high: float) -> list[float]:
     """Three to seven round values that enclose low and high."""
     if high == low:
         low, high = low - (abs(low) * 0.01 or 1.0), high + (abs(high) * 0.01 or 1.0)

@@ -21,7 +21,9 @@ from lab.queries.comparison import (
     Representative,
     comparison_page,
 )
+from lab.queries.distribution import CaseSpread, case_spreads
 from web.charts import Bar, Plot, Span, bar, histogram, span
+from web.views.distribution import Spread, spread
 from web.views.experiment import tallies
 from web.views.missing import found
 from web.words import change, quantity, settings
@@ -114,6 +116,7 @@ class CaseSection:
     effects: tuple[EffectGroup, ...]
     notes: tuple[str, ...]
     invalid: tuple[InvalidBoot, ...]
+    spread: Spread | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ class Glance:
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The verdicts at a glance, then each case in full."""
     page = found(comparison_page, experiment_id)
+    spreads = case_spreads(experiment_id)
     ctx = {
         "page": page,
         "judged": [side for side in page.candidates if not side.control],
@@ -137,7 +141,11 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "tab": "comparison",
         "tallies": tallies(page.verdicts),
         "glances": _glances(page),
-        "sections": [_section(page, one) for one in page.cases if one.metrics or one.representatives],
+        "sections": [
+            _section(page, one, spreads.get(one.case.id))
+            for one in page.cases
+            if one.metrics or one.representatives
+        ],
     }
     return render(request, "web/comparison.html", ctx)
 
@@ -164,7 +172,7 @@ def _anchor(one: CaseComparison) -> str:
     return f"case-{one.case.id}"
 
 
-def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
+def _section(page: ComparisonPage, one: CaseComparison, told: CaseSpread | None) -> CaseSection:
     cells = [cell for row in one.metrics for cell in row.cells if cell]
     return CaseSection(
         title=one.case.title,
@@ -178,6 +186,7 @@ def _section(page: ComparisonPage, one: CaseComparison) -> CaseSection:
         effects=tuple(_effects(row) for row in one.metrics if row.primary and row.effects),
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=one.invalid,
+        spread=spread(told) if told else None,
     )
 
 

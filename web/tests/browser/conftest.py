@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,8 +86,7 @@ def _only_ours(route: Route) -> None:
 
 def _tree(route: Route) -> None:
     run = int(route.request.url.rsplit("/", 1)[1].removesuffix(".tree"))
-    stacks = STACKS["base" if Profile.objects.get(run=run).run.variant.name == "base" else "p"]
-    route.fulfill(body=pack(build_tree(stacks.items())), content_type="application/octet-stream")
+    route.fulfill(body=bytes(Profile.objects.get(run=run).tree), content_type="application/octet-stream")
 
 
 def _difference(route: Route) -> None:
@@ -162,7 +160,5 @@ def _boots(variant: Variant, case: Case) -> None:
 
 
 def save_profile(run_id: int, stacks: dict[tuple[str, ...], int]) -> None:
-    lines = "".join(f"{';'.join(stack)} {n}\n" for stack, n in stacks.items())
-    Profile.objects.create(
-        run_id=run_id, samples=sum(stacks.values()), lost=0, folded=zlib.compress(lines.encode())
-    )
+    tree = build_tree(stacks.items())
+    Profile.objects.create(run_id=run_id, samples=tree.samples, lost=0, tree=pack(tree))

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Geometry of a strip plot: every boot of every variant on one axis. Pure: values in, places out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from web.charts import PLOT_WIDTH, Tick
+from web.trendchart import round_marks
+from web.words import number
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 14, 14, 6, 24
+_ROW, _LABEL = 62, 18
+# More faint dots than these say nothing new, and make the page heavy.
+MOST_ITERATIONS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class BootDot:
+    """One boot: its place, and what is told of it on hover."""
+
+    x: float
+    y: float
+    title: str
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One variant's row. faint: its iterations as a path of points; low, width: the median's interval."""
+
+    name: str
+    said: str
+    index: int
+    top: int
+    label_y: int
+    bottom: int
+    faint: str
+    dots: tuple[BootDot, ...]
+    middle: float
+    low: float
+    width: float
+    tall: int
+
+
+@dataclass(frozen=True, slots=True)
+class StripPlot:
+    """A whole plot, in the units of its viewBox."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    bottom: int
+    ticks: tuple[Tick, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is drawn of one variant; boots: number, iterations, title, run. said: its median in words."""
+
+    name: str
+    said: str
+    boots: Sequence[tuple[float, Sequence[float], str, int]]
+    middle: float
+    low: float
+    high: float
+
+
+def strip_plot(rows: Sequence[Row]) -> StripPlot:
+    """Place rows below each other, at least one boot in each; a row's boots go down by block, so drift shows."""
+    kept = [_thin([value for _, iterations, _, _ in row.boots for value in iterations]) for row in rows]
+    values = [value for row in rows for boot in row.boots for value in (boot[0], *boot[1])]
+    marks = round_marks(*_reach(rows, values))
+    first, wide = marks[0], marks[-1] - marks[0]
+    right, bottom = PLOT_WIDTH - _RIGHT, _TOP + _ROW * len(rows)
+
+    def across(value: float) -> float:
+        return round(_LEFT + (right - _LEFT) * min(1.0, max(0.0, (value - first) / wide)), 1)
+
+    strips = []
+    for index, (row, iterations) in enumerate(zip(rows, kept, strict=True)):
+        top = _TOP + _ROW * index
+        start, room = top + _LABEL + 4, _ROW - _LABEL - 10
+        heights = _spread(len(row.boots), start, room)
+        faint = _spread(len(iterations), start - 2, room + 4)
+        strips.append(
+            Strip(
+                name=row.name,
+                said=row.said,
+                index=index % 6,
+                top=top,
+                label_y=top + 13,
+                bottom=top + _ROW - 4,
+                faint="".join(f"M{across(value)} {y}h0" for value, y in zip(iterations, faint, strict=True)),
+                dots=tuple(
+                    BootDot(across(value), y, title, run)
+                    for (value, _, title, run), y in zip(row.boots, heights, strict=True)
+                ),
+                middle=across(row.middle),
+                low=across(row.low),
+                width=max(1.0, round(across(row.high) - across(row.low), 1)),
+                tall=_ROW - _LABEL - 4,
+            )
+        )
+    return StripPlot(
+        width=PLOT_WIDTH,
+        height=bottom + _BOTTOM,
+        left=_LEFT,
+        right=right,
+        bottom=bottom,
+        ticks=tuple(Tick(across(value), number(value)) for value in marks),
+        strips=tuple(strips),
+    )
+
+
+def _reach(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, float]:
+    """All boots, and iterations as far as three times the boots' own span: one outlier must not hide the rest."""
+    boots = [boot[0] for row in rows for boot in row.boots]
+    low, high = min(boots), max(boots)
+    room = (high - low) or abs(high) * 0.02 or 1.0
+    return max(min(values), low - room), min(max(values), high + room)
+
+
+def _thin(values: list[float]) -> list[float]:
+    every = max(1, -(-len(values) // MOST_ITERATIONS))
+    return values[::every]
+
+
+def _spread(count: int, start: float, room: float) -> list[float]:
+    return [round(start + room * (at + 0.5) / max(1, count), 1) for at in range(count)]
