@@ -41,11 +41,7 @@ class Page {
     // The links to other variants keep the view, but not the zoomed frame: it may not be there.
     for (const link of document.querySelectorAll("a[data-keeps-view]")) {
       const to = new URL(link.href);
-      const variant = to.searchParams.get("variant");
-      const against = to.searchParams.get("against");
       writeState(to, { ...this.state, at: [] });
-      if (variant) to.searchParams.set("variant", variant);
-      if (against) to.searchParams.set("against", against);
       link.href = to;
     }
   }

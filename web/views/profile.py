@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from lab.analysis.symboltable import ITSELF
 from lab.queries.experiments import experiment_page
-from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, profile_page
+from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
+from lab.queries.profiled import ProfiledBoot
 from web.views.missing import found
 from web.words import count, share
 
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
-_ROWS = 40
+_ROWS = 60
+_KEPT = ("variant", "boot", "against", "symbols")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,18 @@ class ShareRow:
     shares: tuple[Share, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SymbolLine:
+    """One symbol over all variants: in itself, and with what it calls; opened, its callers and callees follow."""
+
+    name: str
+    raw: str
+    shares: tuple[tuple[Share, Share], ...]
+    callers: tuple[ShareRow, ...] = ()
+    callees: tuple[ShareRow, ...] = ()
+    opened: bool = False
+
+
 @require_safe
 def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Lead to the first case, whose profiles are the ones to see."""
@@ -52,13 +68,14 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The profiles of one case. ?variant= whose flame graph, ?against= whose it is compared with,
-    ?symbols= what to split by caller. What else the query holds is read by web/front/flame-state.js.
+    """The profiles of one case. ?variant= whose flame graph, ?boot= which boot of it, ?against= what it is
+    compared with, ?symbols= what to split by caller, ?around= whose callers and callees to show. What else the query holds is read by web/front/flame-state.js.
     """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ROWS)
     chosen = _chosen(page, request.GET.get("variant", ""))
     against = _against(page, request.GET.get("against", ""), chosen)
+    around = request.GET.get("around", "")
     ctx = {
         "page": page,
         "key": experiment_id,
@@ -69,19 +86,20 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "samples": count(chosen.samples, "sample") if chosen else "",
         "idle": share(chosen.idle, 1) if chosen else "",
         "against": against,
-        "tree_address": f"/profiles/{chosen.run_id}.tree" if chosen else "",
+        "boot": _boot(chosen, request.GET.get("boot", "")) if chosen else None,
         "diff_address": _difference(page, against, chosen) if against and chosen else "",
+        "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
-        "symbols": [
-            (
-                row.symbol,
-                [(_share(own), _share(total)) for own, total in zip(row.own, row.total, strict=True)],
-            )
-            for row in page.symbols
-            if max(cell.share for cell in row.own) >= _LEAST_OWN or any(cell.certain for cell in row.total)
-        ],
+        "symbols": _symbols(page, around),
+        # Links to open a symbol keep what is chosen, not what the viewer has written into its address.
+        "kept": urlencode([(name, request.GET[name]) for name in _KEPT if name in request.GET]),
     }
     return render(request, "web/profile.html", ctx)
+
+
+def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot:
+    """The boot whose tree is drawn: the one asked for, else the first."""
+    return next((boot for boot in chosen.boots if str(boot.run_id) == asked), chosen.boots[0])
 
 
 def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
@@ -104,9 +122,42 @@ def _share(cell: ShareCell) -> Share:
         mark = "▲" if cell.log_ratio > 0 else "▼"
     interval = ""
     if cell.low is not None and cell.high is not None:
-        interval = f"{100 * cell.low:.2f} – {100 * cell.high:.2f}"
+        interval = f"{100 * cell.low:.2f} to {100 * cell.high:.2f}"
     width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
     return Share(share(cell.share, 1.0), width, interval, mark)
+
+
+def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
+    """The symbols worth a line; the one asked for is always there, and open."""
+    rows = [
+        SymbolLine(row.symbol, " ".join(row.raw), _pairs(row.own, row.total))
+        for row in page.symbols
+        if row.symbol == around
+        or max(cell.share for cell in row.own) >= _LEAST_OWN
+        or any(cell.certain for cell in row.total)
+    ]
+    if not around:
+        return rows
+    near = neighbours(page.experiment_id, page.case.id, around)
+    if not near.total:
+        return rows
+    own = next((row.cells for row in near.callees if row.caller == ITSELF), ())
+    shares = next((row.shares for row in rows if row.name == around), None)
+    opened = SymbolLine(
+        around,
+        " ".join(near.raw),
+        shares or _pairs(own or near.total, near.total),
+        tuple(ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in near.callers),
+        tuple(ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in near.callees),
+        opened=True,
+    )
+    if shares is None:
+        return [opened, *rows]
+    return [opened if row.name == around else row for row in rows]
+
+
+def _pairs(own: tuple[ShareCell, ...], total: tuple[ShareCell, ...]) -> tuple[tuple[Share, Share], ...]:
+    return tuple((_share(one), _share(other)) for one, other in zip(own, total, strict=True))
 
 
 def _callers(page: ProfilePage) -> list[ShareRow]:
