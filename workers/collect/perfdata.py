@@ -93,13 +93,11 @@ def read_perf_data(path: Path, kernel: Kernel) -> PerfProfile:
 
 def _bytes(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        if path.stat().st_size > MOST_BYTES:
+            raise ProfileUnreadable(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")
+        return path.read_bytes()
     except OSError as exc:
         raise ProfileUnreadable(f"{path.name} cannot be read: {exc.strerror}") from exc
-    if len(data) > MOST_BYTES:
-        raise ProfileUnreadable(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")
-    return data
 
 
 def _check_same(what: str, found: str, expected: str) -> None:

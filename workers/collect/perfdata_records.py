@@ -8,7 +8,7 @@ that the end of the file cuts off is left out, with all behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,13 +178,12 @@ def _by_layout(
     chosen: Integers,
     layouts: dict[tuple[int, ...], list[Attr]],
     what: str,
-    place: object,
+    place: Callable[[Attr], int],
 ) -> Iterator[tuple[NDArray[np.bool_], Attr]]:
     """Which of the records follow which layout; where layouts differ, the id in each record tells."""
     if len(layouts) == 1:
         yield np.ones(len(chosen), np.bool_), next(iter(layouts.values()))[0]
         return
-    assert callable(place)  # noqa: S101
     places = {place(attr) for group in layouts.values() for attr in group}
     if len(places) != 1 or 0 in places:
         raise ProfileUnreadable(f"this perf.data has {what} of several layouts, and nothing tells them apart")
