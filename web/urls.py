@@ -4,7 +4,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from web.views import comparison, experiment, profile, run, submission, trend
+from web.views import comparison, experiment, profile, profile_data, run, submission, trend
 
 handler404 = "web.views.missing.not_found"
 
@@ -18,6 +18,27 @@ urlpatterns = [
     path("experiments/<int:experiment_id>/comparison/", comparison.show, name="comparison"),
     path("experiments/<int:experiment_id>/profile/", profile.first, name="profiles"),
     path("experiments/<int:experiment_id>/profile/<int:case_id>/", profile.show, name="profile"),
+    path(
+        "experiments/<int:experiment_id>/profile/<int:case_id>/callers.txt",
+        profile_data.callers,
+        name="callers",
+    ),
+    path(
+        "experiments/<int:experiment_id>/profile/<int:case_id>/symbol.json",
+        profile_data.symbol,
+        name="symbol",
+    ),
+    path(
+        "experiments/<int:experiment_id>/profile/<int:case_id>/variant.<str:form>",
+        profile_data.variant_profile,
+        name="variant_profile",
+    ),
+    path(
+        "experiments/<int:experiment_id>/profile/<int:case_id>/difference.<str:form>",
+        profile_data.variants_differ,
+        name="difference",
+    ),
+    path("profiles/<int:run_id>.<str:form>", profile_data.run_profile, name="run_profile"),
     path("trends/", trend.listing, name="trends"),
     path("trends/<slug:key>/", trend.show, name="trend"),
     path("builds/<int:build_id>/log", run.build_log, name="build"),

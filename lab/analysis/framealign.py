@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.analysis.flame import IDLE, INTERRUPTS, normalise
-from lab.analysis.frametree import FrameTree
+from lab.analysis.frametree import ROOT, FrameTree
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -67,11 +67,13 @@ class _Levels:
 
 
 def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
-    """Lay profiles over each other, in the order given; at least one. Takes time in proportion to nodes and depth.
+    """Lay profiles over each other, in the order given. Takes time in proportion to nodes and depth.
 
     idle: count the samples in which a CPU does nothing like others. How long CPUs idle depends on the load's balance,
     and would dilute every other share with it; an interrupt that an idle CPU takes is work.
     """
+    if not trees:
+        return _nothing()
     names, raw, numbers = _source_names(trees)
     levels, places = _by_levels(trees, numbers, len(names))
     own = np.stack(
@@ -84,6 +86,12 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
     order, parent, end = _preorder(levels)
     own = own[order]
     return UnitedTree(names, raw, parent, levels.name[order], end, own, _totals(own, end), resting[order])
+
+
+def _nothing() -> UnitedTree:
+    """The root alone, of no profile."""
+    none = np.zeros((1, 0), np.int64)
+    return UnitedTree((ROOT,), {}, np.array([-1]), np.array([0]), np.array([1]), none, none, none)
 
 
 def _source_names(

@@ -16,11 +16,9 @@ from lab.analysis.profilediff import doubt
 from lab.analysis.shareshift import CERTAIN
 from lab.analysis.sharetable import VariantShares, share_table
 from lab.analysis.symboltable import Counts, callee_counts, caller_counts, symbol_counts
-from lab.models import Case
 from lab.queries.description import CaseView, case_view
-from lab.queries.profiled import CaseProfiles, ProfiledBoot, case_profiles
+from lab.queries.profiled import CaseProfiles, ProfiledBoot, case_profiles, watched
 from lab.states import Role
-from workloads.catalog import load_catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def profile_page(
     asked: symbols whose share is split by caller; those the workload says to watch if none.
     """
     profiles = case_profiles(experiment_id, case_id)
-    asked = asked or _watched(profiles.case)
+    asked = asked or watched(profiles.case)
     return ProfilePage(
         experiment_id=experiment_id,
         name=profiles.experiment.name,
@@ -167,11 +165,11 @@ def neighbours(experiment_id: int, case_id: int, symbol: str, *, rows: int = 20)
     profiles = case_profiles(experiment_id, case_id)
     variants = tuple(one.name for one in profiles.variants)
     tree = profiles.tree
-    if tree is None or symbol not in tree.names:
+    if not variants or symbol not in tree.names:
         return Neighbours(symbol, (), variants, (), (), ())
     callers, callees = caller_counts(tree, [symbol]), callee_counts(tree, symbol)
     families = [callers.total, callers.by_caller.samples, callees.samples]
-    total, above, below, _ = _tables(profiles, tree, families)
+    total, above, below, _ = _tables(profiles, families)
     return Neighbours(
         symbol=symbol,
         raw=tree.raw.get(tree.names.index(symbol), ()),
@@ -182,17 +180,12 @@ def neighbours(experiment_id: int, case_id: int, symbol: str, *, rows: int = 20)
     )
 
 
-def _watched(case: Case) -> tuple[str, ...]:
-    workload = load_catalog().get(case.workload)
-    return workload.watch if workload else ()
-
-
 def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
     base, tree = profiles.base, profiles.tree
     for place, variant in enumerate(profiles.variants):
         own = profiles.of(place)
         reason = ""
-        if tree is not None and base is not None and place != base:
+        if base is not None and place != base:
             reason = doubt(tree, profiles.sides(base=base, candidate=place))
         yield ProfileColumn(
             variant_id=variant.id,
@@ -207,19 +200,15 @@ def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
 
 def _idle(profiles: CaseProfiles, own: Flags) -> float:
     """The fraction of some profiles' samples that is left out."""
-    if profiles.tree is None:
-        return 0.0
     left = int(profiles.tree.resting[:, own].sum())
     return left / max(left + int(profiles.tree.samples[own].sum()), 1)
 
 
-def _tables(
-    profiles: CaseProfiles, tree: UnitedTree, families: Sequence[Integers]
-) -> list[list[tuple[ShareCell, ...]]]:
+def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[tuple[ShareCell, ...]]]:
     """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
     table = share_table(
-        [*families, _symbol_family(tree)],
-        tree.samples,
+        [*families, _symbol_family(profiles.tree)],
+        profiles.tree.samples,
         profiles.owners,
         base=profiles.base,
         twin=profiles.twin,
@@ -253,9 +242,9 @@ def _known(value: float | None) -> float | None:
 def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
     """Symbols by their largest certain change; those without one behind, by their largest own share anywhere."""
     tree = profiles.tree
-    if tree is None:
+    if not profiles.variants:
         return ()
-    (cells,) = _tables(profiles, tree, [])
+    (cells,) = _tables(profiles, [])
     found = [
         SymbolRow(name, tree.raw.get(place, ()), cells[place], cells[place + len(tree.names)])
         for place, name in enumerate(tree.names)
@@ -276,8 +265,6 @@ def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
 
 
 def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit, ...]:
-    if profiles.tree is None:
-        return ()
     counts = caller_counts(profiles.tree, asked)
     if not counts.total.any():
         return ()
@@ -286,7 +273,7 @@ def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit
         parts += [((symbol,), own) for symbol, own in counts.by_symbol]
     # A total and its callers are read together: one family for each table.
     families = [np.concatenate((own.samples.sum(axis=0, keepdims=True), own.samples)) for _, own in parts]
-    *tables, _ = _tables(profiles, profiles.tree, families)
+    *tables, _ = _tables(profiles, families)
     return tuple(
         CallerSplit(symbols, cells[0], _rows(own, cells[1:]))
         for (symbols, own), cells in zip(parts, tables, strict=True)

@@ -17,6 +17,7 @@ from lab.errors import UnknownRow
 from lab.models import Case, Experiment, Profile
 from lab.queries.experiments import get_experiment
 from lab.states import Role
+from workloads.catalog import load_catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class ProfiledVariant:
 
 @dataclass(frozen=True, eq=False)
 class CaseProfiles:
-    """All profiles of a case. tree: one column a counted boot, variant by variant, in `variants`' order; None without any.
+    """All profiles of a case. tree: one column a counted boot, variant by variant, in `variants`' order.
 
     owners: int64[profiles], index into variants.
     """
@@ -53,7 +54,7 @@ class CaseProfiles:
     case: Case
     variants: tuple[ProfiledVariant, ...]
     owners: Integers
-    tree: UnitedTree | None
+    tree: UnitedTree
 
     def of(self, variant: int) -> Flags:
         """bool[profiles]: the columns of one variant."""
@@ -111,8 +112,7 @@ def case_profiles(experiment_id: int, case_id: int, *, idle: bool = False) -> Ca
         owners += [place] * len(valid)
         counted += valid
     blobs = tuple(bytes(profile.tree) for profile in counted)
-    tree = _aligned(blobs, idle) if blobs else None
-    return CaseProfiles(experiment, case, tuple(variants), np.array(owners, np.int64), tree)
+    return CaseProfiles(experiment, case, tuple(variants), np.array(owners, np.int64), _aligned(blobs, idle))
 
 
 def run_tree(run_id: int) -> tuple[Profile, FrameTree]:
@@ -145,3 +145,9 @@ def _boot(profile: Profile) -> ProfiledBoot:
     return ProfiledBoot(
         run.pk, run.block, profile.samples, profile.lost, profile.truncated, tuple(run.invalid)
     )
+
+
+def watched(case: Case) -> tuple[str, ...]:
+    """Symbols that the case's workload asks to look at."""
+    workload = load_catalog().get(case.workload)
+    return workload.watch if workload else ()

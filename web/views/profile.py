@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.analysis.symboltable import ITSELF
@@ -113,7 +114,8 @@ def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> Prof
 
 
 def _difference(page: ProfilePage, base: ProfileColumn, candidate: ProfileColumn) -> str:
-    return f"/experiments/{page.experiment_id}/profile/{page.case.id}/difference.json?{base.variant_id}"
+    place = reverse("difference", args=(page.experiment_id, page.case.id, "json"))
+    return f"{place}?{urlencode({'base': base.variant, 'variant': candidate.variant})}"
 
 
 def _share(cell: ShareCell) -> Share:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two variants' profiles over each other, frame by frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lab.analysis.calltext import call_text
+from lab.analysis.framealign import Flags, UnitedTree, summed
+from lab.analysis.frametree import FrameTree
+from lab.analysis.profilediff import FrameShifts, compare_profiles
+from lab.queries.profiled import CaseProfiles, ProfiledVariant, case_profiles, watched
+from lab.states import Role
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides."""
+
+    title: str
+    base: ProfiledVariant
+    variant: ProfiledVariant
+    tree: UnitedTree
+    base_boots: Flags
+    boots: Flags
+    shifts: FrameShifts
+
+    @property
+    def sides(self) -> tuple[FrameTree, FrameTree]:
+        """Samples of busy CPUs added up, of the base and of the variant."""
+        return summed(self.tree, self.base_boots, idle=False), summed(self.tree, self.boots, idle=False)
+
+
+def difference(
+    experiment_id: int, case_id: int, *, base: str, variant: str, idle: bool = False
+) -> Difference:
+    """Compare two variants of a case, by their names. Raises UnknownRow.
+
+    base: the experiment's own if empty; with it go the boots of its twin, unless that is what it is compared with.
+    idle: count idle CPUs' samples like others.
+    """
+    profiles = case_profiles(experiment_id, case_id, idle=idle)
+    old = profiles.place(base or _base_name(profiles))
+    new = profiles.place(variant)
+    sides = profiles.sides(base=old, candidate=new)
+    ours, theirs = (np.asarray(sides.group == one, dtype=bool) for one in (new, old))
+    sided = profiles.variants[old], profiles.variants[new]
+    return Difference(
+        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}",
+        base=sided[0],
+        variant=sided[1],
+        tree=profiles.tree,
+        base_boots=theirs,
+        boots=ours,
+        shifts=compare_profiles(profiles.tree, sides),
+    )
+
+
+def variant_tree(
+    experiment_id: int, case_id: int, *, variant: str, idle: bool = False
+) -> tuple[str, FrameTree]:
+    """A title, and all counted boots of a variant added up under the names of the source; the base's if empty.
+
+    Raises UnknownRow.
+    """
+    profiles = case_profiles(experiment_id, case_id)
+    place = profiles.place(variant or _base_name(profiles))
+    title = f"{profiles.case}: {profiles.variants[place].name}"
+    return title, summed(profiles.tree, profiles.of(place), idle=idle)
+
+
+def caller_text(experiment_id: int, case_id: int, *, variant: str, symbols: tuple[str, ...]) -> str:
+    """Who calls some symbols, a tree of text each, over all counted boots of a variant or of each: as mails quote it.
+
+    symbols: what the workload watches if empty. Raises UnknownRow.
+    """
+    profiles = case_profiles(experiment_id, case_id)
+    asked = symbols or watched(profiles.case)
+    places = [profiles.place(variant)] if variant else range(len(profiles.variants))
+    parts = []
+    for place in places:
+        one, own = profiles.variants[place], profiles.of(place)
+        count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
+        parts.append(
+            f"# {profiles.case}: {one.name}, {count}, {profiles.tree.samples[own].sum():,} samples of busy CPUs\n\n"
+        )
+        trees = [call_text(profiles.tree, own, symbol) for symbol in asked]
+        parts += [f"{text}\n" for text in trees if text] or ["# less than 0.5 % each\n\n"]
+    return "".join(parts)
+
+
+def _base_name(profiles: CaseProfiles) -> str:
+    return next((one.name for one in profiles.variants if one.role == Role.BASE), Role.BASE)
