@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles as files: what they hold, what they are called, and what is refused."""
+
+import gzip
+import json
+import re
+from xml.etree import ElementTree as Xml
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from lab.analysis.frametree import build_tree, pack, stacks_of, unpack
+from lab.models import Experiment, Profile
+from lab.states import ExperimentState, Role
+from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+IDLE = ("swapper", "do_idle", "default_idle")
+BOOTS = 3
+
+
+def add_profile(experiment: Experiment, stacks: dict[tuple[str, ...], int], **variant: object) -> Profile:
+    """One more profiled boot of the variant of that name, made if there is none."""
+    names = [name for name in [variant.pop("switch", None)] if name]
+    found = experiment.variants.filter(
+        switches=names, role=variant.get("role", Role.CANDIDATE if names else Role.BASE)
+    )
+    row = found.first() or make_variant(experiment, *names, **variant)
+    case = experiment.cases.first() or make_case(experiment)
+    block = row.runs.count()
+    run = make_run(row, case, purpose="profiled", block=block, state="done", outcome="finished")
+    tree = build_tree(stacks.items())
+    return Profile.objects.create(run=run, samples=tree.samples, tree=pack(tree))
+
+
+def stacks(reads: int, boot: int) -> dict[tuple[str, ...], int]:
+    return {
+        ("showgids", "path_openat", "kernfs_iop_permission", "down_read.isra.0"): 10 * reads + boot,
+        ("showgids", "path_openat", HOSTILE): 10 * (100 - reads) - boot,
+        IDLE: 500,
+    }
+
+
+@pytest.fixture
+def experiment(db: None) -> Experiment:
+    made = make_experiment(state=ExperimentState.DONE, profile=True)
+    for boot in range(BOOTS):
+        add_profile(made, stacks(68, boot))
+        add_profile(made, stacks(26, boot), switch="p")
+    return made
+
+
+def get(client: Client, address: str, **headers: str) -> HttpResponse:
+    response = client.get(address, headers=headers)
+    assert response.headers["X-Content-Type-Options"] == "nosniff" or response.status_code != 200
+    return response
+
+
+def place(experiment: Experiment) -> str:
+    return f"/experiments/{experiment.pk}/profile/{experiment.cases.get().pk}"
+
+
+def test_a_boots_tree_is_the_bytes_that_are_stored(client: Client, experiment: Experiment) -> None:
+    profile = Profile.objects.all()[0]
+    response = get(client, f"/profiles/{profile.run_id}.tree")
+    assert response.content == bytes(profile.tree)
+    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert response.headers["Content-Disposition"] == f'attachment; filename="profile-{profile.run_id}.tree"'
+
+
+@pytest.mark.parametrize("form", ["folded", "script.txt", "speedscope.json", "pb.gz", "svg"])
+def test_a_boot_comes_in_every_form_and_is_saved_not_shown(
+    client: Client, experiment: Experiment, form: str
+) -> None:
+    response = get(client, f"/profiles/{Profile.objects.all()[0].run_id}.{form}")
+    assert response.status_code == 200
+    assert response.headers["Content-Disposition"].startswith("attachment")
+
+
+def test_all_boots_of_a_variant_are_added_up_under_the_names_of_the_source(
+    client: Client, experiment: Experiment
+) -> None:
+    tree = unpack(get(client, f"{place(experiment)}/variant.tree?variant=p").content)
+    assert dict(stacks_of(tree))["showgids", "path_openat", "kernfs_iop_permission", "down_read"] == 783
+    assert IDLE not in dict(stacks_of(tree))
+    with_idle = unpack(get(client, f"{place(experiment)}/variant.tree?variant=p&idle=1").content)
+    assert dict(stacks_of(with_idle))[IDLE] == 1500
+
+
+def test_a_difference_tells_of_each_frame_both_counts_and_how_certain_it_is(
+    client: Client, experiment: Experiment
+) -> None:
+    told = json.loads(get(client, f"{place(experiment)}/difference.json?base=base&variant=p").content)
+    columns = ("parent", "name", "base", "candidate", "q", "log_ratio", "q_samples", "log_ratio_samples")
+    assert len({len(told[column]) for column in columns}) == 1
+    node = told["name"].index(told["names"].index("down_read"))
+    assert (told["base"][node], told["candidate"][node]) == (2043, 783)
+    assert told["log_ratio"][node] == pytest.approx(-1.383, abs=0.01)
+    assert told["q"][node] < told["certain"]
+    assert [(side["name"], side["boots"], side["samples"]) for side in told["sides"]] == [
+        ("base", 3, 3000),
+        ("p", 3, 3000),
+    ]
+    assert told["raw"] == {str(told["names"].index("down_read")): ["down_read.isra.0"]}
+    assert told["doubt"] == ""
+    assert told["q"][told["name"].index(told["names"].index("do_idle"))] is None
+
+
+def test_the_bases_twin_is_more_of_the_base_but_not_against_itself(
+    client: Client, experiment: Experiment
+) -> None:
+    add_profile(experiment, stacks(68, 4), role=Role.AA, name="base-again")
+    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=p").content)
+    assert [side["boots"] for side in told["sides"]] == [4, 3]
+    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=base-again").content)
+    assert [side["boots"] for side in told["sides"]] == [3, 1]
+
+
+def test_a_folded_difference_has_two_counts_a_line(client: Client, experiment: Experiment) -> None:
+    text = get(client, f"{place(experiment)}/difference.folded?variant=p").content.decode()
+    assert "showgids;path_openat;kernfs_iop_permission;down_read 2043 783\n" in text
+
+
+@pytest.mark.parametrize("form", ["variant.svg?variant=p", "difference.svg?variant=p"])
+def test_a_picture_holds_names_as_text_only(client: Client, experiment: Experiment, form: str) -> None:
+    response = get(client, f"{place(experiment)}/{form}")
+    picture = Xml.fromstring(response.content)
+    kinds = {element.tag.rsplit("}", 1)[1] for element in picture.iter()}
+    assert kinds == {"svg", "title", "rect", "text", "g"}
+    assert HOSTILE in "".join(picture.itertext())
+
+
+def test_the_mails_text_trees_of_all_variants(client: Client, experiment: Experiment) -> None:
+    text = get(client, f"{place(experiment)}/callers.txt?symbols=down_read,up_read").content.decode()
+    assert "base, 3 boots, 3,000 samples of busy CPUs" in text
+    heads = re.findall(r"^-.*down_read$", text, re.MULTILINE)
+    assert heads == [
+        "-   68.10%    68.10%  showgids  [kernel.kallsyms]  [k] down_read",
+        "-   26.10%    26.10%  showgids  [kernel.kallsyms]  [k] down_read",
+    ]
+
+
+def test_a_symbol_opens_into_its_callers_and_callees(client: Client, experiment: Experiment) -> None:
+    told = json.loads(get(client, f"{place(experiment)}/symbol.json?symbol=path_openat").content)
+    assert told["variants"] == ["base", "p"]
+    assert [row["caller"] for row in told["callers"]] == ["showgids"]
+    assert {row["caller"] for row in told["callees"]} == {HOSTILE, "kernfs_iop_permission"}
+    none = json.loads(get(client, f"{place(experiment)}/symbol.json?symbol=nothing").content)
+    assert none["callers"] == []
+
+
+def test_long_answers_are_squeezed_for_who_takes_that(client: Client, experiment: Experiment) -> None:
+    add_profile(experiment, {("main", f"function_{number}"): 3 for number in range(900)})
+    address = f"{place(experiment)}/difference.json?variant=p"
+    squeezed = get(client, address, accept_encoding="gzip")
+    assert squeezed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(squeezed.content) == get(client, address).content
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "line"),
+    [
+        ("/profiles/999999.tree", 404, "run 999999 has no profile"),
+        (
+            "{place}/variant.tree?variant=q",
+            404,
+            'no profile of a variant "q" in this case; there are: base, p',
+        ),
+        ("{place}/difference.json?variant=q", 404, "there are: base, p"),
+        ("{place}/difference.tree?variant=p", 404, 'no form "tree"; there are: json, folded, svg'),
+        ("{place}/callers.txt?variant=q", 404, "there are: base, p"),
+    ],
+)
+def test_what_there_is_no_file_of_is_one_line_of_text(
+    client: Client, experiment: Experiment, address: str, status: int, line: str
+) -> None:
+    response = client.get(address.format(place=place(experiment)))
+    assert response.status_code == status
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert line in response.content.decode()
+
+
+def test_a_damaged_profile_is_one_line_of_text(client: Client, experiment: Experiment) -> None:
+    profile = Profile.objects.all()[0]
+    Profile.objects.filter(pk=profile.pk).update(tree=b"\x00")
+    for address in (f"/profiles/{profile.run_id}.folded", f"{place(experiment)}/difference.json?variant=p"):
+        response = client.get(address)
+        assert (response.status_code, b"a stored profile is damaged" in response.content) == (422, True)
+
+
+def test_a_profile_that_would_be_gigabytes_of_text_is_refused_as_text(
+    client: Client, experiment: Experiment
+) -> None:
+    deep = tuple(f"f{depth}" for depth in range(9_000))
+    wide = {(*deep, f"leaf{number}"): 1 for number in range(3_000)}
+    profile = add_profile(experiment, wide, switch="p")
+    response = client.get(f"/profiles/{profile.run_id}.folded")
+    assert (response.status_code, b"the limit is 64" in response.content) == (422, True)
+    assert client.get(f"/profiles/{profile.run_id}.tree").status_code == 200
+    assert client.get(f"/profiles/{profile.run_id}.svg").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        ({("a", "b"): 300}, "no symbol in common"),
+        ({IDLE: 300}, "no sample of a busy CPU"),
+    ],
+)
+def test_profiles_that_cannot_be_compared_say_so(
+    client: Client, experiment: Experiment, other: dict[tuple[str, ...], int], line: str
+) -> None:
+    for _ in range(2):
+        add_profile(experiment, other, switch="odd")
+    told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=odd").content)
+    assert line in told["doubt"]
