@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.analysis.prefixes import parents, preorder
-from lab.analysis.varints import decode, decode_one, encode
+from lab.analysis.varints import decode, decode_one, encode, encode_one
 
 MAGIC = b"KPT1"
 ROOT = "all"
@@ -152,9 +152,9 @@ def pack(tree: FrameTree) -> bytes:
     raw = [name.encode() for name in tree.names]
     up = np.concatenate(([0], tree.depth[:-1] + 1 - tree.depth[1:]))
     columns = np.concatenate((up, tree.name, tree.own))
-    parts = [MAGIC, encode([len(raw)])]
-    parts += [part for name in raw for part in (encode([len(name)]), name)]
-    parts += [encode([len(tree)]), encode(columns)]
+    parts = [MAGIC, encode_one(len(raw))]
+    parts += [part for name in raw for part in (encode_one(len(name)), name)]
+    parts += [encode_one(len(tree)), encode(columns)]
     body = b"".join(parts)
     if len(tree) > MOST_NODES or len(body) > MOST_BYTES or tree.samples >= MOST_SAMPLES:
         raise TreeDamaged(f"a profile of {len(tree)} nodes and {tree.samples} samples is too large to store")

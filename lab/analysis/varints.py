@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,9 +10,8 @@ Integers = NDArray[np.int64]
 MOST_BYTES = 8
 
 
-def encode(values: Iterable[int] | Integers) -> bytes:
+def encode(numbers: Integers) -> bytes:
     """The bytes of numbers from 0 to 2^56 - 1."""
-    numbers = np.asarray(values, np.int64)
     sizes = np.ones(len(numbers), np.int64)
     for byte in range(1, MOST_BYTES):
         sizes += numbers >= 1 << 7 * byte
@@ -25,6 +22,16 @@ def encode(values: Iterable[int] | Integers) -> bytes:
         more = (sizes[has] > byte + 1) * 0x80
         out[starts[has] + byte] = (numbers[has] >> 7 * byte) & 0x7F | more
     return out.tobytes()
+
+
+def encode_one(number: int) -> bytes:
+    """As encode, for one number."""
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def decode(raw: bytes, count: int) -> Integers:

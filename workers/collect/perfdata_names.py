@@ -11,7 +11,6 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +132,7 @@ def frame_of(path: str) -> str:
     """What a frame in a file without symbols is called: [ld.so], [vdso], [ext4]."""
     if path.startswith(KERNEL_TEXT):
         return KERNEL_TEXT
-    name = PurePosixPath(path.strip("[]")).name.removesuffix(".ko")
+    name = path.strip("[]").rstrip("/").rpartition("/")[2].removesuffix(".ko")
     return f"[{name}]" if name else UNKNOWN
 
 

@@ -8,8 +8,8 @@ Equal callchains become one before anything is named, and each address is named 
 - `[kernel.kallsyms]` or `[unknown]` where there is neither.
 
 Repeats of a frame in brackets are one frame. A return address may be the first of a function: the call before it never
-returns and ends the function it stands in, which is then the one named. It is told from an interrupted first instruction
-by what lies inside of it: there, the entry of an interrupt.
+returns and ends the function it stands in, which is then the one named. What lies inside tells it from an interrupted
+first instruction, where an interrupt was entered, and from a call under way, where a thunk is.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Words = NDArray[np.uint64]
 _KERNEL_HALF = np.uint64(1 << 63)
 # PERF_CONTEXT_MAX: from here on an entry of a callchain says who owns the addresses that follow.
 _MARKERS = np.uint64((1 << 64) - 4095)
-# How entries of interrupts and exceptions are called on x86 and arm64.
-_INTERRUPT_ENTRIES = ("asm_", "el0", "el1")
+# Entries of interrupts and exceptions (x86, arm64), and the thunks of x86 that have the callee's address on the stack.
+_ENTRIES = ("asm_", "el0", "el1", "__x86_", "srso_", "retbleed_")
 _PAGE = np.uint64(12)
 
 
@@ -135,7 +135,7 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
     found = numbers[inverse]
     # A chain's first entry is where the CPU was, all others are return addresses.
     caller = np.concatenate(([False], row[1:] == row[:-1])) if len(row) else np.zeros(0, np.bool_)
-    entry = np.array([name.startswith(_INTERRUPT_ENTRIES) for name in names], np.bool_)
+    entry = np.array([name.startswith(_ENTRIES) for name in names], np.bool_)
     inside = np.concatenate(([0], found[:-1])) if len(row) else found
     early = np.flatnonzero(caller & symbols.starts(distinct - shift)[inverse] & ~entry[inside])
     called, number = symbols.names(addresses[early] - shift - np.uint64(1))

@@ -37,6 +37,7 @@ MAP = f"""\
 {TEXT + 0x6000:016x} T asm_sysvec_apic_timer_interrupt
 {TEXT + 0x7000:016x} T __memcpy
 {TEXT + 0x7000:016x} W memcpy
+{TEXT + 0x7800:016x} T __x86_indirect_thunk_rax
 {TEXT + 0x8000:016x} T _etext
 {TEXT + 0x9000:016x} D some_data
 {TEXT + 0xA000:016x} B _end
@@ -184,6 +185,11 @@ def test_an_interrupted_first_instruction_and_the_innermost_frame_stay_where_the
         ("a", NAMES[0], "next_function", "asm_sysvec_apic_timer_interrupt"): 1,
         ("a", "next_function"): 1,
     }
+
+
+def test_a_call_under_way_in_a_thunk_is_of_the_function_called(read: Reader) -> None:
+    found = read([perf.comm(7, "a", 0), perf.sample(7, 1, [perf.IN_KERNEL, TEXT + 0x7804, NEXT, ENTRY])])
+    assert stacks(found) == {("a", NAMES[0], "next_function", "__x86_indirect_thunk_rax"): 1}
 
 
 def test_a_kernel_that_moved_itself_at_boot_is_told_by_where_its_text_was(read: Reader) -> None:
