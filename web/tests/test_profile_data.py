@@ -13,30 +13,33 @@ from django.test import Client
 from lab.analysis.frametree import build_tree, pack, stacks_of, unpack
 from lab.models import Experiment, Profile
 from lab.states import ExperimentState, Role
-from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 IDLE = ("swapper", "do_idle", "default_idle")
 BOOTS = 3
+Stacks = dict[tuple[str, ...], int]
 
 
-def add_profile(experiment: Experiment, stacks: dict[tuple[str, ...], int], **variant: object) -> Profile:
-    """One more profiled boot of the variant of that name, made if there is none."""
-    names = [name for name in [variant.pop("switch", None)] if name]
-    found = experiment.variants.filter(
-        switches=names, role=variant.get("role", Role.CANDIDATE if names else Role.BASE)
-    )
-    row = found.first() or make_variant(experiment, *names, **variant)
+def add_profile(experiment: Experiment, stacks: Stacks, *, switch: str = "", twin: bool = False) -> Profile:
+    """One more profiled boot of the variant with that switch, made if there is none."""
+    names = [switch] if switch else []
+    row = experiment.variants.filter(switches=names, role=Role.AA if twin else variant_role(switch)).first()
+    if row is None:
+        row = make_twin(experiment) if twin else make_variant(experiment, *names)
     case = experiment.cases.first() or make_case(experiment)
-    block = row.runs.count()
-    run = make_run(row, case, purpose="profiled", block=block, state="done", outcome="finished")
+    run = make_run(row, case, purpose="profiled", block=row.runs.count(), state="done", outcome="finished")
     tree = build_tree(stacks.items())
     return Profile.objects.create(run=run, samples=tree.samples, tree=pack(tree))
 
 
-def stacks(reads: int, boot: int) -> dict[tuple[str, ...], int]:
+def variant_role(switch: str) -> Role:
+    return Role.CANDIDATE if switch else Role.BASE
+
+
+def stacks(reads: int, boot: int) -> Stacks:
     return {
         ("showgids", "path_openat", "kernfs_iop_permission", "down_read.isra.0"): 10 * reads + boot,
         ("showgids", "path_openat", HOSTILE): 10 * (100 - reads) - boot,
@@ -54,7 +57,7 @@ def experiment(db: None) -> Experiment:
 
 
 def get(client: Client, address: str, **headers: str) -> HttpResponse:
-    response = client.get(address, headers=headers)
+    response: HttpResponse = client.get(address, headers=headers)
     assert response.headers["X-Content-Type-Options"] == "nosniff" or response.status_code != 200
     return response
 
@@ -112,7 +115,7 @@ def test_a_difference_tells_of_each_frame_both_counts_and_how_certain_it_is(
 def test_the_bases_twin_is_more_of_the_base_but_not_against_itself(
     client: Client, experiment: Experiment
 ) -> None:
-    add_profile(experiment, stacks(68, 4), role=Role.AA, name="base-again")
+    add_profile(experiment, stacks(68, 4), twin=True)
     told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=p").content)
     assert [side["boots"] for side in told["sides"]] == [4, 3]
     told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=base-again").content)
@@ -211,7 +214,7 @@ def test_a_profile_that_would_be_gigabytes_of_text_is_refused_as_text(
     ],
 )
 def test_profiles_that_cannot_be_compared_say_so(
-    client: Client, experiment: Experiment, other: dict[tuple[str, ...], int], line: str
+    client: Client, experiment: Experiment, other: Stacks, line: str
 ) -> None:
     for _ in range(2):
         add_profile(experiment, other, switch="odd")
