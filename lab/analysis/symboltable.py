@@ -122,4 +122,4 @@ def _by_name(tree: UnitedTree, names: Integers, samples: Integers, nameless: str
 def _added(place: NDArray[np.int64], samples: Integers, rows: int) -> Integers:
     """Sums of rows by place, a profile a column; float64 sums are exact below 2^53."""
     columns = [np.bincount(place, weights=column.astype(float), minlength=rows) for column in samples.T]
-    return np.stack(columns, axis=1).astype(np.int64)
+    return np.array(columns, float).reshape(len(columns), rows).T.astype(np.int64)
