@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.collect.perfrecord import fold_perf_data, fold_script
+from workers.tests.perfscript import fold_perf_data, fold_script
 from workers.errors import ProfileUnreadable
 
 GOLDEN = Path(__file__).parent / "golden" / "perf-script.txt"

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest's perf.data → folded stacks, with the symbols of the kernel that ran.
+"""The oracle of workers/collect/perfdata.py: `perf script` in a sandbox, and its text folded.
 
-perf.data comes from a guest, so its parser runs in a sandbox: no network, nothing
-writable, nothing of the lab readable but the two files it needs. Inlined frames are never
-decoded: `perf script --inline` starts an addr2line for each address and takes minutes.
+perf's parser is C, and perf.data comes from a guest: no network, nothing writable, nothing readable but two files.
 """
 
 from __future__ import annotations
