@@ -51,10 +51,10 @@ def fold_perf_data(perf_data: Path, system_map: Path, *, perf: str = "/usr/bin/p
         *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"),
         *(part for name in ("bin", "lib", "lib64") for part in ("--symlink", f"usr/{name}", f"/{name}")),
-        *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"),  # noqa: S108
-        *("--ro-bind", str(perf_data), f"/tmp/{inside[0]}"),  # noqa: S108
-        *("--ro-bind", str(system_map), f"/tmp/{inside[1]}"),  # noqa: S108
-        *("--setenv", "HOME", "/tmp", "--setenv", "PERF_BUILDID_DIR", "/tmp/none"),  # noqa: S108
+        *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"),
+        *("--ro-bind", str(perf_data), f"/tmp/{inside[0]}"),
+        *("--ro-bind", str(system_map), f"/tmp/{inside[1]}"),
+        *("--setenv", "HOME", "/tmp", "--setenv", "PERF_BUILDID_DIR", "/tmp/none"),
         *("--", perf, "script", "--force", "-i", inside[0], "--kallsyms", inside[1], "--no-inline"),
         *("--show-lost-events", "-F", "comm,tid,ip,sym,dso"),
     ]

@@ -19,9 +19,9 @@ import pytest
 from lab.analysis.flame import read_folded
 from lab.analysis.frametree import Stack, stacks_of
 from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data
-from workers.tests.perfscript import fold_perf_data
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf
+from workers.tests.perfscript import fold_perf_data
 
 GOLDEN = Path(__file__).parent / "golden" / "perfdata"
 TEXT = 0xFFFFFFFF81000000

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.tests.perfscript import fold_perf_data, fold_script
 from workers.errors import ProfileUnreadable
+from workers.tests.perfscript import fold_perf_data, fold_script
 
 GOLDEN = Path(__file__).parent / "golden" / "perf-script.txt"
 
