@@ -22,7 +22,7 @@ from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_list
 from lab.spec import ExperimentSpec, read_spec
-from workers import local, profile_tables, tables, terminal, trendctl
+from workers import local, profile_tables, profilectl, tables, terminal, trendctl
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 
@@ -135,13 +135,6 @@ def compare(experiment_id: ExperimentId, is_local: Local = False) -> None:
 
 
 @cli.command()
-def profile(experiment_id: ExperimentId, is_local: Local = False) -> None:
-    """Print the share of down_read and up_read by caller, all variants side by side."""
-    _need_local(is_local)
-    profile_tables.show_profiles(out, experiment_id)
-
-
-@cli.command()
 def log(
     build: Annotated[int, typer.Option(help="print this build's log")] = 0,
     run_number: Annotated[int, typer.Option("--run", help="print this run's console")] = 0,
@@ -188,6 +181,7 @@ def serve(
 
 
 trendctl.register(cli)
+profilectl.register(cli)
 
 
 def main() -> None:

@@ -16,10 +16,13 @@ from workers.tables import plain_table
 MOVED_AT_MOST = 12
 
 
-def show_profiles(console: Console, experiment_id: int) -> None:
-    """Print, for each profiled case, who calls the symbols its workload watches, and which symbols moved."""
+def show_profiles(console: Console, experiment_id: int, asked: tuple[str, ...] = ()) -> None:
+    """Print, for each profiled case, who calls the symbols asked for, and which symbols moved.
+
+    asked: what the workload watches if empty.
+    """
     for case in experiment_page(experiment_id).cases:
-        page = profile_page(experiment_id, case.id, rows=MOVED_AT_MOST)
+        page = profile_page(experiment_id, case.id, asked=asked, rows=MOVED_AT_MOST)
         if not page.columns:
             continue
         for split in page.splits[:1]:

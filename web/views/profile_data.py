@@ -24,14 +24,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from lab.analysis.frametree import FrameTree, TreeDamaged, pack
+from lab.analysis.frametree import TreeDamaged
 from lab.errors import UnknownRow
-from lab.exports.difference import write_diff_svg, write_folded_pair, write_json
-from lab.exports.pprof import write_pprof
-from lab.exports.speedscope import write_speedscope
-from lab.exports.stacks import ExportTooLarge, write_folded, write_script
-from lab.exports.svg import write_svg
-from lab.queries.difference import Difference, caller_text, difference, variant_tree
+from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
+from lab.exports.stacks import ExportTooLarge
+from lab.queries.difference import caller_text, difference, variant_tree
 from lab.queries.profile import neighbours
 from lab.queries.profiled import run_tree
 
@@ -45,20 +42,11 @@ _SYMBOLS_AT_MOST = 8
 # Smaller answers are sent as they are.
 _WORTH_SQUEEZING = 4096
 
-# form → its media type, and how a tree of some title becomes it.
-FORMS: Mapping[str, tuple[str, Callable[[FrameTree, str], str | bytes]]] = {
-    "tree": (BINARY, lambda tree, _: pack(tree)),
-    "folded": (TEXT, lambda tree, _: write_folded(tree)),
-    "script.txt": (TEXT, lambda tree, _: write_script(tree)),
-    "speedscope.json": (JSON, write_speedscope),
-    "pb.gz": (BINARY, lambda tree, _: write_pprof(tree)),
-    "svg": (SVG, write_svg),
-}
-DIFFERENCES: Mapping[str, tuple[str, Callable[[Difference], str]]] = {
-    "json": (JSON, write_json),
-    "folded": (TEXT, write_folded_pair),
-    "svg": (SVG, write_diff_svg),
-}
+# By the last part of a form's name.
+KINDS = {"tree": BINARY, "folded": TEXT, "txt": TEXT, "json": JSON, "gz": BINARY, "svg": SVG}
+# form → its media type, and how a tree of some title, or a difference, becomes it.
+FORMS = {form: (KINDS[form.rpartition(".")[2]], write) for form, write in TREE_FORMS.items()}
+DIFFERENCES = {form: (KINDS[form.rpartition(".")[2]], write) for form, write in DIFFERENCE_FORMS.items()}
 P = ParamSpec("P")
 T = TypeVar("T")
 
