@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from web.charts import PLOT_WIDTH, Tick
 from web.trendchart import round_marks
-from web.words import number
+from web.words import quantity
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 14, 14, 6, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 36, 6, 24
 _ROW, _LABEL = 62, 18
 # More faint dots than these say nothing new, and make the page heavy.
 MOST_ITERATIONS = 240
@@ -69,7 +69,7 @@ class Row:
     high: float
 
 
-def strip_plot(rows: Sequence[Row]) -> StripPlot:
+def strip_plot(rows: Sequence[Row], unit: str) -> StripPlot:
     """Place rows below each other, at least one boot in each; a row's boots go down by block, so drift shows."""
     kept = [_thin([value for _, iterations, _, _ in row.boots for value in iterations]) for row in rows]
     values = [value for row in rows for boot in row.boots for value in (boot[0], *boot[1])]
@@ -111,7 +111,7 @@ def strip_plot(rows: Sequence[Row]) -> StripPlot:
         left=_LEFT,
         right=right,
         bottom=bottom,
-        ticks=tuple(Tick(across(value), number(value)) for value in marks),
+        ticks=tuple(Tick(across(value), quantity(value, unit)) for value in marks),
         strips=tuple(strips),
     )
 

@@ -4,7 +4,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from web.views import comparison, experiment, profile, profile_data, run, submission, trend
+from web.views import comparison, experiment, explain, profile, profile_data, run, submission, trend
 
 handler404 = "web.views.missing.not_found"
 
@@ -16,6 +16,11 @@ urlpatterns = [
     path("experiments/<int:experiment_id>/live", experiment.live, name="experiment_live"),
     path("experiments/<int:experiment_id>/runs/", experiment.runs, name="experiment_runs"),
     path("experiments/<int:experiment_id>/comparison/", comparison.show, name="comparison"),
+    path(
+        "experiments/<int:experiment_id>/explain/<int:comparison_id>/",
+        explain.show,
+        name="explain",
+    ),
     path("experiments/<int:experiment_id>/profile/", profile.first, name="profiles"),
     path("experiments/<int:experiment_id>/profile/<int:case_id>/", profile.show, name="profile"),
     path(

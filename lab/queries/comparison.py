@@ -35,6 +35,7 @@ class Side:
 class ComparisonCell:
     """One metric of one candidate; ratios are candidate over base, None where not computable."""
 
+    id: int
     variant_id: int
     variant: str
     median: float | None
@@ -243,14 +244,16 @@ def _metric_row(
         primary=first.primary,
         # Each comparison has the base's median over its own paired boots: show their middle.
         base_median=median(base_medians) if base_medians else None,
-        cells=tuple(_cell(own[side.id]) if side.id in own else None for side in candidates),
+        cells=tuple(comparison_cell(own[side.id]) if side.id in own else None for side in candidates),
         alarms=alarms,
         effects=tuple(effects),
     )
 
 
-def _cell(row: Comparison) -> ComparisonCell:
+def comparison_cell(row: Comparison) -> ComparisonCell:
+    """Return one stored comparison as pages show it."""
     return ComparisonCell(
+        id=row.pk,
         variant_id=row.variant_id,
         variant=row.variant.name,
         median=row.median,

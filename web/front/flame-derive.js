@@ -109,7 +109,7 @@ export function inverted(tree, symbol) {
   }
   const names = { length: tree.names.length + 1, get: (i) => (i < tree.names.length ? tree.names.get(i) : title) };
   return {
-    names, q: null, parent: Int32Array.from(parent), name: Int32Array.from(name),
+    names, q: null, boots: tree.boots, parent: Int32Array.from(parent), name: Int32Array.from(name),
     columns: columns.map((column) => Float64Array.from(column)),
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A difference of two variants as the server tells it: columns of equal length, frames in preorder.
+// A difference of two variants as lab/exports/difference.py tells it: columns of equal length, frames in preorder.
 import { fetchBytes, namesOf, TreeDamaged } from "./flame-tree.js";
 
 export async function fetchDifference(address) {
@@ -8,9 +8,9 @@ export async function fetchDifference(address) {
 }
 
 export function readDifference(told) {
-  const { names, parent, name, base, candidate, q } = told;
+  const { names, parent, name, base, candidate, q, q_samples: qSamples = q } = told;
   const count = parent.length;
-  if (!count || [name, base, candidate, q].some((column) => column.length !== count)) {
+  if (!count || [name, base, candidate, q, qSamples].some((column) => column.length !== count)) {
     throw new TreeDamaged("its columns differ in length");
   }
   for (let i = 0; i < count; i++) {
@@ -20,6 +20,10 @@ export function readDifference(told) {
   return {
     names: namesOf(names), parent: Int32Array.from(parent), name: Int32Array.from(name),
     columns: [Float64Array.from(base), Float64Array.from(candidate)],
-    q: Float64Array.from(q, (value) => value ?? NaN),
+    q: certainties(q), qSamples: certainties(qSamples), doubt: String(told.doubt ?? ""),
+    boots: (told.sides ?? []).length === 2 ? told.sides.map((side) => side.boots || 1) : [1, 1],
   };
 }
+
+// Null is a frame with too few samples to be told.
+const certainties = (column) => Float64Array.from(column, (value) => value ?? NaN);

@@ -17,8 +17,10 @@ export class Model {
     this.tree = state.callers ? inverted(busy, state.callers === "*" ? "" : state.callers) : busy;
     this.sums = this.tree.columns.map((column) => totals(this.tree, column));
     this.differs = this.sums.length === 2;
+    // What a share is of, or samples are counted for: all of a side's, or one boot.
+    this.units = state.counts ? this.tree.boots ?? [1, 1] : this.wholes.map((whole) => whole || 1);
     this.frames = layout(this.tree, this.differs ? this.blend() : this.tree.columns[0]);
-    this.whole = this.differs ? (state.counts ? (this.wholes[0] + this.wholes[1]) / 2 : 1) : this.wholes[0];
+    this.whole = this.differs ? sum(this.wholes.map((whole, side) => whole / this.units[side] / 2)) : this.wholes[0];
     this.shade = shadesOf(this.tree.names);
     this.search(state.search);
     this.idleShare = 1 - sum(this.wholes) / (sum(tree.columns.map((column) => sum(column))) || 1);
@@ -27,7 +29,7 @@ export class Model {
   // Width of a frame in a difference: the mean of both sides, so that what is on one side only is kept.
   blend() {
     const [a, b] = this.tree.columns;
-    const units = this.state.counts ? [2, 2] : this.wholes.map((whole) => 2 * whole || 1);
+    const units = this.units.map((unit) => 2 * unit);
     const own = Float64Array.from(a, (value, i) => value / units[0] + b[i] / units[1]);
     if (!this.state.common) return own;
     // What is on one side only falls to the frame it was called from.
@@ -50,8 +52,9 @@ export class Model {
   // Both sides of one frame as they are compared now: shares, or samples.
   sides(i) {
     const node = this.frames.source[i];
-    const [base, candidate] = this.sums.map((column, side) => column[node] / (this.state.counts ? 1 : this.wholes[side] || 1));
-    return { name: this.name(i), base, candidate, q: this.tree.q ? this.tree.q[node] : NaN };
+    const [base, candidate] = this.sums.map((column, side) => column[node] / this.units[side]);
+    const certainty = this.state.counts ? this.tree.qSamples ?? this.tree.q : this.tree.q;
+    return { name: this.name(i), base, candidate, q: certainty ? certainty[node] : NaN };
   }
 
   style(i, colours, root) {

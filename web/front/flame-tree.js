@@ -3,7 +3,7 @@
 //
 // A tree is {names, parent, name, columns, q}: nodes in preorder, node 0 the root, parent[i] < i. Each column counts
 // samples whose innermost frame a node is: one column for a profile, two (base, candidate) for a difference.
-// q is null or one value a node. names.get(i) is text to show; it must never become markup.
+// q is null or one value a node; of a difference also qSamples and boots, samples of how many boots each side counts. names.get(i) is text to show; it must never become markup.
 
 export class TreeDamaged extends Error {}
 

@@ -122,6 +122,7 @@ async function start() {
   try {
     const tree = box.dataset.diff ? await fetchDifference(box.dataset.diff) : await fetchTree(box.dataset.tree);
     part("tools").hidden = false;
+    if (tree.doubt) part("doubt").textContent = tree.doubt;
     part("search").value = readState(new URL(location.href)).search;
     const page = new Page(tree);
     box.dataset.ready = String(page.model.frames.count);

@@ -182,6 +182,22 @@ def test_a_comparison_without_an_interval_is_shown_all_the_same(page: Page, comp
     assert "inconclusive" in page(f"/experiments/{compared.pk}/comparison/")
 
 
+def test_each_verdict_is_explained_on_a_page_of_its_own(
+    page: Page, client: Client, compared: Experiment
+) -> None:
+    row = compared.comparisons.get()
+    Comparison.objects.filter(pk=row.pk).update(notes=[f"a note {SCRIPT}"], q_value=0.0004, effect=-3.25)
+    compared.runs.filter(purpose="measured", variant__name="p").update(invalid=["the host was busy"])
+    address = f"/experiments/{compared.pk}/explain/{row.pk}/"
+    assert f'href="{address}"' in page(f"/experiments/{compared.pk}/comparison/")
+    text = page(address).replace("\xa0", " ")
+    for told in ("−38.0 %", "adjusted p &lt; 0.001", "a note", "the host was busy", "p: 0 of 1 blocks count"):
+        assert told in text
+    assert "base has no kernel" in text
+    assert SCRIPT not in text
+    assert client.get(f"/experiments/{compared.pk + 1}/explain/{row.pk}/").status_code == 404
+
+
 def test_without_numbers_the_comparison_says_what_it_waits_for(page: Page) -> None:
     assert "Nothing to compare yet" in page(f"/experiments/{make_grid().pk}/comparison/")
 
@@ -195,7 +211,13 @@ def test_a_profile_shows_shares_by_caller_and_by_symbol(page: Page, compared: Ex
     assert "60.00 %" in text
     assert "kernfs_iop_permission" in text
     assert "3 lost" in text
-    assert f'data-tree="/profiles/{compared.runs.get(variant__name="p", purpose="profiled").pk}.tree"' in text
+    assert (
+        f'data-tree="/experiments/{compared.pk}/profile/{case.pk}/variant.tree?variant=p&amp;idle=1"' in text
+    )
+    boot = compared.runs.get(variant__name="p", purpose="profiled").pk
+    assert f'data-tree="/profiles/{boot}.tree"' in page(
+        f"/experiments/{compared.pk}/profile/{case.pk}/?variant=p&boot={boot}"
+    )
 
 
 def test_symbols_that_no_sample_holds_are_told(page: Page, compared: Experiment) -> None:

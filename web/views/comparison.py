@@ -35,7 +35,7 @@ _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """One variant under one metric; without bar and verdict for the base.
+    """One variant under one metric; without bar and verdict for the base, which `explain` addresses for others.
 
     label: the verdict in words where it is about a control. certainty: the adjusted p value.
     """
@@ -52,6 +52,7 @@ class VariantLine:
     boots: int
     needs: int | None
     reason: str
+    explain: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +209,13 @@ def _effects(row: MetricRow) -> EffectGroup:
 
 
 def _effect(effect: EffectCell, axis: Span) -> EffectLine:
-    interval, drawn = _interval(axis, effect.low, effect.ratio, effect.high)
+    interval, drawn = interval_bar(axis, effect.low, effect.ratio, effect.high)
     return EffectLine(
-        effect.label, change(effect.ratio), interval, drawn, _certainty(effect.q_value), effect.reason
+        effect.label, change(effect.ratio), interval, drawn, certainty(effect.q_value), effect.reason
     )
 
 
-def _interval(
+def interval_bar(
     axis: Span, low: float | None, middle: float | None, high: float | None
 ) -> tuple[str, Bar | None]:
     """An interval in words and as a bar; nothing where there is none."""
@@ -223,7 +224,8 @@ def _interval(
     return f"{change(low)} to {change(high)}", bar(axis, low, middle, high)
 
 
-def _certainty(q_value: float | None) -> str:
+def certainty(q_value: float | None) -> str:
+    """The adjusted p value in words."""
     if q_value is None:
         return ""
     return "adjusted p < 0.001" if q_value < 0.001 else f"adjusted p {q_value:.3f}"
@@ -246,6 +248,7 @@ def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
         boots=max((cell.boots for cell in cells), default=0),
         needs=None,
         reason="",
+        explain=None,
     )
     low, high = axis.ends
     return MetricGroup(
@@ -268,13 +271,13 @@ def _alarms(row: MetricRow) -> str:
 
 
 def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
-    interval, drawn = _interval(axis, cell.low, cell.ratio, cell.high)
+    interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high)
     called = cell.verdict in {"regression", "improvement"}
     return VariantLine(
         variant=cell.variant,
         control=_CONTROLS.get(cell.control, ""),
         label=_CALLED.get(cell.control, "") if called else "",
-        certainty=_certainty(cell.q_value),
+        certainty=certainty(cell.q_value),
         value=quantity(cell.median, unit),
         change=change(cell.ratio),
         interval=interval,
@@ -283,6 +286,7 @@ def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
         boots=cell.boots,
         needs=cell.boots_needed,
         reason=cell.reason,
+        explain=cell.id,
     )
 
 

@@ -57,14 +57,14 @@ def _plot(told: MetricSpread) -> MetricPlot:
         metric=told.metric,
         unit=told.unit,
         primary=told.primary,
-        plot=strip_plot([_row(one, told.unit) for one in told.variants]),
+        plot=strip_plot([_row(one, told.unit) for one in told.variants], told.unit),
         few=f"{100 * min(few):.0f}" if few else "",
     )
 
 
 def _row(told: VariantSpread, unit: str) -> Row:
     middle = told.middle
-    reach = f" ({number(middle.low)} to {number(middle.high)})" if len(told.boots) > 1 else ""
+    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if len(told.boots) > 1 else ""
     return Row(
         name=told.variant,
         said=f"{quantity(middle.value, unit)}{reach}, {count(len(told.boots), 'boot')}",

@@ -16,6 +16,7 @@ from lab.queries.experiments import experiment_page
 from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
 from lab.queries.profiled import ProfiledBoot
 from web.views.missing import found
+from web.views.profile_data import DIFFERENCES, FORMS
 from web.words import count, share
 
 _ASKED_AT_MOST = 8
@@ -77,6 +78,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     chosen = _chosen(page, request.GET.get("variant", ""))
     against = _against(page, request.GET.get("against", ""), chosen)
     around = request.GET.get("around", "")
+    boot = _boot(chosen, request.GET.get("boot", "")) if chosen else None
     ctx = {
         "page": page,
         "key": experiment_id,
@@ -87,8 +89,9 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "samples": count(chosen.samples, "sample") if chosen else "",
         "idle": share(chosen.idle, 1) if chosen else "",
         "against": against,
-        "boot": _boot(chosen, request.GET.get("boot", "")) if chosen else None,
-        "diff_address": _difference(page, against, chosen) if against and chosen else "",
+        "boot": boot,
+        "files": _files(page, chosen, boot) if chosen else {},
+        "differences": _differences(page, against, chosen) if against and chosen else {},
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
         "symbols": _symbols(page, around),
@@ -98,9 +101,9 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     return render(request, "web/profile.html", ctx)
 
 
-def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot:
-    """The boot whose tree is drawn: the one asked for, else the first."""
-    return next((boot for boot in chosen.boots if str(boot.run_id) == asked), chosen.boots[0])
+def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot | None:
+    """The boot whose tree alone is drawn, if one is asked for."""
+    return next((boot for boot in chosen.boots if str(boot.run_id) == asked), None)
 
 
 def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
@@ -113,12 +116,30 @@ def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> Prof
     return next(wanted, None)
 
 
-def _difference(page: ProfilePage, base: ProfileColumn, candidate: ProfileColumn) -> str:
-    place = reverse("difference", args=(page.experiment_id, page.case.id, "json"))
-    return f"{place}?{urlencode({'base': base.variant, 'variant': candidate.variant})}"
+def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) -> dict[str, str]:
+    """Addresses of one profile by the first word of its form: of one boot, or of all of a variant's."""
+    if boot:
+        return {form.partition(".")[0]: reverse("run_profile", args=(boot.run_id, form)) for form in FORMS}
+    asked = urlencode({"variant": chosen.variant})
+    files = {
+        form.partition(".")[0]: reverse("variant_profile", args=(page.experiment_id, page.case.id, form))
+        + f"?{asked}"
+        for form in FORMS
+    }
+    # The viewer leaves idle CPUs out itself, so that it can show them.
+    return files | {"tree": files["tree"] + "&idle=1"}
 
 
-def _share(cell: ShareCell) -> Share:
+def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) -> dict[str, str]:
+    asked = urlencode({"base": base.variant, "variant": chosen.variant})
+    return {
+        form: reverse("difference", args=(page.experiment_id, page.case.id, form)) + f"?{asked}"
+        for form in DIFFERENCES
+    }
+
+
+def share_of(cell: ShareCell) -> Share:
+    """One cell in words, and as a width."""
     mark = ""
     if cell.certain and cell.log_ratio:
         mark = "▲" if cell.log_ratio > 0 else "▼"
@@ -149,8 +170,8 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
         around,
         " ".join(near.raw),
         shares or _pairs(own or near.total, near.total),
-        tuple(ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in near.callers),
-        tuple(ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in near.callees),
+        tuple(ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in near.callers),
+        tuple(ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in near.callees),
         opened=True,
     )
     if shares is None:
@@ -159,13 +180,13 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
 
 
 def _pairs(own: tuple[ShareCell, ...], total: tuple[ShareCell, ...]) -> tuple[tuple[Share, Share], ...]:
-    return tuple((_share(one), _share(other)) for one, other in zip(own, total, strict=True))
+    return tuple((share_of(one), share_of(other)) for one, other in zip(own, total, strict=True))
 
 
 def _callers(page: ProfilePage) -> list[ShareRow]:
     """The split as in the kernfs mail: all asked symbols by caller, then each symbol by caller."""
     rows = []
     for split in page.splits:
-        rows.append(ShareRow(" + ".join(split.symbols), 0, tuple(map(_share, split.total))))
-        rows += [ShareRow(row.caller, 1, tuple(map(_share, row.cells))) for row in split.rows]
+        rows.append(ShareRow(" + ".join(split.symbols), 0, tuple(map(share_of, split.total))))
+        rows += [ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in split.rows]
     return rows

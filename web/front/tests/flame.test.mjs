@@ -156,6 +156,9 @@ test("a difference is of shares, or of samples where asked", () => {
   const counts = new Model(tree, { search: "", callers: "", counts: true }, { base: "base", candidate: "p" });
   assert.match(counts.say(2), /10 samples, p 10 samples, ×.1\.00, may be chance/);
   assert.equal(counts.text(2), "b");
+  const boots = new Model({ ...tree, boots: [1, 4], qSamples: Float64Array.from([1, 1, 0.01]) }, { search: "", callers: "", counts: true }, {});
+  assert.match(boots.say(1), /10 samples, .* 10 samples, ×.1\.00, may be chance/);
+  assert.equal(boots.text(2), "▼ b");
 });
 
 test("colour goes by the logarithm: twice and half are equally far", () => {

@@ -61,8 +61,6 @@ def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         page.route("**/*", _only_ours)
-        page.route("**/profiles/*.tree", _tree)
-        page.route("**/difference.json*", _difference)
         page.on("pageerror", lambda error: troubles.append(f"script failed: {error}"))
         page.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
         page.goto(f"{live_server}{address}")
@@ -82,31 +80,6 @@ def _only_ours(route: Route) -> None:
     else:
         route.abort()
         raise AssertionError(f"a page asked for {route.request.url}")
-
-
-def _tree(route: Route) -> None:
-    run = int(route.request.url.rsplit("/", 1)[1].removesuffix(".tree"))
-    route.fulfill(body=bytes(Profile.objects.get(run=run).tree), content_type="application/octet-stream")
-
-
-def _difference(route: Route) -> None:
-    trees = [build_tree(STACKS[name].items()) for name in ("base", "p")]
-    both = build_tree([*STACKS["base"].items(), *STACKS["p"].items()])
-    index = [dict(STACKS[name]) for name in ("base", "p")]
-    paths: list[tuple[str, ...]] = []
-    for i in range(len(both)):
-        above = paths[both.parent[i]] if i else ()
-        paths.append((*above, both.names[both.name[i]]) if i else ())
-    told = {
-        "names": list(both.names),
-        "parent": both.parent.tolist(),
-        "name": both.name.tolist(),
-        "base": [index[0].get(path, 0) for path in paths],
-        "candidate": [index[1].get(path, 0) for path in paths],
-        "q": [0.01 if "down_read" in path or "new" in path else 0.4 for path in paths],
-    }
-    assert all(tree.samples for tree in trees)
-    route.fulfill(json=told)
 
 
 @pytest.fixture
@@ -155,7 +128,7 @@ def _boots(variant: Variant, case: Case) -> None:
             )
     for block in range(3):
         run = make_run(variant, case, block=block, purpose="profiled", **over)
-        stacks = {stack: n + block for stack, n in STACKS[variant.name].items()}
+        stacks = {stack: n * (4 + block) for stack, n in STACKS[variant.name].items()}
         save_profile(run.pk, stacks)
 
 

@@ -33,11 +33,11 @@ def pressed(page: Page, *keys: str) -> str:
 
 def test_frames_are_reached_and_told_by_keys(visit: Open, address: str) -> None:
     page = ready(visit(address))
-    assert pressed(page, "ArrowUp").startswith("sys: 90.00 %, 90 samples")
+    assert pressed(page, "ArrowUp").startswith("sys: 90.00 %, 1,350 samples")
     assert pressed(page, "ArrowRight").startswith("irq: 10.00 %")
     assert pressed(page, "ArrowRight").startswith("irq")
     assert (
-        pressed(page, "ArrowLeft", "ArrowUp", "ArrowRight") == "new: 30.00 %, 30 samples, 30.00 % in itself"
+        pressed(page, "ArrowLeft", "ArrowUp", "ArrowRight") == "new: 30.00 %, 450 samples, 30.00 % in itself"
     )
     assert pressed(page, "ArrowDown").startswith("sys")
     assert pressed(page, "Escape").startswith("all: 100.00 %")
@@ -100,10 +100,10 @@ def test_a_hostile_symbol_is_text_wherever_it_is_told(visit: Open, address: str)
 def test_a_difference_tells_both_shares_the_ratio_and_how_certain(visit: Open, address: str) -> None:
     page = ready(visit(f"{address}&against=base"))
     told = pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
-    assert told == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q 0.010)"
-    page.click("text=Count samples")
+    assert told == "down_read: base 60.00 %, p 20.00 %, × 0.33, certain (q < 0.001)"
+    page.click("text=Samples a boot")
     expect(page).to_have_url(re.compile(re.escape("scale=samples")))
-    assert "60 samples" in pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
+    assert "300 samples" in pressed(page, "ArrowUp", "ArrowUp", "ArrowUp")
     frames = page.get_attribute("#flame", "data-ready")
     page.click("text=On both sides only")
     expect(page).to_have_url(re.compile(re.escape("sides=both")))

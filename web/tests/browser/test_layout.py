@@ -19,6 +19,7 @@ def pages_of(experiment: Experiment) -> dict[str, str]:
         "experiments": "/experiments/",
         "overview": f"{root}/",
         "comparison": f"{root}/comparison/",
+        "explain": f"{root}/explain/{experiment.comparisons.get().pk}/",
         "profile": f"{profile}&around=walk",
         "difference": f"{profile}&against=base",
         "runs": f"{root}/runs/",

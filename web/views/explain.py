@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One page a verdict: the effect, what guards it, and what moved with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.conf import settings as django_settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.explanation import Explanation, MovedMetric, MovedSymbol, explanation
+from web.charts import Bar, span
+from web.views.comparison import certainty, interval_bar
+from web.views.missing import found
+from web.views.profile import Share, share_of
+from web.words import change, quantity, settings
+
+_BETTER = {"lower": "lower is better", "higher": "higher is better"}
+
+
+@dataclass(frozen=True, slots=True)
+class EffectLine:
+    """The verdict's own line, named as web/bar.html asks for."""
+
+    change: str
+    interval: str
+    verdict: str
+    bar: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolLine:
+    """One symbol that moved: base and variant, in itself and with what it calls."""
+
+    name: str
+    shares: tuple[Share, Share, Share, Share]
+    link: str
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int, comparison_id: int) -> HttpResponse:
+    """All that bears on one verdict."""
+    page = found(explanation, experiment_id, comparison_id, root=django_settings.HOME)
+    cell = page.cell
+    axis = span([cell.low, cell.ratio, cell.high], cell.margin)
+    words, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high)
+    low, high = axis.ends
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "comparison",
+        "line": EffectLine(change(cell.ratio), words, cell.verdict, drawn),
+        "ends": (change(low), change(high)),
+        "params": settings(page.case.params),
+        "better": _BETTER.get(page.better, ""),
+        "medians": (quantity(cell.base_median, page.unit), quantity(cell.median, page.unit)),
+        "certainty": certainty(cell.q_value),
+        "effect": f"{cell.effect:+.1f}" if cell.effect is not None else "",
+        "margin": change(1 + cell.margin).lstrip("+"),
+        "floor": change(1 + cell.floor).lstrip("+") if cell.floor else "",
+        "metrics": [_metric(one) for one in page.metrics],
+        "symbols": [_symbol(page, one) for one in page.symbols.rows],
+        "flame": urlencode({"variant": page.variant, "against": page.base}),
+    }
+    return render(request, "web/explain.html", ctx)
+
+
+def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
+    words, _ = interval_bar(span([one.cell.ratio], 0.0), one.cell.low, one.cell.ratio, one.cell.high)
+    return one, change(one.cell.ratio), words
+
+
+def _symbol(page: Explanation, one: MovedSymbol) -> SymbolLine:
+    link = urlencode({"variant": page.variant, "against": page.base, "search": one.symbol})
+    base_own, own = one.own
+    base_total, total = one.total
+    return SymbolLine(
+        one.symbol, (share_of(base_own), share_of(own), share_of(base_total), share_of(total)), link
+    )
