@@ -45,7 +45,7 @@ _PAGE = np.uint64(12)
 
 
 class _Chains:
-    """Callchains, innermost frame first, without markers: number i has the entries from first[i] to first[i + 1]."""
+    """Callchains one behind the other, innermost frame first, without markers; row: whose an address is."""
 
     def __init__(self, words: Words, starts: Integers, lengths: Integers) -> None:
         addresses = words[_spread(starts, lengths)]
