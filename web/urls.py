@@ -4,7 +4,17 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from web.views import comparison, experiment, explain, profile, profile_data, run, submission, trend
+from web.views import (
+    comparison,
+    experiment,
+    explain,
+    profile,
+    profile_data,
+    run,
+    submission,
+    trend,
+    trend_data,
+)
 
 handler404 = "web.views.missing.not_found"
 
@@ -46,6 +56,8 @@ urlpatterns = [
     path("profiles/<int:run_id>.<str:form>", profile_data.run_profile, name="run_profile"),
     path("trends/", trend.listing, name="trends"),
     path("trends/<slug:key>/", trend.show, name="trend"),
+    path("trends/<slug:key>.csv", trend_data.as_csv, name="trend_csv"),
+    path("trends/<slug:key>.json", trend_data.as_json, name="trend_json"),
     path("builds/<int:build_id>/log", run.build_log, name="build"),
     path("builds/<int:build_id>/log.txt", run.build_log_raw, name="build_log_raw"),
     path("runs/<int:run_id>/", run.show, name="run"),

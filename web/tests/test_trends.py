@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 from django.test import Client
 
@@ -53,6 +56,25 @@ def test_a_trend_shows_its_steps_with_the_revisions_that_may_have_brought_them(
     assert "regression" in text
     assert SCRIPT not in text
     assert "<title>" in text
+
+
+def test_a_trend_is_there_as_csv_and_as_json(client: Client, stepped: str) -> None:
+    whole = client.get(f"/trends/{stepped}.json").json()
+    assert [point["commit"][-1] for point in whole["points"]] == list("01234567")
+    assert [step["at"] for step in whole["steps"]] == [4, 7]
+    assert whole["points"][4]["subject"] == f"change 4 {SCRIPT}"
+    Revision.objects.filter(position=0).update(subject="=cmd()")
+    response = client.get(f"/trends/{stepped}.csv")
+    assert response.headers["Content-Type"].startswith("text/csv")
+    lines = list(csv.DictReader(io.StringIO(response.content.decode())))
+    assert [line["step"] for line in lines] == ["", "", "", "", "regression", "", "", "regression"]
+    assert lines[0]["subject"] == "'=cmd()"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_file_of_an_unknown_trend_is_not_found(client: Client, form: str) -> None:
+    assert client.get(f"/trends/nowhere.{form}").status_code == 404
 
 
 def test_without_trends_the_page_says_how_to_get_one(page: Page) -> None:

@@ -14,10 +14,13 @@ from django.views.decorators.http import require_safe
 from lab.queries.trends import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
+from web.views.trend_data import chart
 from web.words import change, count, number, quantity, settings
 
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 _SHORT = 10
+_MOST_DRAWN = 400
+_MOST_LISTED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,13 @@ def show(request: HttpRequest, key: str) -> HttpResponse:
         "line": page.line,
         "params": settings(page.line.params),
         "better": _BETTER.get(page.line.better, ""),
-        "plot": _plot(page) if page.points else None,
+        # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
+        "plot": _plot(page) if 0 < len(page.points) <= _MOST_DRAWN else None,
+        "chart": chart(page),
         "sections": list(sections.values())[::-1],
-        "points": points[::-1],
+        "points": points[::-1][:_MOST_LISTED],
+        "unlisted": max(0, len(points) - _MOST_LISTED),
+        "amount": len(points),
         "here": "trends",
     }
     return render(request, "web/trend.html", ctx)

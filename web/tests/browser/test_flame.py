@@ -9,7 +9,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from lab.models import Experiment
+from lab.analysis.frametree import build_tree, pack
+from lab.models import Experiment, Profile
 from web.tests.browser.conftest import HOSTILE, Open
 
 
@@ -126,3 +127,35 @@ def test_a_profile_that_cannot_be_read_is_told(visit: Open, address: str) -> Non
     damaged = page.context.new_page()
     damaged.goto(page.url.split("/experiments")[0] + address)
     expect(damaged.locator("#flame-error")).to_contain_text("cannot be shown: it does not decompress")
+
+
+def test_a_stack_of_ten_thousand_frames_is_scrolled_not_cut(
+    visit: Open, address: str, profiled: Experiment
+) -> None:
+    deep = tuple(f"f{depth}" for depth in range(10_000))
+    tree = pack(build_tree([(deep, 5)]))
+    Profile.objects.filter(run__variant__name="p").update(tree=tree, samples=5)
+    page = ready(visit(f"/experiments/{profiled.pk}/profile/{profiled.cases.get().pk}/?variant=p"))
+    assert page.locator("#flame canvas").evaluate("one => one.height") < 2000
+    page.focus("#flame")
+    page.locator("#flame").evaluate("one => { one.scrollTop = 0; }")
+    box = page.locator("#flame canvas").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 50, box["y"] + 5)
+    expect(page.locator("#flame-detail")).to_contain_text("f9999: 100.00")
+
+
+def test_a_symbol_of_ten_thousand_letters_stays_within_the_page(
+    visit: Open, address: str, profiled: Experiment
+) -> None:
+    tree = pack(build_tree([(("x" * 10_000,), 5)]))
+    Profile.objects.filter(run__variant__name="p").update(tree=tree, samples=5)
+    page = ready(visit(address, width=390))
+    assert "characters)" in pressed(page, "ArrowUp")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_profile_without_samples_says_so(visit: Open, address: str) -> None:
+    Profile.objects.update(tree=pack(build_tree([])), samples=0)
+    page = ready(visit(address))
+    expect(page.locator("#flame-empty")).to_be_visible()

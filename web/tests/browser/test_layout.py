@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lab.models import Experiment
+from lab.queries.trends import trend_list
 from web.tests.browser.conftest import WIDTHS, Open
 
 

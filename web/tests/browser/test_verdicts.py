@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Distributions, explanations and trends in a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from lab.models import Experiment, Revision, Sample, Tree
+from lab.queries.trends import trend_list
+from lab.states import Role, RunState
+from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
+from web.tests.browser.conftest import HOSTILE, Open
+
+
+@pytest.fixture
+def trend(transactional_db: None) -> str:
+    """A trend of six revisions with a step at the fifth, told by hostile people; its key."""
+    for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0)):
+        experiment = make_experiment(base_commit=f"{number:040x}", state="done")
+        Revision.objects.create(
+            tree=Tree.objects.get(name="tiny"),
+            commit=f"{number:010x}{number:030x}",
+            position=number,
+            subject=f"change {number} {HOSTILE}",
+            author=HOSTILE,
+        )
+        type(experiment).objects.filter(pk=experiment.pk).update(base_commit=f"{number:010x}{number:030x}")
+        base = make_variant(experiment, build=make_build(f"{number}"), role=Role.BASE)
+        case = make_case(experiment)
+        for block in range(5):
+            run = make_run(base, case, block=block, state=RunState.DONE)
+            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
+    (page,) = trend_list()
+    return page.line.key
+
+
+def test_every_boot_is_a_dot_that_leads_to_its_run(visit: Open, profiled: Experiment) -> None:
+    page = visit(f"/experiments/{profiled.pk}/comparison/")
+    page.click("details.spread > summary")
+    assert page.locator(".strip circle").count() == 10
+    page.locator(".strip a").first.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/runs/\d+/"))
+
+
+def test_a_verdict_leads_to_its_explanation_and_on_to_the_flame_graph(
+    visit: Open, profiled: Experiment
+) -> None:
+    page = visit(f"/experiments/{profiled.pk}/comparison/")
+    page.click("text=why")
+    expect(page.locator("h2").first).to_contain_text("p on ns_per_open")
+    expect(page.locator("main")).to_contain_text("Symbols that moved")
+    page.click("text=/differential flame graph/i")
+    page.wait_for_selector("#flame[data-ready]")
+    expect(page.locator("#flame-head")).to_have_text("showgids (smoke): p against base")
+
+
+def test_a_symbol_opens_into_its_callers_and_callees(visit: Open, profiled: Experiment) -> None:
+    page = visit(f"/experiments/{profiled.pk}/profile/{profiled.cases.get().pk}/?variant=p")
+    page.click("text=▸ walk")
+    expect(page.locator("tr.near").first).to_contain_text("called by sys")
+    expect(page.locator("tr.near", has_text=HOSTILE)).to_contain_text("calls")
+
+
+def test_a_trend_is_walked_by_keys_and_tells_revision_author_and_subject(visit: Open, trend: str) -> None:
+    page = visit(f"/trends/{trend}/")
+    page.wait_for_selector("#trend[data-ready='6']")
+    page.focus("#trend")
+    page.keyboard.press("Home")
+    expect(page.locator("#trend-said")).to_contain_text(f"0000000000 change 0 {HOSTILE} · {HOSTILE}")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#trend-said")).to_contain_text("0000000004 change 4")
+    expect(page.locator("#trend-said")).to_contain_text("regression of +20")
+    assert page.locator("#trend-still").count() == 0
+
+
+def test_a_stretch_of_a_trend_is_reproduced_by_its_address(visit: Open, trend: str) -> None:
+    page = visit(f"/trends/{trend}/")
+    page.wait_for_selector("#trend[data-ready]")
+    box = page.locator("#trend .u-over").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.35, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 100, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"from=0000000002&to=0000000004"))
+    again = visit(page.url[page.url.index("/trends") :])
+    again.wait_for_selector("#trend[data-ready]")
+    again.focus("#trend")
+    again.keyboard.press("End")
+    expect(again.locator("#trend-said")).to_contain_text("change 4")

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A trend's numbers for the chart in the page, and as CSV and JSON for whoever wants to go on with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from lab.queries.trends import TrendPage, trend_page
+from web.views.missing import found
+from web.words import change
+
+_SHORT = 10
+# Spreadsheets run what begins like a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def chart(page: TrendPage) -> dict[str, Any]:
+    """The columns web/front/trend.js draws; commits are short, the page has no more use for them."""
+    points = page.points
+    ends = [0, *(step.index for step in page.steps), len(points)]
+    return {
+        "unit": page.line.unit,
+        "commits": [point.revision.commit[:_SHORT] for point in points],
+        "subjects": [point.revision.subject for point in points],
+        "authors": [point.revision.author for point in points],
+        "median": [point.median for point in points],
+        "low": [point.low for point in points],
+        "high": [point.high for point in points],
+        "boots": [point.boots for point in points],
+        "steps": [
+            {
+                "at": step.index,
+                "verdict": step.verdict,
+                "pending": step.pending,
+                "title": f"{'pending ' if step.pending else ''}{step.verdict} of {change(step.ratio)}",
+            }
+            for step in page.steps
+        ],
+        "levels": [median(point.median for point in points[start:end]) for start, end in pairwise(ends)],
+    }
+
+
+@require_safe
+def as_csv(request: HttpRequest, key: str) -> HttpResponse:
+    """One revision a line, oldest first; a step stands with the revision it begins with."""
+    page = found(trend_page, key)
+    steps = {step.index: step for step in page.steps}
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(
+        [
+            "commit",
+            "position",
+            "subject",
+            "author",
+            f"median_{page.line.unit}",
+            "low",
+            "high",
+            "boots",
+            "step",
+            "step_ratio",
+        ]
+    )
+    for index, point in enumerate(page.points):
+        step = steps.get(index)
+        one = point.revision
+        row = [
+            one.commit,
+            one.position,
+            *_plain(one.subject, one.author),
+            point.median,
+            point.low,
+            point.high,
+        ]
+        writer.writerow([*row, point.boots, step.verdict if step else "", step.ratio if step else ""])
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="trend-{key}.csv"'
+    return response
+
+
+def _plain(*texts: str) -> Iterator[str]:
+    return (f"'{text}" if text.startswith(_FORMULA) else text for text in texts)
+
+
+@require_safe
+def as_json(request: HttpRequest, key: str) -> JsonResponse:
+    """The trend, its points, and its steps by the index of the point they begin with."""
+    page = found(trend_page, key)
+    line = page.line
+    names = ("tree", "workload", "preset", "params", "target", "clock", "metric", "unit", "better", "margin")
+    return JsonResponse(
+        {
+            "key": line.key,
+            **{name: getattr(line, name) for name in names},
+            "points": [
+                {
+                    "commit": point.revision.commit,
+                    "position": point.revision.position,
+                    "subject": point.revision.subject,
+                    "author": point.revision.author,
+                    "median": point.median,
+                    "low": point.low,
+                    "high": point.high,
+                    "boots": point.boots,
+                    "experiments": point.experiments,
+                }
+                for point in page.points
+            ],
+            "steps": [
+                {
+                    "at": step.index,
+                    "verdict": step.verdict,
+                    "pending": step.pending,
+                    "ratio": step.ratio,
+                    "low": step.low,
+                    "high": step.high,
+                    "p_value": step.p_value,
+                    "good": step.good.commit,
+                    "bad": step.bad.commit,
+                }
+                for step in page.steps
+            ],
+        }
+    )
