@@ -2,6 +2,7 @@
 """Profiles become packed trees, and raw perf.data is found by its hash."""
 
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
@@ -16,8 +17,9 @@ def pack_stacks(apps, schema_editor):
     for profile in apps.get_model("lab", "Profile").objects.iterator():
         stacks = read_folded(zlib.decompress(bytes(profile.folded)).decode())
         profile.tree = pack(build_tree(stacks.items()))
-        raw = Path(profile.perf_data)
-        if profile.perf_data and raw.is_file():
+        raw = Path(profile.perf_data or "/nonexistent")
+        # A file that is gone, or cannot be linked, is no reason to keep the lab from starting.
+        with suppress(OSError):
             profile.perf_data_sha256 = keep_raw(Path(settings.HOME), raw)
         profile.save(update_fields=["tree", "perf_data_sha256"])
 
