@@ -197,8 +197,8 @@ def test_a_damaged_profile_is_one_line_of_text(client: Client, experiment: Exper
 def test_a_profile_that_would_be_gigabytes_of_text_is_refused_as_text(
     client: Client, experiment: Experiment
 ) -> None:
-    deep = tuple(f"f{depth}" for depth in range(9_000))
-    wide = {(*deep, f"leaf{number}"): 1 for number in range(3_000)}
+    deep = tuple(f"{'f' * 200}{depth}" for depth in range(500))
+    wide = {(*deep, f"leaf{number}"): 1 for number in range(1_000)}
     profile = add_profile(experiment, wide, switch="p")
     response = client.get(f"/profiles/{profile.run_id}.folded")
     assert (response.status_code, b"the limit is 64" in response.content) == (422, True)
