@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
 
-from lab.analysis.frametree import build_tree
+from lab.analysis.frametree import build_tree, stacks_of, unpack
 from lab.errors import MeasurementRefused
 from lab.models import Build, Comparison, Experiment, Run, Sample, Variant
-from lab.queries.profile import unpack_folded
 from lab.queue import next_build, next_run, renew, return_dead_claims
 from lab.record import (
     BuildSuccess,
@@ -202,7 +201,7 @@ def test_a_boot_is_stored_whole() -> None:
         (False, 41.0),
     ]
     assert (run.stacks.samples, run.stacks.lost, run.stacks.perf_data_sha256) == (3, 1, "ab" * 32)
-    assert unpack_folded(run.stacks) == {("main", "down_read"): 3}
+    assert dict(stacks_of(unpack(bytes(run.stacks.tree)))) == {("main", "down_read"): 3}
 
 
 def test_a_second_answer_to_the_same_boot_is_not_stored() -> None:
