@@ -47,7 +47,7 @@ def _recorded() -> list[Noise]:
         boots = [np.median(values) for values in about["boots"] if values]
         if len(boots) >= LEAST_BOOTS and min(boots) > 0:
             logs = np.log(np.array(boots, dtype=float))
-            found.append(Noise(f"guest {path.stem}", _stretches(logs), float(logs.std(ddof=1))))
+            found.append(Noise(f"guest {_short(path)}", _stretches(logs), float(logs.std(ddof=1))))
     return found
 
 
@@ -103,3 +103,8 @@ def _all_three(trials: int, boots: int, rng: np.random.Generator) -> Floats:
         rng.standard_t(3, size=(trials, boots)) / np.sqrt(3),
     )
     return np.asarray(sum(parts) / np.sqrt(3), dtype=float)
+
+
+def _short(path: Path) -> str:
+    """The workload and preset of a recorded file's name, which ends with the metric."""
+    return path.stem.rpartition("-")[0]
