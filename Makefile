@@ -6,7 +6,7 @@ STORY ?= kernfs
 SERVE ?= 1
 PORT ?= 8000
 
-.PHONY: help demo test check lint setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions
+.PHONY: help demo test check lint setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -33,7 +33,7 @@ lint:
 	@$(PYTHON) manage.py makemigrations --check --dry-run --verbosity 0
 	@$(PYTHON) manage.py check
 
-bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions  ## every figure we claim, beside its peer's
+bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles  ## every figure we claim, beside its peer's
 
 bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
 	@$(PYTHON) -m bench.build
@@ -52,3 +52,6 @@ bench-trends: setup-dev  ## steps in trends: false ones, precision, recall and t
 
 bench-instructions: setup-dev  ## the instruction clock: whether boots agree, and what it costs
 	@$(PYTHON) -m bench.instructions
+
+bench-profiles: setup-dev  ## perf.data to stored tree, beside perf script with inferno and with Perl
+	@$(PYTHON) -m bench.profiles
