@@ -66,7 +66,7 @@ function options() {
   const axis = { stroke: paint.text, grid: { stroke: paint.grid, width: 1 }, ticks: { stroke: paint.grid, width: 1 } };
   const few = data.median.length <= 400;
   return {
-    width: box.clientWidth, height: HEIGHT, legend: { show: false }, focus: { prox: 30 },
+    width: box.clientWidth, height: HEIGHT, padding: [null, 44, null, null], legend: { show: false }, focus: { prox: 30 },
     scales: { x: { time: false, range: (_, min, max) => (min === max ? [min - 1, max + 1] : [min, max]) } },
     cursor: { y: false, points: { size: 9 }, drag: { x: true, y: false } },
     axes: [

@@ -12,8 +12,10 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from lab.analysis.frametree import build_tree, pack
-from lab.models import Case, Comparison, Experiment, Profile, Sample, Variant
-from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, Variant
+from lab.queries.trends import trend_list
+from lab.states import Role, RunState
+from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 
 # Playwright keeps an event loop in this thread, in which Django would refuse its database.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -110,6 +112,28 @@ def profiled(transactional_db: None) -> Experiment:
         notes=["a note"],
     )
     return experiment
+
+
+@pytest.fixture
+def trend(transactional_db: None) -> str:
+    """A trend of six revisions with a step at the fifth, told by hostile people; its key."""
+    for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0)):
+        commit = f"{number:010x}{number:030x}"
+        experiment = make_experiment(base_commit=commit, state="done")
+        Revision.objects.create(
+            tree=Tree.objects.get(name="tiny"),
+            commit=commit,
+            position=number,
+            subject=f"change {number} {HOSTILE}",
+            author=HOSTILE,
+        )
+        base = make_variant(experiment, build=make_build(f"{number}"), role=Role.BASE)
+        case = make_case(experiment)
+        for block in range(5):
+            run = make_run(base, case, block=block, state=RunState.DONE)
+            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
+    (page,) = trend_list()
+    return page.line.key
 
 
 def _boots(variant: Variant, case: Case) -> None:

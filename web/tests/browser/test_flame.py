@@ -123,7 +123,7 @@ def test_the_other_variant_is_shown_in_the_same_view(visit: Open, address: str) 
 
 def test_a_profile_that_cannot_be_read_is_told(visit: Open, address: str) -> None:
     page = visit("/experiments/")
-    page.context.route("**/profiles/*.tree", lambda route: route.fulfill(body=b"no tree"))
+    page.context.route("**/variant.tree*", lambda route: route.fulfill(body=b"no tree"))
     damaged = page.context.new_page()
     damaged.goto(page.url.split("/experiments")[0] + address)
     expect(damaged.locator("#flame-error")).to_contain_text("cannot be shown: it does not decompress")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lab.models import Experiment
-from lab.queries.trends import trend_list
 from web.tests.browser.conftest import WIDTHS, Open
 
 
@@ -32,8 +31,10 @@ def pages_of(experiment: Experiment) -> dict[str, str]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_page_is_wider_than_its_window(visit: Open, profiled: Experiment, width: int, dark: bool) -> None:
-    for name, address in pages_of(profiled).items():
+def test_no_page_is_wider_than_its_window(
+    visit: Open, profiled: Experiment, trend: str, width: int, dark: bool
+) -> None:
+    for name, address in (pages_of(profiled) | {"trend": f"/trends/{trend}/"}).items():
         page = visit(address, width=width, dark=dark)
         page.wait_for_load_state("networkidle")
         if page.locator("#flame").count():
