@@ -53,5 +53,7 @@ bench-trends: setup-dev  ## steps in trends: false ones, precision, recall and t
 bench-instructions: setup-dev  ## the instruction clock: whether boots agree, and what it costs
 	@$(PYTHON) -m bench.instructions
 
-bench-profiles: setup-dev  ## perf.data to stored tree, beside perf script with inferno and with Perl
+bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with inferno and Perl; differences; the viewer
 	@$(PYTHON) -m bench.profiles
+	@$(PYTHON) -m bench.profile_diff
+	@$(PYTHON) -m bench.profile_view

@@ -8,7 +8,7 @@ never as markup.
 from __future__ import annotations
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -139,8 +139,9 @@ def _cells(cell: ComparisonCell, *, fine: bool) -> list[Text]:
     ]
 
 
-def effects_table(page: ComparisonPage, case: CaseComparison) -> Table:
+def effects_table(page: ComparisonPage, case: CaseComparison) -> Group:
     """Lay out what each switch does over all combinations, and what each two do beyond that."""
+    reasons: list[str] = []
     table = plain_table(f"{case.case.title}: main effects and interactions")
     table.add_column("", overflow="fold")
     fine = page.clock == "instructions"
@@ -152,12 +153,14 @@ def effects_table(page: ComparisonPage, case: CaseComparison) -> Table:
         table.add_row(Text(f"{metric.metric} [{metric.unit}]", style="bold"))
         for effect in metric.effects:
             if effect.ratio is None:
-                table.add_row(Text(f"  {effect.label}"), Text("–"), Text(effect.reason), Text(""))
+                # Below the table's columns, or one long reason would squeeze them all.
+                reasons.append(f"{effect.label}: {effect.reason}")
                 continue
             low, middle, high = (_change(end, fine) for end in (effect.low, effect.ratio, effect.high))
             q_value = "" if effect.q_value is None else f"{effect.q_value:.3f}"
             table.add_row(Text(f"  {effect.label}"), Text(middle), Text(f"{low} … {high}"), Text(q_value))
-    return table
+    left_out = (Text(f"  {line}", style="dim") for line in dict.fromkeys(reasons))
+    return Group(table, *left_out)
 
 
 def _change(ratio: float | None, fine: bool) -> str:

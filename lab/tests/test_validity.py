@@ -44,6 +44,10 @@ def test_a_clock_source_that_changed_is_named() -> None:
     assert gates_of(guest=guest) == ["the clock source changed from tsc to hpet"]
 
 
+def test_the_tsc_whose_rate_is_refined_is_still_the_tsc() -> None:
+    assert gates_of(guest={"clocksource": "tsc-early", "clocksource_after": "tsc"}) == []
+
+
 def test_a_kernel_that_complained_is_named_but_a_leak_is_not() -> None:
     findings = [{"kind": "leak", "title": "x"}, {"kind": "warning", "title": "WARNING: at fs/x.c:1"}]
     assert gates_of(findings=findings) == ["the kernel complained: WARNING: at fs/x.c:1"]
