@@ -12,6 +12,8 @@ from scipy import stats
 Floats = NDArray[np.float64]
 LEAST_BOOTS = 3
 LEAST_ITERATIONS = 3
+# Times a boot's median.
+FARTHEST = 1e9
 # Values at which the pooled distribution is looked up; more would be finer than its interval.
 GRID = 2000
 
@@ -45,7 +47,8 @@ def trend_left(iterations_per_boot: Sequence[Sequence[float]], *, alpha: float =
 
     Each boot gives one slope over the iteration's number, by least squares, relative to the boot's median; the
     slopes get Student's t test with boots - 1 degrees of freedom. Boots are the unit, so iterations that
-    resemble their neighbours do no harm. None if there are fewer than 3 boots of 3 iterations.
+    resemble their neighbours do no harm. None if there are fewer than 3 boots of 3 iterations, or one lasted a
+    billion times its boot's median.
     """
     boots = _table(iterations_per_boot)
     if boots is None:
@@ -69,6 +72,9 @@ def _table(iterations_per_boot: Sequence[Sequence[float]]) -> Floats | None:
     boots = np.array([values[:shortest] for values in usable], dtype=float)
     medians = np.median(boots, axis=1, keepdims=True)
     if not np.all(np.isfinite(boots)) or not np.all(medians > 0):
+        return None
+    # Beyond that a value is no iteration that takes long, and its arithmetic overflows.
+    if np.any(np.abs(boots) > FARTHEST * medians):
         return None
     return np.asarray(boots / medians, dtype=float)
 

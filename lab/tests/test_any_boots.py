@@ -3,7 +3,7 @@
 
 from math import isfinite
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lab.analysis.boots import Arm, Shift
@@ -61,6 +61,7 @@ def test_any_boots_have_effects(first: Arm, second: Arm, third: Arm, control: Ar
 
 @settings(max_examples=30, deadline=None)
 @given(arms(values) | arms(good))
+@example(Arm("arm", {0: (0.0, 1.0, 1.0), 1: (0.0, 1.0, 1.0), 2: (0.0, 1.0, 1e300)}))
 def test_any_iterations_have_an_answer(arm: Arm) -> None:
     boots = list(arm.boots.values())
     trend = trend_left(boots)
