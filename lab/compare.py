@@ -95,13 +95,12 @@ def _shifts(
         own = ground[Role.BASE] if variant.role == Role.AA else base
         others = [arm for pk, arm in arms.items() if pk != variant.pk and arm not in own]
         candidate, floor = arms[variant.pk], _own_floor(experiment, metric)
+        nominal = _nominal(experiment, candidate)
         if experiment.clock == "instructions":
             shift, judged = (exact_shift(own, candidate, floor=width) for width in (floor, 0.0))
         else:
-            level = 1 - _nominal(experiment, candidate)
-            shift = judged = estimate(own, candidate, others, level=level, seed=experiment.seed)
+            shift = judged = estimate(own, candidate, others, level=1 - nominal)
         notes = _notes(experiment, case, metric, [*own, candidate])
-        nominal = _nominal(experiment, candidate)
         found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, notes))
     layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
     for one in found:

@@ -10,7 +10,7 @@ from django.conf import settings
 from kernels.artifact import ArtifactStore
 from lab.analysis.sequential import LOOKS, detectable
 from lab.models import Build
-from lab.prepare import Prepared, prepare
+from lab.prepare import Prepared, boots_at_most, prepare
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec
 from lab.states import BuildState, Purpose, Role
@@ -70,7 +70,7 @@ def preview_experiment(
     variants = tuple(_variant(plan, store) for plan in planned)
     live = [plan for plan in planned if plan.inputs]
     builds = {plan.inputs.digest for plan in live if plan.inputs and not _is_built(plan, store)}
-    most = LOOKS[-1] if spec.measure.boots == "auto" else spec.measure.boots
+    most = boots_at_most(spec.measure)
     fewest = LOOKS[0] if spec.measure.boots == "auto" else most
     return Preview(
         variants=variants,

@@ -71,12 +71,6 @@ def count(amount: int, one: str, many: str = "") -> str:
     return f"{number(amount)} {one if amount == 1 else many or one + 's'}"
 
 
-def first_line(text: str, width: int = 200) -> str:
-    """The first line that says something, cut at `width`."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
 def last_lines(text: str, lines: int) -> str:
     """The last lines of a log, without the blank ones at its end."""
     return "\n".join(text.rstrip().splitlines()[-lines:])

@@ -84,10 +84,6 @@ class GuestFileUnreadable(WorkersError):
     """The user that runs QEMU may not read a file of the guest; names the way to let it."""
 
 
-class NoAccelerator(WorkersError):
-    """Not even plain emulation boots a known kernel here."""
-
-
 class OverlayFailed(WorkersError):
     """qemu-img could not make a disk for the run."""
 

@@ -34,12 +34,11 @@ def estimate(
     *,
     quantile: float = 0.5,
     level: float = 0.95,
-    seed: int = 1,
 ) -> Shift:
     """Return the shift of the candidate against the base (one arm, or base and its A/A twin).
 
     others: the experiment's other arms; their boots tell how large chance is. Data that carry no shift
-    give one without ratio or interval that says why; nothing is raised. Nothing is random: seed is unused.
+    give one without ratio or interval that says why; nothing is raised, and nothing is random.
     """
     boots = table([base, [candidate], *([arm] for arm in others)], quantile)
     shared = shared_blocks(base, candidate)

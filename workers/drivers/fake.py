@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,9 +122,3 @@ def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tupl
         ("exit", step, json.dumps(ending).encode()),
     ]
     return tuple(record for record in records if record[2])
-
-
-def in_turn(scripts: Sequence[Script]) -> Callable[[BootRequest], Script]:
-    """One script a boot, in order; the last one for all further boots."""
-    left = list(scripts)
-    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
