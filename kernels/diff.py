@@ -195,14 +195,14 @@ class _Reader:
                 hunk=header[:120],
                 detail="\n".join(body[-5:] + self.lines[self.at : self.at + 1])[:2000],
             )
-        if not _ends_well(body):
+        if not ends_well(body):
             raise PatchDamaged(
                 "a line without a newline is not its last; " + RESEND, file=path, hunk=header[:120]
             )
         return Hunk(old_start, old_count, new_start, new_count, section, tuple(body))
 
 
-def _ends_well(body: Sequence[str]) -> bool:
+def ends_well(body: Sequence[str]) -> bool:
     """Whether only the last line of a side is said to have no newline."""
     markers = [at for at, line in enumerate(body) if line == NO_NEWLINE]
     if len(markers) > 2:

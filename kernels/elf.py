@@ -77,15 +77,20 @@ def read_build_id(vmlinux: Path) -> str:
 
     Raises ArtifactCorrupt when the file is no ELF file.
     """
-    for _, _, data in _sections(vmlinux, lambda section: section["sh_type"] == "SHT_NOTE"):
-        at = 0
-        # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
-        while at + _NOTE.size <= len(data):
-            name, described, kind = _NOTE.unpack_from(data, at)
-            begin = at + _NOTE.size + (name + 3) // 4 * 4
-            if kind == _NOTE_BUILD_ID and data[at + _NOTE.size :][:name] == b"GNU\0":
-                return data[begin : begin + described].hex()
-            at = begin + (described + 3) // 4 * 4
+    notes = _sections(vmlinux, lambda section: section["sh_type"] == "SHT_NOTE")
+    return next(filter(None, (build_id_in(data) for _, _, data in notes)), "")
+
+
+def build_id_in(notes: bytes) -> str:
+    """The build id in hex among ELF notes, such as /sys/kernel/notes holds them; "" if there is none."""
+    at = 0
+    # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
+    while at + _NOTE.size <= len(notes):
+        name, described, kind = _NOTE.unpack_from(notes, at)
+        begin = at + _NOTE.size + (name + 3) // 4 * 4
+        if kind == _NOTE_BUILD_ID and notes[at + _NOTE.size :][:name] == b"GNU\0":
+            return notes[begin : begin + described].hex()
+        at = begin + (described + 3) // 4 * 4
     return ""
 
 

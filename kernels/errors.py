@@ -191,6 +191,12 @@ class TreeUnreachable(KernelsError):
     retry = True
 
 
+class LoreUnreachable(KernelsError):
+    """The archive of mails does not answer from here; the message says how to do without it."""
+
+    retry = True
+
+
 class TreeBusy(KernelsError):
     """Another process has held the import of this tree for longer than an import takes."""
 
@@ -213,6 +219,10 @@ class ArtifactCorrupt(KernelsError):
     """An artifact whose files are not what its metadata says."""
 
     retry = True
+
+
+class BundleRefused(KernelsError):
+    """A git bundle that is damaged, or holds something else than the one commit that was asked for."""
 
 
 class ToolMissing(KernelsError):

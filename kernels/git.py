@@ -82,9 +82,14 @@ def try_git(
     data: bytes = b"",
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
+    most_bytes: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git and return its status and output, whatever the status. Raises GitFailed at the deadline, ToolMissing, DiskFull."""
-    command = git_command(*arguments)
+    """Run git and return its status and output, whatever the status; most_bytes: how large a file it may write.
+
+    Raises GitFailed at the deadline, ToolMissing, DiskFull.
+    """
+    limits = [] if most_bytes is None else ["prlimit", f"--fsize={most_bytes}", "--"]
+    command = [*limits, *git_command(*arguments)]
     try:
         process = subprocess.Popen(
             command,

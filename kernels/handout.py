@@ -20,7 +20,8 @@ MAX_FILES = 20_000
 # The only directory within.
 FOLDER = "modules"
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}")
+# What a file within is called.
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK = 1 << 20
 # QEMU's user reads what a guest boots.
@@ -69,7 +70,7 @@ def _take_folder(folder: int, target: Path, left: int, skip: str = "") -> int:
     for name in names:
         if name == skip:
             continue
-        if not _NAME.fullmatch(name):
+        if not PLAIN_NAME.fullmatch(name):
             raise ArtifactRefused(f"the build hands out a file with an odd name: {name[:80]!a}")
         descriptor = _open_file(name, folder)
         try:

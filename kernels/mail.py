@@ -19,6 +19,8 @@ from email.utils import parsedate_to_datetime
 from kernels.errors import PatchRejected
 
 MAX_HEADER = 4_000
+# What git writes between mails; the date is always this one.
+MBOX_LINE = "From kperflab Mon Sep 17 00:00:00 2001"
 # "[PATCH RFC v4 1/2] title": what is in the brackets, piece by piece.
 _BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.IGNORECASE)
 _REPLY = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)+", re.IGNORECASE)
@@ -82,6 +84,23 @@ def read_title(subject: str) -> Title:
         at = match.end()
     text = _REPLY.sub("", subject[at:], count=1) if not at else subject[at:]
     return Title(" ".join(text.split()), version, number, total, reply)
+
+
+def write_letter(letter: Letter) -> str:
+    """A mail as git format-patch would write it, which read_letters reads back as it was."""
+    title, place = letter.title, ""
+    if title.total > 1:
+        place = f" {title.number}/{title.total}"
+    version = f" v{title.version}" if title.version > 1 else ""
+    headers = {
+        "From": letter.author,
+        "Date": letter.date,
+        "Subject": f"[PATCH{version}{place}] {title.text}",
+        "Message-Id": f"<{letter.message_id}>" if letter.message_id else "",
+    }
+    told = "".join(f"{name}: {value}\n" for name, value in headers.items() if value)
+    rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
+    return f"{MBOX_LINE}\n{told}\n{letter.message}\n{rest}\n"
 
 
 def split_message(text: str) -> tuple[str, str]:
@@ -168,7 +187,9 @@ def _letter(raw: bytes) -> Letter:
 
 
 def _header(mail: Message, name: str) -> str:
-    raw = str(mail.get(name, ""))[:MAX_HEADER]
+    raw = next((value for key, value in mail.raw_items() if key.lower() == name.lower()), "")[:MAX_HEADER]
+    # Headers may be plain UTF-8 (RFC 6532): b4 writes them so.
+    raw = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         decoded = str(make_header(decode_header(raw)))
     except (HeaderParseError, UnicodeDecodeError, LookupError, ValueError):

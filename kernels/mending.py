@@ -15,7 +15,7 @@ from kernels.added import AddedLines
 from kernels.aligning import Effort, Reading
 from kernels.basetext import MAX_PLACES, BaseText, squash
 from kernels.damage import DamagedFile, DamagedHunk
-from kernels.diff import NO_NEWLINE, FileDiff, Hunk, is_no_newline, is_signature
+from kernels.diff import NO_NEWLINE, FileDiff, Hunk, ends_well, is_no_newline, is_signature
 from kernels.errors import Unplaceable
 from kernels.placing import read_hunk
 
@@ -238,6 +238,8 @@ def _exact_lines(item: _Placed, base: BaseText, added: AddedLines) -> list[str]:
 
 
 def _make_hunk(item: _Placed, lines: list[str], shift: int) -> Hunk:
+    if not ends_well(lines):
+        raise Unplaceable("it says of a line that it has no newline, and more lines follow")
     old = sum(line[0] in " -" for line in lines)
     new = sum(line[0] in " +" for line in lines)
     start = item.place + 1 if old else item.place

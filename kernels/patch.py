@@ -156,6 +156,7 @@ def read_range(tree: Tree, base: str, tip: str) -> Series:
         "--no-ext-diff",
         "--no-textconv",
         "--full-index",
+        "-U3",
         "-M",
         "-n",
         f"--base={start}",

@@ -12,6 +12,7 @@ from kernels.git import hide_password, try_git
 
 # A first clone of a kernel over the network takes tens of minutes.
 DEADLINE_S = 3600.0
+LOOK_DEADLINE_S = 60.0
 REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 _URL = re.compile(r"(https|http|git|ssh)://[^\s-]\S*")
@@ -81,6 +82,22 @@ def fetch(location: str, repository: Path, deadline_s: float = DEADLINE_S) -> No
         deadline_s=deadline_s,
     )
     _check(location, done.returncode, done.stderr)
+
+
+def branches(location: str, deadline_s: float = LOOK_DEADLINE_S) -> dict[str, str]:
+    """The commits that a repository's branches are at, by name, without fetching any. Raises what `clone` does."""
+    source, protocol = transport(location)
+    done = try_git(
+        "ls-remote",
+        "--heads",
+        "--end-of-options",
+        source,
+        environment={"GIT_ALLOW_PROTOCOL": protocol},
+        deadline_s=deadline_s,
+    )
+    _check(location, done.returncode, done.stderr)
+    lines = (line.split("\t", 1) for line in done.stdout.decode(errors="replace").splitlines())
+    return {name.removeprefix("refs/heads/"): commit for commit, name in lines}
 
 
 def _check(location: str, status: int, stderr: bytes) -> None:

@@ -20,7 +20,7 @@ from kernels.config import (
     requested,
     unmet,
 )
-from kernels.errors import ConfigFailed
+from kernels.errors import ConfigFailed, DiskFull
 from kernels.handout import read_bounded
 from kernels.layers import Layers, hand_over, over_base, own_directory
 from kernels.sandbox import Layer, Limits, Place, run
@@ -103,8 +103,12 @@ def _ask(question: Question, layers: Layers, limits: Limits, on_wait: Callable[[
             on_line=lines.append,
             on_tick=on_wait,
         )
+        if ended.stopped == "disk" or (ended.status and kbuild.ran_out_of(lines) == "disk"):
+            raise DiskFull(
+                f"the disk of {layers.objects} is full: no .config could be made", "\n".join(lines[-60:])
+            )
         if ended.status != 0:
-            why = {"time": "it took too long", "log": "it printed too much", "disk": "the disk is full"}
+            why = {"time": "it took too long", "log": "it printed too much"}
             reason = why.get(ended.stopped) or kbuild.first_error(lines) or f"status {ended.status}"
             raise ConfigFailed(
                 f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(lines[-60:])

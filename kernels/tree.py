@@ -119,7 +119,7 @@ def import_archive(
         _check_room(root, status.st_size * REPOSITORY_PER_ARCHIVE)
         with appearing(repository) as place:
             if not (place / "HEAD").exists():
-                _make_bare(place)
+                make_bare(place)
             tag = tarball.import_tar(archive, place, on_progress)
             keep(place, run_git(place, "rev-parse", f"refs/tags/{tag}").decode().strip())
             _set(place, "kperflab.default", tag)
@@ -318,7 +318,8 @@ def _head(place: Path) -> str:
     return done.stdout.decode().strip()
 
 
-def _make_bare(place: Path) -> None:
+def make_bare(place: Path) -> None:
+    """Make an empty repository for a tree, whose files leave it as they come in."""
     run_git(place, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
     _forbid_conversions(place)
 

@@ -14,7 +14,7 @@ import pytest
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.build import Builder, Limits, ModuleSource
-from kernels.errors import CompileFailed, ConfigFailed, ModuleRejected
+from kernels.errors import CompileFailed, ConfigFailed, DiskFull, ModuleRejected
 from kernels.tests.pretend import PretendKernel, with_lines
 from kernels.tree import Revision
 
@@ -286,3 +286,12 @@ def test_the_reproducer_builds_the_same_bytes(
     command = ["sh", str(artifact.reproducer), str(checkout), str(tmp_path / "objects")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "vmlinux: OK" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_disk_that_is_full_while_the_config_is_made_is_nobodys_patch(
+    pretend: PretendKernel, tmp_path: Path
+) -> None:
+    never_enough = Limits(seconds=30, memory=1 << 30, cores=2, reserve=1 << 60)
+    with pytest.raises(DiskFull, match="config") as caught:
+        Builder(tmp_path, never_enough).key(pretend.request())
+    assert (caught.value.blame, caught.value.retry) == ("lab", True)

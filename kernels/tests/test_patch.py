@@ -3,11 +3,13 @@ import base64
 import os
 import quopri
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernels.errors import PatchRejected, UnknownRevision
+from kernels.mail import Letter, Title, read_letters, write_letter
 from kernels.patch import Series, read_range, read_series
 from kernels.tests.damaging import AFTER, BEFORE, diff_of
 from kernels.tree import Tree
@@ -282,3 +284,20 @@ def test_hostile_mails_are_read_in_no_time(text: str) -> None:
     with contextlib.suppress(PatchRejected):
         read_series(text.encode())
     assert time.process_time() - began < 3
+
+
+def test_headers_of_plain_utf_8_are_read() -> None:
+    (letter,) = read_letters("From: Añe <a@example.org>\nSubject: [PATCH] größer\n\nwhy\n".encode())
+    assert (letter.author, letter.title.text) == ("Añe <a@example.org>", "größer")
+
+
+def test_a_letter_that_was_written_is_read_back_as_it_was() -> None:
+    rest = "---\ndiff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+    title = Title("größer: From now on", 3, 2, 5)
+    written = Letter(
+        title, "Añe <a@example.org>", "2024-01-01T00:00:00+00:00", "1@x", "From here\n\nwhy", rest
+    )
+    text = write_letter(written) + write_letter(written)
+    assert [replace(one, rest=one.rest.rstrip("\n") + "\n") for one in read_letters(text.encode())] == [
+        written
+    ] * 2

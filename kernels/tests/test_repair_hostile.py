@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernels import aligning
 from kernels.basetext import BaseText
-from kernels.diff import parse_diff
+from kernels.diff import NO_NEWLINE, parse_diff
 from kernels.errors import PatchRejected
 from kernels.overlay import apply_exactly
 from kernels.repair import take_in
@@ -54,6 +54,14 @@ def test_hostile_damage_costs_what_it_is_allowed_to(name: str, monkeypatch: pyte
     with contextlib.suppress(PatchRejected):
         take_in(HOSTILE[name].encode(), reader(base))
     assert time.process_time() - began < 5
+
+
+def test_a_line_without_a_newline_in_the_middle_of_a_damaged_hunk_is_refused() -> None:
+    damaged = stripped(MAIL).replace("spin_lock(&pool_lock);\n", f"spin_lock(&pool_lock);\n{NO_NEWLINE}\n", 1)
+    intake = take_in(damaged.encode(), reader(BEFORE))
+    assert any("no newline" in refused.reason for refused in intake.refused)
+    for patch in intake.series.patches:
+        parse_diff(patch.diff)
 
 
 CODE = st.sampled_from(

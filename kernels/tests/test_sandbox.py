@@ -11,7 +11,7 @@ import pytest
 
 from kernels.build import Builder
 from kernels.errors import SandboxFailed, ToolMissing
-from kernels.sandbox import Layer, Limits, Place, run
+from kernels.sandbox import NICE, Layer, Limits, Place, run
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 from kernels.toolchain import detect_toolchain
 
@@ -27,6 +27,15 @@ def place(folder: Path) -> Place:
 
 def test_the_status_of_a_command_is_told(tmp_path: Path) -> None:
     assert run(["sh", "-c", "exit 7"], place(tmp_path), ENVIRONMENT, Limits()).status == 7
+
+
+def test_a_build_lets_others_go_first(tmp_path: Path) -> None:
+    lines: list[str] = []
+    script = "nice; cat /proc/self/autogroup"
+    run(["sh", "-c", script], place(tmp_path), ENVIRONMENT, Limits(), on_line=lines.append)
+    assert int(lines[0]) >= NICE
+    # A kernel without groups of sessions has no such file.
+    assert not Path("/proc/self/autogroup").exists() or lines[1].endswith(f"nice {NICE}")
 
 
 def test_the_cpu_time_of_all_that_ran_is_told(tmp_path: Path) -> None:
