@@ -143,11 +143,12 @@ class Workload:
         warmup: int,
         purpose: Purpose = "measured",
         clock: Clock = "wall",
+        off_cpu: bool = False,
     ) -> Plan:
         """What the guest is to do. params: as `resolve` gives them, or read back from JSON.
 
         A verified run has one iteration, and a profiled one too if the program knows no iterations. Only measured
-        runs know another clock than the wall's. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
+        runs know another clock than the wall's. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
         """
         self._check_clock(clock)
         resolved = self._filled(params)
@@ -156,7 +157,8 @@ class Workload:
             raise NotVerifiable(f"{self.name} claims nothing that a verified run could count")
         if purpose == "verified" or (purpose == "profiled" and any(step.repeat for step in templates)):
             iterations = 1
-        this = Round(resolved, iterations, warmup, purpose, clock if purpose == "measured" else "wall")
+        clock = clock if purpose == "measured" else "wall"
+        this = Round(resolved, iterations, warmup, purpose, clock, off_cpu)
         steps = tuple(step for template in templates for step in steps_of(template, this))
         return Plan(steps, self._disk(resolved))
 

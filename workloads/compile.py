@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from workloads.catalog import PROGRAMS, Workload, load_catalog
-from workloads.errors import CompileProgramFailed
+from workloads.errors import CompileProgramFailed, ProgramDiskFull
 
 HARNESS = Path(__file__).parent / "harness"
 _COMMAND = (
@@ -71,6 +71,8 @@ def _run(argv: list[str], name: str) -> str:
         ) from exc
     except subprocess.TimeoutExpired as exc:
         raise CompileProgramFailed(f"gcc did not end within {_DEADLINE_S} s on {name}") from exc
+    if "No space left on device" in done.stderr:
+        raise ProgramDiskFull(f"no room to compile {name}: the disk is full", done.stderr)
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error:" in line), "no error line")
         raise CompileProgramFailed(f"{name} does not compile: {first}", done.stderr)

@@ -63,6 +63,12 @@ class CompileProgramFailed(WorkloadsError):
     """gcc refused a workload's program; `detail` holds what it said."""
 
 
+class ProgramDiskFull(WorkloadsError):
+    """There was no room to compile a workload's program."""
+
+    retry = True
+
+
 class ImageFailed(WorkloadsError):
     """A golden disk image could not be made."""
 

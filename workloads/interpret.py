@@ -14,6 +14,7 @@ from workloads.errors import BadWorkloadFile, OutputUnreadable
 from workloads.guest.records import Record
 from workloads.instruction_clock import Clock, instructions
 from workloads.metric import Metric
+from workloads.passes import PERF_DATA
 from workloads.readings import (
     Iteration,
     Object,
@@ -24,7 +25,7 @@ from workloads.readings import (
     objects_of,
     raise_failed_step,
 )
-from workloads.step import PERF_DATA, Purpose
+from workloads.step import Purpose
 
 # Printed by the harness for every program; kept where workload.toml makes metrics of them.
 _OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}

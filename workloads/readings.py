@@ -14,9 +14,11 @@ from workloads.errors import OutputUnreadable, WorkloadFailed
 from workloads.guest.records import Record
 
 Object = dict[str, Any]
-_OWN = {"iteration", "warmup", "values"}
-# What `perf record` says around a program, and after the program's own last word.
-_OF_PERF = re.compile(r"\[ perf record|Events (?:en|dis)abled| ?\]$")
+_OWN = {"iteration", "warmup", "values", "recorded", "window"}
+# What perf says around a program, and after the program's own last word.
+_OF_PERF = re.compile(r"\[ perf record|Events (?:en|dis)abled|Couldn't synthesize bpf| ?\]$")
+RECORDER_MARK = ":"
+"""Between a measured step's name and the recorder it runs under once more: those iterations are not the run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,14 @@ def raise_failed_step(records: Sequence[Record]) -> None:
         else:
             how = f"ended with status {ending['status']}"
         stderr = joined(records, "err", record.name).decode(errors="replace")
-        lines = [line for line in stderr.splitlines() if line.strip() and not _OF_PERF.match(line)]
-        raise WorkloadFailed(f'step "{record.name}" {how}' + (f": {lines[-1]}" if lines else ""), stderr)
+        said = complaint(stderr)
+        raise WorkloadFailed(f'step "{record.name}" {how}' + (f": {said}" if said else ""), stderr)
+
+
+def complaint(stderr: str) -> str:
+    """A program's own last line, without what perf says around it; "" if it said nothing."""
+    lines = [line for line in stderr.splitlines() if line.strip() and not _OF_PERF.match(line)]
+    return lines[-1] if lines else ""
 
 
 def joined(records: Sequence[Record], kind: str, name: str) -> bytes:
@@ -72,11 +80,16 @@ def objects_of(records: Sequence[Record], steps: Sequence[str]) -> list[Object]:
     printed = []
     for name in dict.fromkeys(record.name for record in records if record.kind == "out"):
         # A repeated step is called walk-0, walk-1, ...
-        if name not in steps and name.rpartition("-")[0] not in steps:
+        if RECORDER_MARK in name or (name not in steps and name.rpartition("-")[0] not in steps):
             continue
-        lines = joined(records, "out", name).splitlines()
-        printed += [_json(line, f'what step "{name}" printed') for line in lines]
+        printed += json_lines(records, name)
     return printed
+
+
+def json_lines(records: Sequence[Record], step: str) -> list[Object]:
+    """What one step printed, an object a line. Raises OutputUnreadable."""
+    lines = joined(records, "out", step).splitlines()
+    return [_json(line, f'what step "{step}" printed') for line in lines]
 
 
 def files_of(records: Sequence[Record]) -> dict[str, bytes]:

@@ -11,13 +11,11 @@ from typing import Literal
 from workloads.guest.plan import Step, StepKind
 from workloads.instruction_clock import Clock
 from workloads.param import ParamValue, written
+from workloads.passes import passes_of
 
 Purpose = Literal["measured", "profiled", "verified"]
 PURPOSES: tuple[Purpose, ...] = ("measured", "profiled", "verified")
 
-PERF_DATA = "/tmp/perf.data"  # noqa: S108 a path in the guest, which has one user
-_FIFOS = ("/tmp/perf.ctl", "/tmp/perf.ack")  # noqa: S108
-_PERF_DEADLINE_S = 60
 COUNTED = "kperflab-timed"
 """What a verified run's threads are called in timed iterations, for the kernel's filters."""
 
@@ -45,13 +43,14 @@ class StepTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What the steps of one run have in common."""
+    """What the steps of one run have in common. off_cpu: a profiled run records waits off the CPUs, too."""
 
     params: Mapping[str, ParamValue]
     iterations: int
     warmup: int
     purpose: Purpose
     clock: Clock = "wall"
+    off_cpu: bool = False
 
 
 def steps_of(template: StepTemplate, this: Round) -> list[Step]:
@@ -77,8 +76,6 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
         **facts,
     }
     argv = [part.format_map(names) for part in template.argv]
-    if template.control and this.purpose == "profiled":
-        argv.append("control=" + ",".join(_FIFOS))
     if template.control and this.purpose == "verified":
         argv.append(f"counted={COUNTED}")
     if template.control and this.clock == "instructions":
@@ -93,24 +90,17 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
 
 
 def _deadline(template: StepTemplate, this: Round) -> float:
-    times = 1 if template.repeat or template.kind != "measure" else this.iterations + this.warmup + 1
+    # A profiled run has each timed iteration once more, unrecorded.
+    timed = 2 * this.iterations if this.purpose == "profiled" else this.iterations
+    times = 1 if template.repeat or template.kind != "measure" else timed + this.warmup + 1
     sizes = [this.params[name] for name in template.deadline_work]
     work = prod(size for size in sizes if isinstance(size, int)) if sizes else 0
     return template.deadline_s + times * work * template.deadline_us / 1e6
 
 
 def _wrapped(template: StepTemplate, this: Round, step: Step) -> list[Step]:
-    """A measured step under `perf record`, and what that needs before it, if the run is profiled."""
+    """A measured step as the passes of a profiled run; itself in any other."""
     if template.kind != "measure" or this.purpose != "profiled":
         return [step]
-    perf = ["perf", "record", "-a", "-g", "-F", written(this.params["profile_hz"]), "-e", "cpu-clock"]
-    # User code has no symbols here, and build ids would be sought in files the guest does not have.
-    perf += ["--kernel-callchains", "--no-buildid", "--no-buildid-cache", "-o", PERF_DATA]
-    before = []
-    if template.control:
-        # Sampling starts off; the harness switches it on for timed iterations only.
-        perf += ["-D", "-1", "--control", "fifo:" + ",".join(_FIFOS)]
-        before = [Step(f"{step.name}-fifos", ("mkfifo", *_FIFOS), _PERF_DEADLINE_S, "setup")]
-    deadline = step.deadline_s + _PERF_DEADLINE_S
-    measured = Step(step.name, (*perf, "--", *step.argv), deadline, "measure", (*step.send, PERF_DATA))
-    return [*before, measured]
+    hz = written(this.params["profile_hz"])
+    return passes_of(step, harness=template.control, hz=hz, off_cpu=this.off_cpu)

@@ -18,6 +18,9 @@ from workloads.guest.cpio import Archive
 from workloads.guest.errors import PlanNotPackable
 from workloads.guest.plan import GUEST_FILES, Plan, Step
 
+_MAGIC = b"KPLAN 1\n"
+# A line of numbers is shorter.
+_MAX_HEAD = 200
 MAX_NAME = 200
 """The agent's record header has room for so many bytes of a name."""
 
@@ -29,7 +32,7 @@ def pack_plan(plan: Plan, files: Mapping[str, bytes]) -> bytes:
     """
     archive = Archive()
     steps = b"".join(_step(step) for step in plan.steps)
-    archive.file("/plan/plan", b"KPLAN 1\n" + steps + b"end\n", 0o444)
+    archive.file("/plan/plan", _MAGIC + steps + b"end\n", 0o444)
     for name, content in files.items():
         if not name or "/" in name or name in {".", ".."}:
             raise PlanNotPackable(f'a plan\'s file needs a plain name, not "{name}"')
@@ -41,6 +44,41 @@ def append_plan(initramfs: Path, plan: bytes, to: Path) -> None:
     """Write initramfs and plan in a row to one file, the initrd of a run."""
     base = initramfs.read_bytes()
     to.write_bytes(base + bytes(-len(base) % 4) + plan)
+
+
+def read_steps(initrd: Path) -> tuple[Step, ...]:
+    """The steps that an initrd's plan tells, as the agent reads them. Raises PlanNotPackable where there is none."""
+    data = initrd.read_bytes()
+    start = data.rfind(_MAGIC)
+    if start < 0:
+        raise PlanNotPackable(f"{initrd} holds no plan")
+    rest = memoryview(data)[start + len(_MAGIC) :]
+    steps = []
+    while bytes(rest[:4]) != b"end\n":
+        head, rest = _line(rest)
+        word, deadline_ms, arguments, sent = head.split()
+        if word != b"step":
+            raise PlanNotPackable(f"{initrd} holds a damaged plan")
+        texts = []
+        for _ in range(2 + int(arguments) + int(sent)):
+            text, rest = _framed(rest)
+            texts.append(text)
+        kind, name, *others = texts
+        argv, send = others[: int(arguments)], others[int(arguments) :]
+        steps.append(Step(name, tuple(argv), int(deadline_ms) / 1000, kind, tuple(send)))  # type: ignore[arg-type]
+    return tuple(steps)
+
+
+def _line(data: memoryview) -> tuple[bytes, memoryview]:
+    end = bytes(data[:_MAX_HEAD]).index(b"\n")
+    return bytes(data[:end]), data[end + 1 :]
+
+
+def _framed(data: memoryview) -> tuple[str, memoryview]:
+    length, blank, _ = bytes(data[:_MAX_HEAD]).partition(b" ")
+    start = len(length) + len(blank)
+    end = start + int(length)
+    return bytes(data[start:end]).decode(), data[end + 1 :]
 
 
 def _step(step: Step) -> bytes:

@@ -25,6 +25,6 @@ def check_memory(image: Path, memory_mib: int) -> None:
     need = 3 * size_mib + OTHERS_MIB
     if need > memory_mib:
         raise ImageTooLarge(
-            f"a disk of {size_mib} MiB does not fit into a guest of {memory_mib} MiB, which keeps it in memory under "
-            f"the instruction clock: give the target {need} MiB, take fewer files, or the wall clock"
+            f"a disk of {size_mib} MiB does not fit into {memory_mib} MiB of memory, where it is kept on metal and under "
+            f"the instruction clock: give the target {need} MiB, take fewer files, or a guest and the wall clock"
         )

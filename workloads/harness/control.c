@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tells `perf record --control fifo:CTL,ACK` when to sample, and waits until it does. */
+/* Tells perf, run with --control fifo:CTL,ACK, when to record, and waits until it does. */
 #define _GNU_SOURCE
 #include "harness.h"
 #include <errno.h>
@@ -24,6 +24,11 @@ void control_open(const char *fifos)
 	answers = open(answers_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (orders < 0 || answers < 0)
 		fail_errno("control=%s: perf does not listen", fifos);
+}
+
+bool controlled(void)
+{
+	return orders >= 0;
 }
 
 void control(const char *command)

@@ -12,7 +12,7 @@ unsigned int harness_threads;
 static const struct workload *workload;
 static pthread_barrier_t ready, go;
 static const char *counted;
-static bool timed, settled;
+static bool timed, recorded, settled;
 
 static void *run_thread(void *index)
 {
@@ -42,9 +42,12 @@ static struct interval run_once(pthread_t *threads)
 	struct rusage before, after;
 	struct interval took;
 
-	/* Before the threads exist: perf learns their names only while it is on. */
 	if (timed)
+		counts_take("before");
+	/* Before the threads exist: perf learns their names only while it is on. */
+	if (recorded)
 		control("enable");
+	took.from = now();
 	for (unsigned long i = 0; i < harness_threads; i++)
 		if (pthread_create(&threads[i], NULL, run_thread, (void *)i) != 0)
 			fail("cannot create thread %lu", i);
@@ -59,8 +62,11 @@ static struct interval run_once(pthread_t *threads)
 			fail("cannot join thread %u", i);
 	took.elapsed = now() - took.elapsed;
 	getrusage(RUSAGE_SELF, &after);
-	if (timed)
+	took.to = now();
+	if (recorded)
 		control("disable");
+	if (timed)
+		counts_take("after");
 	took.user = seconds(after.ru_utime) - seconds(before.ru_utime);
 	took.system = seconds(after.ru_stime) - seconds(before.ru_stime);
 	return took;
@@ -75,6 +81,27 @@ static void choose_clock(const char *clock)
 		fail("clock=%s: wall or instructions", clock);
 }
 
+/* Recorded or not, of each pair one: off on on off off on ..., so that what only drifts favours neither. */
+static bool is_recorded(unsigned long nth, bool reference)
+{
+	return !reference || nth % 4 == 1 || nth % 4 == 2;
+}
+
+static void print(unsigned long iteration, const struct interval *took)
+{
+	begin_object(iteration, !timed);
+	value("elapsed", took->elapsed);
+	value("user", took->user);
+	value("system", took->system);
+	value("cpu", 100 * (took->user + took->system) / took->elapsed);
+	if (controlled() && timed)
+		extra("recorded", "%s", recorded ? "true" : "false");
+	if (controlled() && recorded)
+		extra("window", "[%.9f,%.9f]", took->from, took->to);
+	workload->report(took);
+	end_object();
+}
+
 int harness_main(int argc, char **argv, const struct workload *which)
 {
 	workload = which;
@@ -84,8 +111,14 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	harness_threads = (unsigned int)number("threads", 1);
 	counted = text("counted", "");
 	control_open(text("control", ""));
+	counts_open(text("counts", ""));
+	bool reference = number("reference", 0);
 	if (harness_threads == 0)
 		fail("threads=0: at least one is needed");
+	if (reference && !controlled())
+		fail("reference=1: without control= nothing is recorded");
+	if (reference)
+		iterations *= 2;
 	pthread_t *threads = allocate(harness_threads, sizeof(*threads));
 
 	if (workload->setup)
@@ -97,15 +130,10 @@ int harness_main(int argc, char **argv, const struct workload *which)
 		if (workload->prepare)
 			workload->prepare();
 		timed = i >= warmup;
+		recorded = timed && is_recorded(i - warmup, reference);
 		struct interval took = run_once(threads);
 
-		begin_object(i, !timed);
-		value("elapsed", took.elapsed);
-		value("user", took.user);
-		value("system", took.system);
-		value("cpu", 100 * (took.user + took.system) / took.elapsed);
-		workload->report(&took);
-		end_object();
+		print(i, &took);
 	}
 	output_end();
 	return 0;

@@ -11,8 +11,12 @@
  *   iterations=N  timed iterations           (1)
  *   warmup=N      iterations before them, marked "warmup":true  (0)
  *   threads=N     threads, pinned round-robin to the allowed CPUs  (1)
- *   control=CTL,ACK  fifos of `perf record --control`: sampling is on during
- *                 timed iterations only
+ *   control=CTL,ACK  fifos of perf's --control: it records during timed
+ *                 iterations only, and each object says so
+ *   reference=1   each timed iteration is run once recorded and once not, which
+ *                 tells what recording costs; needs control=
+ *   counts=FILE   there each timed iteration leaves /proc/vmstat and
+ *                 /proc/slabinfo as they were before and after it
  *   clock=wall|instructions  what the guest's clock counts (wall). Instructions
  *                 are counted best with nothing else going on: output waits for
  *                 the end, and each iteration starts at the same point of a second
@@ -26,6 +30,7 @@
 
 struct interval {
 	double elapsed, user, system;	/* seconds; user and system of all threads */
+	double from, to;		/* between these times of CLOCK_MONOTONIC it was recorded */
 };
 
 struct workload {
@@ -63,8 +68,13 @@ double now(void);
 void settle(void);
 void *allocate(unsigned long count, unsigned long size);
 
-/* `perf record --control`: nothing happens unless control_open() had fifos to open. */
+/* perf's --control: nothing happens unless control_open() had fifos to open. */
 void control_open(const char *fifos);
+bool controlled(void);
 void control(const char *command);
+
+/* The kernel's own counts, appended to a file: nothing happens unless counts_open() had one to open. */
+void counts_open(const char *file);
+void counts_take(const char *when);
 
 #endif

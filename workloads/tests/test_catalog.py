@@ -100,20 +100,38 @@ def test_a_metric_exists_once_per_block() -> None:
     assert "ns_per_lookup_1" not in workload.metrics_of({"blocks": ["8Gi"]})
 
 
-def test_only_timed_iterations_of_a_profiled_run_are_sampled() -> None:
-    *_setup, fifos, measured = plan("showgids", "profiled").steps
-    assert fifos.argv == ("mkfifo", "/tmp/perf.ctl", "/tmp/perf.ack")
-    assert measured.argv[:4] == ("perf", "record", "-a", "-g")
-    perf, program = " ".join(measured.argv).split(" -- ")
+def test_a_profiled_run_counts_first_and_then_records_once_with_each_recorder() -> None:
+    steps = {step.name: step for step in plan("showgids", "profiled").steps}
+    assert list(steps) == ["soft-roce", "open:fifos", "open", "open:cpu", "open:lock", "open:symbols"]
+    assert steps["open:fifos"].argv == ("mkfifo", "/tmp/perf.ctl", "/tmp/perf.ack")
+    assert steps["open"].argv[:3] == ("perf", "stat", "-a")
+    assert "counts=/tmp/kperflab.counts" in steps["open"].argv
+    assert steps["open:cpu"].send == ("/tmp/perf.data",)
+    assert "lock:contention_begin" in steps["open:lock"].argv
+    assert "cpu-clock" not in steps["open:lock"].argv
+
+
+@pytest.mark.parametrize("recorder", ["cpu", "lock"])
+def test_a_recorder_is_on_in_one_timed_iteration_of_two(recorder: str) -> None:
+    steps = {step.name: step for step in plan("showgids", "profiled").steps}
+    perf, program = " ".join(steps[f"open:{recorder}"].argv).rsplit(" -- ", 1)
     assert "-D -1 --control fifo:/tmp/perf.ctl,/tmp/perf.ack" in perf
-    assert "control=/tmp/perf.ctl,/tmp/perf.ack" in program
-    assert measured.send == ("/tmp/perf.data",)
+    assert "control=/tmp/perf.ctl,/tmp/perf.ack reference=1" in program
+
+
+def test_waits_off_the_cpus_are_recorded_on_request() -> None:
+    workload = CATALOG["showgids"]
+    steps = workload.plan(
+        workload.resolve("smoke", {}), iterations=1, warmup=0, purpose="profiled", off_cpu=True
+    ).steps
+    assert "sched:sched_switch" in next(step for step in steps if step.name == "open:off-cpu").argv
 
 
 def test_a_measured_run_holds_nothing_of_perf_or_probes() -> None:
     for name in CATALOG:
         text = " ".join(part for step in plan(name).steps for part in step.argv)
         assert "perf record" not in text
+        assert "perf stat" not in text
         assert "kprobe" not in text
 
 
@@ -121,7 +139,8 @@ def test_a_foreign_program_runs_once_per_iteration_and_is_profiled_once() -> Non
     names = [step.name for step in plan("cyclictest-bh").steps if step.kind == "measure"]
     assert names == ["wake-0", "wake-1", "wake-2", "wake-3"]
     profiled = [step for step in plan("cyclictest-bh", "profiled").steps if step.kind == "measure"]
-    assert [step.argv[0] for step in profiled] == ["/programs/bh-load", "perf"]
+    assert [step.name for step in profiled] == ["wake-0", "wake-1", "wake-1:cpu", "wake-1:lock"]
+    assert not [step.name for step in profiled if {"reference=1", "--control"} & set(step.argv)]
 
 
 def test_a_verified_run_counts_before_and_sends_after_the_walk() -> None:

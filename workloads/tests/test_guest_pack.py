@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from workloads.guest.errors import PlanNotPackable
-from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.pack import append_plan, pack_plan, read_steps
 from workloads.guest.plan import Plan, Step
 
 WALK = Step("walk", ("/programs/stat-walk", "-t", "2"), 30, "measure", ("/tmp/out.json",))
@@ -65,3 +65,17 @@ def test_the_plan_follows_the_initramfs_where_the_kernel_looks(tmp_path: Path) -
     base.write_bytes(b"12345")
     append_plan(base, b"plan", tmp_path / "initrd")
     assert (tmp_path / "initrd").read_bytes() == b"12345\0\0\0plan"
+
+
+def test_the_steps_of_an_initrd_are_read_back_as_they_were_packed(tmp_path: Path) -> None:
+    base, initrd = tmp_path / "base", tmp_path / "initrd"
+    base.write_bytes(b"KPLAN 1\nin a compressed file" * 3)
+    odd = Step("sh", ("sh", "-c", "echo 'a b'\nend\n7 # ü"), 0.25, "setup")
+    append_plan(base, pack_plan(Plan((odd, WALK)), {"a.ko": b"\x7fELF"}), initrd)
+    assert read_steps(initrd) == (odd, WALK)
+
+
+def test_an_initrd_without_a_plan_is_told(tmp_path: Path) -> None:
+    (tmp_path / "initrd").write_bytes(b"\x1f\x8b nothing else")
+    with pytest.raises(PlanNotPackable, match="holds no plan"):
+        read_steps(tmp_path / "initrd")

@@ -130,7 +130,5 @@ def test_a_disk_that_the_guest_cannot_hold_is_refused_with_what_it_takes(tmp_pat
         file.truncate(298 << 20)
     assert ramdisk_option(image) == "brd.rd_size=305152"
     check_memory(image, 1024)
-    with pytest.raises(
-        ImageTooLarge, match=r"298 MiB does not fit into a guest of 1021 MiB.* the target 1022 MiB"
-    ):
+    with pytest.raises(ImageTooLarge, match=r"298 MiB does not fit into 1021 MiB .* the target 1022 MiB"):
         check_memory(image, 1021)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The guest's first process, in pieces: main.c starts it, plan.c reads what is to be done, step.c does it,
- * hello.c, record.c and sink*.c tell the host, machine.c is what all of them stand on.
+ * hello.c, record.c, sink.c and report.c tell the host, machine.c is what all of them stand on.
  */
 #ifndef KPERFLAB_AGENT_H
 #define KPERFLAB_AGENT_H
@@ -27,6 +27,9 @@ struct step {
 };
 int plan_step(FILE *plan, struct step *step);
 
+/* tune.c */
+void tune(FILE *hello);
+
 /* step.c */
 void steps_prepare(void);
 void run_plan(void);
@@ -38,6 +41,9 @@ void send_text(const char *kind, const char *name, const char *format, ...) __at
 void send_file(const char *step, const char *path);
 double next_beat(void);
 void beat_if_due(void);
+
+/* report.c */
+int report_open(void);
 
 /* sink.c: where records go; once held they wait for sink_close() */
 void sink_open(void);

@@ -93,6 +93,9 @@ void send_hello(void)
 	json_string(proc_value("/proc/cpuinfo", "model name", text, sizeof(text)));
 	fputc(',', hello);
 	hello_mitigations();
+	fputs("\"tuning\":", hello);
+	tune(hello);
+	fputc(',', hello);
 	fprintf(hello, "\"cpus\":%ld,", sysconf(_SC_NPROCESSORS_ONLN));
 	fprintf(hello, "\"memory_kib\":%ld,", atol(proc_value("/proc/meminfo", "MemTotal", text, sizeof(text))));
 	fprintf(hello, "\"uptime_s\":%.3f}", now());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Where records go: a virtio-serial port, or the serial line that the kernel's command line names
- * (kperflab.records=ttyS1). Over HTTP it will be another file with these functions.
+ * (kperflab.records=ttyS1), or the process that posts them over HTTP (kperflab.report=http://..., see report.c).
  *
  * Under the instruction clock there is the serial line only, for whatever completes in the host's own time
  * would disturb the count. Its records are held in memory while the plan runs: the host may not get to
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -25,8 +26,9 @@
 #define PORT_WAIT_S 10.0   /* the port appears a moment after the kernel starts us */
 #define HOST_WAIT_S 30.0   /* then nobody is there any more, and we switch ourselves off */
 #define BYE_WAIT_S 5.0     /* time for the host to take the last records */
+#define LAST_WAIT_S 90.0   /* ... where the last pieces are posted, and posted again */
 
-static int sink = -1, held = -1, serial_line;
+static int sink = -1, held = -1, serial_line, posted;
 
 /* The device of our port, found by its name in sysfs; -1 if it is not there yet. */
 static int port_open(void)
@@ -77,6 +79,10 @@ void sink_open(void)
 
 	if (line_open() >= 0)
 		return;
+	if ((sink = report_open()) >= 0) {
+		posted = 1;
+		return;
+	}
 	while ((sink = port_open()) < 0) {
 		if (now() > end)
 			die("no virtio-serial port is named " PORT_NAME);
@@ -86,7 +92,7 @@ void sink_open(void)
 
 static void write_all(int fd, const char *data, size_t size)
 {
-	double end = now() + HOST_WAIT_S;
+	double patience = posted ? LAST_WAIT_S : HOST_WAIT_S, end = now() + patience;
 
 	while (size) {
 		ssize_t n = write(fd, data, size < CHUNK ? size : CHUNK);
@@ -94,14 +100,14 @@ static void write_all(int fd, const char *data, size_t size)
 		if (n > 0) {
 			data += n;
 			size -= n;
-			end = now() + HOST_WAIT_S;
+			end = now() + patience;
 			continue;
 		}
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			die("cannot write records: %s", strerror(errno));
 		/* An idle guest's instruction clock leaps ahead, so it cannot tell how patient to be. */
 		if (!serial_line && now() > end)
-			die("the host has not taken a record for %.0f s", HOST_WAIT_S);
+			die("the host has not taken a record for %.0f s", patience);
 		struct pollfd room = { .fd = fd, .events = POLLOUT };
 		poll(&room, 1, 100);
 		if (room.revents & POLLHUP)	/* not connected yet: poll() does not wait then */
@@ -152,8 +158,8 @@ static void send_held(void)
 }
 
 /*
- * The host shuts the port or answers with a byte once it has the last record. What has left a serial line is in the
- * host's pipe, so there is nothing to wait for; and a guest that idles under the instruction clock, leaping from timer
+ * The host shuts the port or answers with a byte once it has the last record; who posts them shuts the socket. What has
+ * left a serial line is in the host's pipe, so there is nothing to wait for; and a guest that idles under the instruction clock, leaping from timer
  * to timer, would keep two CPUs of the host busy.
  */
 void sink_close(void)
@@ -162,6 +168,8 @@ void sink_close(void)
 
 	if (held >= 0)
 		send_held();
+	else if (posted && !shutdown(sink, SHUT_WR))
+		poll(&answer, 1, (int)(LAST_WAIT_S * 1000));
 	else
 		poll(&answer, 1, (int)(BYE_WAIT_S * 1000));
 }

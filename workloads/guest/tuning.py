@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How a machine is set up before it measures: what is asked, and the words on its kernel's command line.
+
+The agent (agent/tune.c) does the rest, and says in its hello what the machine is like then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+HugePages = Literal["always", "madvise", "never"]
+# Of what a machine says of one setting, so much is read.
+LONGEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What a machine is set to; nothing said leaves it as it comes.
+
+    governor: of cpufreq, on every CPU. turbo: whether CPUs may go beyond their base frequency. smt: whether
+    sibling threads are on. isolcpus: CPUs that the scheduler leaves alone, "1-3,5". irq_affinity: CPUs that
+    serve interrupts. hugepages: transparent huge pages.
+    """
+
+    governor: str | None = None
+    turbo: bool | None = None
+    smt: bool | None = None
+    isolcpus: str | None = None
+    irq_affinity: str | None = None
+    hugepages: HugePages | None = None
+
+    def asked(self) -> dict[str, str]:
+        """What is asked for, by name, as the kernel would say it."""
+        told = {True: "on", False: "off"}
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: told[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+    def cmdline(self) -> str:
+        """Words of the kernel's command line: what only it can ask for, and what the agent is asked for."""
+        words = []
+        if self.isolcpus:
+            words.append(f"isolcpus=domain,managed_irq,{self.isolcpus}")
+        if self.irq_affinity:
+            # Interrupts that come into being after the agent has run obey this one alone.
+            words.append(f"irqaffinity={self.irq_affinity}")
+        agents = {name: value for name, value in self.asked().items() if name != "isolcpus"}
+        return " ".join([*words, *(f"kperflab.{name}={value}" for name, value in agents.items())])
+
+
+def untuned(asked: Mapping[str, str], state: Mapping[str, Any]) -> list[str]:
+    """A line for each setting that is not as asked; state: what the agent's hello says under `tuning`."""
+    lines = []
+    for name, wanted in asked.items():
+        found = str(state.get(name, ""))[:LONGEST]
+        if name in {"isolcpus", "irq_affinity"}:
+            same = _cpus(found) == _cpus(wanted)
+        elif name == "smt" and wanted == "off":
+            # A machine without siblings has nothing to say.
+            same = found in {"", "off"}
+        else:
+            same = found == wanted
+        if not same:
+            lines.append(f"{name}: asked {wanted}, is {found[:60] or 'unknown to its kernel'}")
+    return lines
+
+
+def _cpus(text: str) -> set[int] | None:
+    """The CPUs of "0,2-3"; nothing if it is no such list."""
+    found: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if not low.isascii() or not low.isdigit() or (high and not high.isdigit()):
+            return None
+        found |= set(range(int(low), min(int(high or low), 1 << 16) + 1))
+    return found

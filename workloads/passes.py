@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The passes of a profiled run: its measured step once under each recorder, so that none disturbs another's numbers.
+
+First it runs under counters only (`perf stat`, /proc/vmstat, /proc/slabinfo), then under each recorder in turn. There
+the harness runs each timed iteration once recorded and once not: what the recorder costs is seen beside itself, seconds
+apart, whatever the host does meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from workloads.errors import OutputUnreadable
+from workloads.guest.plan import Step
+from workloads.guest.records import Record
+from workloads.readings import RECORDER_MARK, complaint, files_of, joined, json_lines
+
+Kind = Literal["cpu", "lock", "off-cpu"]
+
+PERF_DATA = "/tmp/perf.data"  # noqa: S108 a path in the guest, which has one user
+PERF_STAT = "/tmp/perf.stat"  # noqa: S108
+COUNTS = "/tmp/kperflab.counts"  # noqa: S108
+NOTES = "/sys/kernel/notes"
+MODULE_SYMBOLS = "/tmp/modules.kallsyms"  # noqa: S108
+_FIFOS = ("/tmp/perf.ctl", "/tmp/perf.ack")  # noqa: S108
+PERF_DEADLINE_S = 60
+
+SOFTWARE = ("context-switches", "cpu-migrations", "minor-faults", "major-faults")
+HARDWARE = ("cycles", "instructions", "branches", "branch-misses", "cache-references", "cache-misses")
+
+# Where the program is not the harness's, before and after it as a whole, in the form of harness/counts.c.
+_AROUND = """file=$1; shift
+take() { for path in /proc/vmstat /proc/slabinfo; do
+    if [ -r $path ]; then echo "= $1 $path"; cat $path; else echo "= $1 $path: not there"; fi
+done >>$file; }
+echo 1 >/proc/sys/vm/stat_refresh; take before
+"$@"; status=$?
+echo 1 >/proc/sys/vm/stat_refresh; take after
+exit $status"""
+# A recorder that this kernel cannot run is no reason to lose the others: it says why, and the plan goes on.
+_OPTIONAL = """why=$1; rm -f $3; : >$why; : >$2; shift 3
+if [ ! -d /sys/kernel/tracing/events ]; then
+    echo "tracefs shows no events here: this kernel has no event tracing" >$why; exit 0
+fi
+while [ "$1" != -- ]; do
+    if [ ! -d /sys/kernel/tracing/events/$1 ]; then echo "this kernel has no tracepoint ${1%/*}:${1#*/}" >$why; exit 0; fi
+    shift
+done
+shift; "$@" || echo "the recorder ended with status $?" >$why"""
+_MODULES = f"grep -F '[' /proc/kallsyms >{MODULE_SYMBOLS}; true"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """One way to record. tracepoints: what it needs of the kernel, as folders of tracefs's events."""
+
+    kind: Kind
+    data: str
+    events: tuple[str, ...]
+    tracepoints: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The guest's file that says why there is no data."""
+        return f"{self.data}.why"
+
+
+# Their times are the guest's CLOCK_MONOTONIC, which the harness tells the recorded intervals by.
+_WAITS = ("-c", "1", "-m", "4M", "-k", "mono")
+RECORDERS: Mapping[Kind, Recorder] = {
+    "cpu": Recorder("cpu", PERF_DATA, ("-e", "cpu-clock")),
+    "lock": Recorder(
+        "lock",
+        "/tmp/perf.lock.data",  # noqa: S108
+        (*_WAITS, "-e", "lock:contention_begin", "-e", "lock:contention_end/call-graph=no/"),
+        ("lock/contention_begin", "lock/contention_end"),
+    ),
+    "off-cpu": Recorder(
+        "off-cpu",
+        "/tmp/perf.off-cpu.data",  # noqa: S108
+        (*_WAITS, "-e", "sched:sched_switch"),
+        ("sched/sched_switch",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one recorder brought home.
+
+    why: the reason for no data, "" if there is some. overhead: elapsed under it over elapsed without, minus 1; None where
+    the program has no timed iterations of its own. windows: from when to when it recorded, in seconds of the guest's
+    CLOCK_MONOTONIC; none if all the time.
+    """
+
+    kind: Kind
+    data: bytes
+    why: str
+    overhead: float | None
+    windows: tuple[tuple[float, float], ...]
+
+
+def passes_of(step: Step, *, harness: bool, hz: str, off_cpu: bool) -> list[Step]:
+    """A measured step as the passes of a profiled run. harness: it takes control=; hz: samples a second and CPU."""
+    kinds: tuple[Kind, ...] = ("cpu", "lock", "off-cpu") if off_cpu else ("cpu", "lock")
+    fifos = Step(f"{step.name}{RECORDER_MARK}fifos", ("mkfifo", *_FIFOS), PERF_DEADLINE_S, "setup")
+    symbols = ("sh", "-c", _MODULES)
+    return [
+        *([fifos] if harness else []),
+        _counted(step, harness),
+        *(_recorded(step, RECORDERS[kind], harness, hz) for kind in kinds),
+        Step(
+            f"{step.name}{RECORDER_MARK}symbols", symbols, PERF_DEADLINE_S, "collect", (NOTES, MODULE_SYMBOLS)
+        ),
+    ]
+
+
+def _counted(step: Step, harness: bool) -> Step:
+    perf = ("perf", "stat", "-a", "-x", ",", "-o", PERF_STAT, "-e", ",".join((*SOFTWARE, *HARDWARE)))
+    if harness:
+        argv = (*perf, *_switched(), "--", *step.argv, _control(), f"counts={COUNTS}")
+    else:
+        argv = ("sh", "-c", _AROUND, "counted", COUNTS, *perf, "--", *step.argv)
+    return replace(
+        step, argv=argv, deadline_s=step.deadline_s + PERF_DEADLINE_S, send=(*step.send, PERF_STAT, COUNTS)
+    )
+
+
+def _recorded(step: Step, recorder: Recorder, harness: bool, hz: str) -> Step:
+    perf: tuple[str, ...] = ("perf", "record", "-a", "-g", *recorder.events)
+    if recorder.kind == "cpu":
+        perf += ("-F", hz)
+    # User code has no symbols here, and build ids would be sought in files the guest does not have.
+    perf += ("--kernel-callchains", "--no-buildid", "--no-buildid-cache", "-o", recorder.data)
+    if harness:
+        argv = (*perf, *_switched(), "--", *step.argv, _control(), "reference=1")
+    else:
+        argv = (*perf, "--", *step.argv)
+    if recorder.tracepoints:
+        # What came home already need not take the guest's memory any longer.
+        old = " ".join(one.data for one in RECORDERS.values() if one is not recorder)
+        files = (recorder.why, recorder.data, old)
+        argv = ("sh", "-c", _OPTIONAL, recorder.kind, *files, *recorder.tracepoints, "--", *argv)
+    send = (recorder.data, recorder.why) if recorder.tracepoints else (recorder.data,)
+    return replace(
+        step,
+        name=f"{step.name}{RECORDER_MARK}{recorder.kind}",
+        argv=argv,
+        deadline_s=step.deadline_s + PERF_DEADLINE_S,
+        send=send,
+    )
+
+
+def _switched() -> tuple[str, ...]:
+    """perf starts switched off; the harness switches it on for timed iterations only."""
+    return ("-D", "-1", "--control", "fifo:" + ",".join(_FIFOS))
+
+
+def _control() -> str:
+    return "control=" + ",".join(_FIFOS)
+
+
+def read_passes(records: Sequence[Record]) -> tuple[Pass, ...]:
+    """The recorders' passes of a profiled run, in their order. Raises OutputUnreadable."""
+    files = files_of(records)
+    found = []
+    for record in records:
+        kind = record.name.partition(RECORDER_MARK)[2]
+        recorder = next((one for one in RECORDERS.values() if one.kind == kind), None)
+        if record.kind != "exit" or recorder is None:
+            continue
+        objects = json_lines(records, record.name)
+        data, why = (
+            files.get(recorder.data, b""),
+            files.get(recorder.why, b"").decode(errors="replace").strip(),
+        )
+        if why or not data:
+            said = complaint(joined(records, "err", record.name).decode(errors="replace"))
+            why = ": ".join(part for part in (why or "it left no data", said) if part)
+        try:
+            found.append(
+                Pass(recorder.kind, b"" if why else data, why, _overhead(objects), _windows(objects))
+            )
+        except (KeyError, IndexError, TypeError, ValueError) as exc:
+            raise OutputUnreadable(f"an iteration of {record.name} is not in our form: {exc!r}") from exc
+    return tuple(found)
+
+
+def counted_iterations(records: Sequence[Record]) -> int:
+    """Timed iterations of the counted pass; 1 where the program keeps its own time. Raises OutputUnreadable."""
+    steps = {record.name.partition(RECORDER_MARK)[0] for record in records if RECORDER_MARK in record.name}
+    counted = sum(bool(one.get("recorded")) for step in steps for one in json_lines(records, step))
+    return counted or 1
+
+
+def _overhead(objects: Sequence[Mapping[str, Any]]) -> float | None:
+    """The median of the pairs' ratios; pairs are neighbours, so that what drifts is equal in both."""
+    timed = [(bool(one["recorded"]), float(one["values"]["elapsed"])) for one in objects if "recorded" in one]
+    ratios = []
+    for (recorded, first), (_, second) in zip(timed[::2], timed[1::2], strict=False):
+        on, off = (first, second) if recorded else (second, first)
+        if on > 0 and off > 0:
+            ratios.append(math.log(on / off))
+    return math.expm1(statistics.median(ratios)) if ratios else None
+
+
+def _windows(objects: Sequence[Mapping[str, Any]]) -> tuple[tuple[float, float], ...]:
+    return tuple((float(one["window"][0]), float(one["window"][1])) for one in objects if "window" in one)
