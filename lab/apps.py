@@ -2,6 +2,10 @@
 """The one Django app with models."""
 
 from django.apps import AppConfig
+from django.core.checks import Tags, register
+
+from lab.checks import store_works
+from lab.deployed import CHECKS
 
 
 class LabConfig(AppConfig):
@@ -11,3 +15,9 @@ class LabConfig(AppConfig):
     label = "lab"
     verbose_name = "kperflab"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Make `manage.py check`, and with --deploy, know ours."""
+        for check in CHECKS:
+            register(check, Tags.security, deploy=True)
+        register(store_works, "store")

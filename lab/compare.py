@@ -21,7 +21,8 @@ from lab.analysis.exact import disagreement, exact_shift
 from lab.analysis.iterations import trend_left
 from lab.analysis.sequential import ALPHA, level_at
 from lab.analysis.verdict import judge
-from lab.models import Case, Comparison, Effect, Experiment, Run, Sample, Variant
+from lab.basepoints import base_point, store_base_points
+from lab.models import BasePoint, Case, Comparison, Effect, Experiment, Run, Sample, Variant
 from lab.states import Purpose, Role, RunState, VariantState
 
 # By variant: the boots of one metric of one case.
@@ -50,36 +51,52 @@ def compare_experiment(experiment_id: int) -> int:
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []
     found_effects: list[Effect] = []
-    if any(variant.role == Role.BASE for variant in variants):
+    points: list[BasePoint] = []
+    base = next((variant for variant in variants if variant.role == Role.BASE), None)
+    if base is not None:
         for case in experiment.cases.all():
+            by_metric = _arms(case, variants)
             for metric in case.metrics:
-                arms = _arms(case, metric["name"], variants)
-                if any(arm.boots for arm in arms.values()):
+                arms = by_metric.get(metric["name"])
+                if arms is not None:
                     shifted += _shifts(experiment, case, metric, variants, arms)
                     found_effects += _effects(experiment, case, metric, variants, arms)
+                    points += base_point(case, metric, base, _ground(variants, arms))
     comparisons = _judged(experiment, shifted)
-    _store(experiment_id, comparisons, found_effects)
+    with transaction.atomic():
+        _store(experiment_id, comparisons, found_effects)
+        store_base_points(experiment_id, points)
     return len(comparisons)
 
 
-def _arms(case: Case, metric: str, variants: list[Variant]) -> dict[int, Arm]:
-    """Every variant's boots: by block, the iterations without warm-up."""
+def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:
+    """Of each metric that any boot has: every variant's boots, by block, the iterations without warm-up."""
     samples = Sample.objects.filter(
         run__case=case,
         run__purpose=Purpose.MEASURED,
         run__state=RunState.DONE,
         run__invalid=[],
-        metric=metric,
         warmup=False,
     )
-    boots: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    boots: dict[tuple[str, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     rows = samples.order_by("run__block", "run__retake", "iteration")
-    for variant_id, block, value in rows.values_list("run__variant_id", "run__block", "value"):
-        boots[variant_id][block].append(value)
+    for metric, variant_id, block, value in rows.values_list(
+        "metric", "run__variant_id", "run__block", "value"
+    ):
+        boots[metric, variant_id][block].append(value)
     return {
-        variant.pk: Arm(variant.name, {block: tuple(values) for block, values in boots[variant.pk].items()})
-        for variant in variants
+        metric: {variant.pk: _arm(variant, boots[metric, variant.pk]) for variant in variants}
+        for metric in {metric for metric, _ in boots}
     }
+
+
+def _arm(variant: Variant, boots: Mapping[int, list[float]]) -> Arm:
+    return Arm(variant.name, {block: tuple(values) for block, values in boots.items()})
+
+
+def _ground(variants: list[Variant], arms: Arms) -> list[Arm]:
+    """The boots of the base and of the base once more."""
+    return [arms[one.pk] for one in variants if one.role in {Role.BASE, Role.AA}]
 
 
 def _shifts(

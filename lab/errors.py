@@ -17,6 +17,10 @@ class LabError(Exception):
         self.detail = detail
 
 
+class SettingWrong(LabError):
+    """A variable of the environment that cannot be what it says: names the variable, never the secret in it."""
+
+
 class SpecError(LabError):
     """The experiment description is wrong: names the field, the value given and the valid ones."""
 
@@ -24,9 +28,16 @@ class SpecError(LabError):
 
 
 class SubmissionRejected(LabError):
-    """A well-formed description that cannot be carried out, such as one without its tree."""
+    """A well-formed description that cannot be carried out, such as one without its tree.
+
+    place: the field at fault as a description writes it, such as `patches[0].text`; "" for no single one.
+    """
 
     blame: ClassVar[Blame] = "submission"
+
+    def __init__(self, message: str, detail: str = "", place: str = "") -> None:
+        super().__init__(message, detail)
+        self.place = place
 
 
 class LabUnable(LabError):
@@ -45,3 +56,101 @@ class UnknownRow(LabError):
 
 class MeasurementRefused(LabError):
     """A sample that is no finite number: the workload's reader is wrong, not the kernel."""
+
+
+class FieldRefused(LabError):
+    """A value that a form or a request gave for one field, and what it may be instead; not of a description."""
+
+    blame: ClassVar[Blame] = "submission"
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotAllowed(LabError):
+    """Somebody's role or ownership does not allow it: says whose it is, or who could."""
+
+    blame: ClassVar[Blame] = "submission"
+
+
+class Outdated(LabError):
+    """What a decision was made from is not how things are any more: somebody else was faster."""
+
+    blame: ClassVar[Blame] = "submission"
+
+
+class AddressRefused(LabError):
+    """An address that the lab does not talk to, such as one of its own network."""
+
+    blame: ClassVar[Blame] = "submission"
+
+
+class NotReached(LabError):
+    """Nobody answered at an address, or not in time."""
+
+    blame: ClassVar[Blame] = "submission"
+    retry: ClassVar[bool] = True
+
+
+class KeyReused(LabError):
+    """A submission under a key that another body was sent with."""
+
+    blame: ClassVar[Blame] = "submission"
+
+
+class KeyBusy(LabError):
+    """A submission under a key whose first request has not been answered yet."""
+
+    blame: ClassVar[Blame] = "submission"
+    retry: ClassVar[bool] = True
+
+
+class NetbootUnaddressable(LabError):
+    """The lab has no address that a booting machine could use; names the setting."""
+
+
+class NetbootClosed(LabError):
+    """A token of no boot that is open."""
+
+    blame: ClassVar[Blame] = "submission"
+
+
+class PieceRefused(LabError):
+    """A piece that a machine may not hand in. too_much: it, or what came before, is too large."""
+
+    blame: ClassVar[Blame] = "submission"
+
+    def __init__(self, message: str, *, too_much: bool) -> None:
+        super().__init__(message)
+        self.too_much = too_much
+
+
+class StoreRefused(LabUnable):
+    """The store is not one, or does not let us: a wrong address, bucket, right or name. Trying again does not help."""
+
+
+class StoreUnreachable(LabUnable):
+    """The store does not answer, or could not do it now, such as one whose disk is full."""
+
+    retry: ClassVar[bool] = True
+
+
+class StoreLacks(LabError):
+    """The store has no file of that name."""
+
+    retry: ClassVar[bool] = True
+
+
+class FileGone(LabError):
+    """A file of a build or a run that is neither here nor in the store, and why. removed: by the retention policy."""
+
+    def __init__(self, message: str, *, removed: bool = False) -> None:
+        super().__init__(message)
+        self.removed = removed
+
+
+class BackupRefused(LabError):
+    """A backup that cannot be written, read or put in place; says what to do instead. Nothing was changed."""
+
+    blame: ClassVar[Blame] = "submission"

@@ -53,6 +53,7 @@ class Taken:
     text: str
     author: str = ""
     link: str = ""
+    version: int = 1
     report: tuple[str, ...] = ()
     claims: tuple[catalog.Claim, ...] = ()
     patches: tuple[Patch, ...] = ()
@@ -61,14 +62,20 @@ class Taken:
 
 
 def find_source(spec: ExperimentSpec, registered: Mapping[str, Source]) -> Source:
-    """Return where the description's tree comes from: a registered tree, a default one, or a git URL."""
+    """Return where the description's tree comes from: a registered tree, a default one, or a git URL.
+
+    A URL that a registered tree has already is that tree: nobody waits for a second clone of it.
+    """
     if spec.git is not None:
+        for source in registered.values():
+            if source.kind == "git" and source.location == spec.git:
+                return source
         return Source(location_name(spec.git), "git", spec.git)
     known = {name: Source(name, "archive", str(path)) for name, path in DEFAULT_ARCHIVES.items()}
     known |= registered
     name = spec.tree or ""
     if name not in known:
-        raise SubmissionRejected(str(unknown_tree(name, known)))
+        raise SubmissionRejected(str(unknown_tree(name, known)), place="tree")
     return known[name]
 
 
@@ -169,6 +176,7 @@ def _taken(spec: PatchSpec, series: Series, report: tuple[str, ...]) -> Taken:
         title=series.title or first.title,
         author=first.author,
         link=f"https://lore.kernel.org/r/{first.message_id}" if first.message_id else "",
+        version=series.version,
         text="\n".join(patch.diff for patch in series.patches),
         report=report,
         patches=series.patches,

@@ -3,10 +3,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from django.db.models import F
 
 from kernels.config import Fragment, load_fragment
 from kernels.errors import KernelsError
@@ -18,7 +21,7 @@ from lab.combine import Applier
 from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.expand import Clash, Combination, expand
 from lab.intake import OnProgress, Source, Taken, find_source, open_source, take_in, with_catalogue_rules
-from lab.spec import ExperimentSpec, MeasureSpec
+from lab.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
 from lab.spec_messages import nearest
 from workloads.catalog import Workload, load_catalog
 
@@ -68,20 +71,23 @@ def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepar
 
 def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
     target = find_target(spec.target)
+    if target.driver == "metal" and spec.measure.clock == "instructions":
+        raise SubmissionRejected(
+            f'measure.clock: {target.name} is a machine, which has no instruction clock; take "wall", or a guest as the target',
+            place="measure.clock",
+        )
     workloads = _workloads(spec)
     registered = {row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.all()}
     source = find_source(spec, registered)
-    try:
+    with _blamed_on("tree" if spec.git is None else "git"):
         tree = open_source(source, root / "trees", on_progress)
+    with _blamed_on("base"):
         base = resolve(tree, spec.base or tree.default_revision)
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail) from exc
     switches = {}
-    for switch in spec.switches:
+    for place, switch in _placed(spec):
         on_progress(f"reading {switch.name}")
-        switches[switch.name] = take_in(switch, tree, base)
+        with _blamed_on(place):
+            switches[switch.name] = take_in(switch, tree, base)
     ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
     switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
     applier = Applier(tree, base, switches)
@@ -90,12 +96,46 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepa
     return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
 
 
+def _placed(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
+    """The switches in the order they are applied, each with the field that says what it is."""
+    for number, patch in enumerate(spec.patches):
+        kind = "catalog" if patch.catalog is not None else "range" if patch.range is not None else "text"
+        yield f"patches[{number}].{kind}", patch
+    for number, config in enumerate(spec.configs):
+        yield f"configs[{number}].text", config
+
+
+@contextmanager
+def _blamed_on(place: str) -> Iterator[None]:
+    """Say which field of the description is at fault, unless it is the lab."""
+    try:
+        yield
+    except SubmissionRejected as exc:
+        exc.place = exc.place or place
+        raise
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail, place) from exc
+
+
 def find_target(name: str) -> models.Target:
-    """Return the target of that name. Raises SubmissionRejected with the names there are."""
-    targets = {target.name: target for target in models.Target.objects.filter(enabled=True)}
-    if name not in targets:
-        raise SubmissionRejected(f'target: there is no target "{name}"; {nearest(name, targets)}')
-    return targets[name]
+    """Return the target of that name, or one of the group of that name. Raises SubmissionRejected with the names there are."""
+    enabled = list(
+        models.Target.objects.filter(enabled=True).order_by(F("quarantined_at").asc(nulls_first=True), "name")
+    )
+    places = {target.group: target for target in reversed(enabled) if target.group}
+    places |= {target.name: target for target in enabled}
+    if name not in places:
+        raise SubmissionRejected(
+            f'target: there is no target "{name}"; {nearest(name, sorted(places))}', place="target"
+        )
+    return places[name]
+
+
+def group_asked(name: str, target: models.Target) -> str:
+    """The group that a description names; "" where it names the target itself."""
+    return "" if target.name == name else name
 
 
 def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
@@ -147,7 +187,7 @@ def _check_size(spec: ExperimentSpec, live: int) -> None:
 def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -> BuildInputs:
     """Return what the variant of these switches is built from, with config fragments of the lab's own."""
     revision = prepared.applier.revision(chosen)
-    base_fragments = _base_fragments()
+    base_fragments = [*_base_fragments(), *_target_fragments(prepared.target)]
     own = [prepared.switches[name].fragment for name in chosen]
     fragments = [*base_fragments, *(fragment for fragment in own if fragment), *more]
     with_modules = {w.name: w for w in prepared.workloads if w.modules}
@@ -179,6 +219,15 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
         modules,
     ]
     return BuildInputs(revision, request, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+
+
+def _target_fragments(target: models.Target) -> list[Fragment]:
+    """What kernels for this machine hold besides: all variants of an experiment alike."""
+    return (
+        [load_fragment(name) for name in target.access.get("fragments", ())]
+        if target.driver == "metal"
+        else []
+    )
 
 
 def _base_fragments() -> list[Fragment]:

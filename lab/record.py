@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What workers found out, written down once.
 
-Every record names its claim; when the claim was taken back meanwhile nothing is written and the
-answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
+Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/late.py)
+and the answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
 A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
 goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
 says why it does not count, and is taken again.
@@ -19,12 +19,17 @@ from django.utils import timezone
 
 from lab.analysis.frametree import FrameTree, pack
 from lab.analysis.validity import gates
+from lab.blocks import follow_block
 from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.errors import Blame, MeasurementRefused
+from lab.handback import leave_place
+from lab.late import refuse_late
 from lab.models import Build, Profile, Run, Sample
+from lab.quarantine import note_fault, note_success
 from lab.rounds import take_again
 from lab.settle import build_failed, build_made, experiments_of, run_failed, settle
 from lab.states import BuildState, Outcome, Purpose, RunState, move
+from lab.storable import storable, storable_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +68,12 @@ class SampleValue:
 
 @dataclass(frozen=True, slots=True)
 class TakenProfile:
-    """A profile's tree, and how whole it is: as the columns of Profile say."""
+    """A profile's tree, what it counts, how whole it is and what it cost: as the columns of Profile say."""
 
     tree: FrameTree
+    kind: Profile.Kind = Profile.Kind.CPU
+    waits: int = 0
+    overhead: float | None = None
     lost: int = 0
     throttled: int = 0
     truncated: str = ""
@@ -75,7 +83,10 @@ class TakenProfile:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt."""
+    """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt.
+
+    profiles: at most one of a kind. counters, unavailable, steps: as the columns of Run say.
+    """
 
     outcome: Outcome
     blame: Blame | str = ""
@@ -89,7 +100,10 @@ class RunRecord:
     findings: tuple[Mapping[str, Any], ...] = ()
     console: str = ""
     directory: str = ""
-    profile: TakenProfile | None = None
+    profiles: tuple[TakenProfile, ...] = ()
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    unavailable: tuple[Mapping[str, str], ...] = ()
+    steps: Mapping[str, float] = field(default_factory=dict)
 
 
 def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
@@ -102,7 +116,7 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
             BuildState.BUILT,
             held=claim.token,
             artifact_key=found.artifact_key,
-            release=found.release,
+            release=storable_text(found.release, 200),
             code_hash=found.code_hash,
             cpu_seconds=found.cpu_seconds,
             wall_seconds=found.wall_seconds,
@@ -111,11 +125,14 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
             blame="",
             problem="",
             problem_detail="",
+            expired_at=None,
             finished_at=timezone.now(),
             **UNCLAIMED,
         )
         if moved:
             build_made(claim.id)
+    if not moved:
+        refuse_late(claim, f"built {found.release}")
     return moved
 
 
@@ -123,6 +140,12 @@ def record_build_log(claim: Claim, log: str) -> bool:
     """Say where the log of a build under way grows, so that it can be watched."""
     held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
     return held.update(log=log) == 1
+
+
+def record_run_console(claim: Claim, *, console: str, directory: str) -> bool:
+    """Note where a run under way writes, so that people can follow it; False if the claim is not held any more."""
+    held = Run.objects.filter(pk=claim.id, token=claim.token, state=RunState.RUNNING)
+    return held.update(console=console, directory=directory) == 1
 
 
 def record_build_failure(claim: Claim, failure: Failure) -> bool:
@@ -136,15 +159,17 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
             BuildState.QUEUED if again else BuildState.FAILED,
             held=claim.token,
             blame=failure.blame,
-            problem=failure.problem,
-            problem_detail=failure.detail,
+            problem=storable_text(failure.problem),
+            problem_detail=storable_text(failure.detail),
             log=failure.log or F("log"),
             finished_at=timezone.now(),
             **UNCLAIMED,
         )
         if moved and not again:
             build_failed(claim.id)
-    if moved and not again:
+    if not moved:
+        refuse_late(claim, f"not built: {failure.problem}")
+    elif not again:
         for experiment_id in experiments_of(claim.id):
             settle(experiment_id)
     return moved
@@ -162,22 +187,44 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
     with transaction.atomic():
         columns = _columns(claim, found) | {"invalid": invalid}
         moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **columns)
-        if moved and not again:
+        if moved:
+            _note_target(run, found)
+        if moved and again:
+            leave_place(claim.id, lost=True)
+        elif moved:
             _store_measurements(claim.id, found)
-            if found.outcome != Outcome.FINISHED:
-                run_failed(claim.id)
-            elif invalid and run.purpose == Purpose.MEASURED:
-                take_again(run)
-    if moved and not again:
+            _follow_up(run, found, invalid)
+    if not moved:
+        refuse_late(claim, f"{found.outcome}: {found.problem}" if found.problem else str(found.outcome))
+    elif not again:
         settle(run.experiment_id)
     return moved
+
+
+def _note_target(run: Run, found: RunRecord) -> None:
+    """A boot that went wrong by the lab's fault speaks against its target, any other for it."""
+    if run.target_id is None:
+        return
+    if found.outcome != Outcome.FINISHED and found.blame == "lab":
+        note_fault(run.target_id, found.problem)
+    else:
+        note_success(run.target_id)
+
+
+def _follow_up(run: Run, found: RunRecord, invalid: list[str]) -> None:
+    """What a boot that is over means for those after it."""
+    if found.outcome != Outcome.FINISHED:
+        run_failed(run.pk)
+    elif run.purpose == Purpose.MEASURED and not follow_block(run.pk) and invalid:
+        take_again(run)
 
 
 def _outside_gates(run: Run, found: RunRecord) -> list[str]:
     """Why the numbers of a boot that finished do not count."""
     if found.outcome != Outcome.FINISHED:
         return []
-    profile = found.profile
+    # A time-based profile that lost samples is skewed; waits that were lost are told beside their profile.
+    profile = next((one for one in found.profiles if one.kind == Profile.Kind.CPU), None)
     taken = profile.tree.samples + profile.lost if profile else 0
     return gates(
         found.environment,
@@ -191,6 +238,12 @@ def _outside_gates(run: Run, found: RunRecord) -> list[str]:
 def forget_artifact(build_id: int) -> bool:
     """Queue a build again whose artifact is no longer in the store."""
     return move(Build, build_id, BuildState.BUILT, BuildState.QUEUED, attempt=0)
+
+
+def note_corrupt_artifact(build_id: int) -> int:
+    """Count that a build's artifact was found to be other than what was built; returns how often that was."""
+    Build.objects.filter(pk=build_id).update(corrupted=F("corrupted") + 1)
+    return int(Build.objects.values_list("corrupted", flat=True).get(pk=build_id))
 
 
 def _attempts(row: Build | Run) -> int:
@@ -208,12 +261,15 @@ def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
         "held": claim.token,
         "outcome": found.outcome,
         "blame": found.blame,
-        "problem": found.problem,
-        "problem_detail": found.problem_detail,
-        "environment": dict(found.environment),
-        "line": found.line,
-        "extras": dict(found.extras),
-        "findings": [dict(finding) for finding in found.findings],
+        "problem": storable_text(found.problem),
+        "problem_detail": storable_text(found.problem_detail),
+        "environment": storable(found.environment),
+        "line": storable_text(found.line),
+        "extras": storable(found.extras),
+        "counters": storable(found.counters),
+        "unavailable": storable(found.unavailable),
+        "steps": {step: round(seconds, 3) for step, seconds in found.steps.items()},
+        "findings": storable(found.findings),
         "console": found.console,
         "directory": found.directory,
         "finished_at": timezone.now(),
@@ -229,13 +285,16 @@ def _store_measurements(run_id: int, found: RunRecord) -> None:
         ],
         batch_size=1000,
     )
-    if found.profile is not None:
-        _store_profile(run_id, found.profile)
+    for taken in found.profiles:
+        _store_profile(run_id, taken)
 
 
 def _store_profile(run_id: int, taken: TakenProfile) -> None:
     Profile.objects.create(
         run_id=run_id,
+        kind=taken.kind,
+        waits=taken.waits,
+        overhead=taken.overhead,
         samples=taken.tree.samples,
         lost=taken.lost,
         throttled=taken.throttled,

@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from lab.analysis.sequential import next_blocks
 from lab.expand import block_order
-from lab.models import Case, Comparison, Experiment, Run, Variant
+from lab.models import Case, Comparison, Experiment, Run, Target, Variant
 from lab.states import Purpose, Role, RunState, VariantState
 
 Cell = tuple[Variant, Case]
@@ -21,6 +21,8 @@ Cell = tuple[Variant, Case]
 MOST_RETAKES = 2
 RETAKE_SHARE = 0.2
 LEAST_BUDGET = 3
+# How the line begins that tells why such a boot does not count.
+MOVED = "its block moved to"
 
 
 def add_runs(experiment: Experiment, order: Sequence[tuple[Purpose, int, Cell]]) -> None:
@@ -90,18 +92,39 @@ def take_again(run: Run) -> bool:
     """Queue a boot anew that ran outside its gates; False once the budget is spent."""
     measured = Run.objects.filter(experiment=run.experiment_id, purpose=Purpose.MEASURED)
     budget = max(LEAST_BUDGET, int(RETAKE_SHARE * measured.filter(retake=0).count()))
-    if run.retake >= MOST_RETAKES or measured.filter(retake__gt=0).count() >= budget:
+    # That a block moved is no fault of what booted in it.
+    moved = [
+        (variant, case, block)
+        for variant, case, block, why in measured.exclude(invalid=[]).values_list(
+            "variant", "case", "block", "invalid"
+        )
+        if any(str(line).startswith(MOVED) for line in why)
+    ]
+    own = run.retake - moved.count((run.variant_id, run.case_id, run.block))
+    if own >= MOST_RETAKES or measured.filter(retake__gt=0).count() - len(moved) >= budget:
         return False
+    _retake(run, run.target if run.experiment.group else None)
+    return True
+
+
+def take_elsewhere(run: Run, target: Target | None) -> None:
+    """Keep a boot whose block another target has now, say that it does not count, and queue it anew there."""
+    where = target.name if target else "another target"
+    Run.objects.filter(pk=run.pk).update(invalid=[f"{MOVED} {where}: a block is compared within one target"])
+    _retake(run, target)
+
+
+def _retake(run: Run, target: Target | None) -> None:
     Run.objects.create(
         experiment_id=run.experiment_id,
         variant_id=run.variant_id,
         case_id=run.case_id,
+        target=target,
         purpose=run.purpose,
         block=run.block,
         retake=run.retake + 1,
         position=_next_position(run.experiment_id),
     )
-    return True
 
 
 def _next_position(experiment_id: int) -> int:

@@ -7,7 +7,9 @@ from django.utils import timezone
 
 from lab.claims import UNCLAIMED
 from lab.compare import compare_experiment
-from lab.models import Build, Experiment, Run, Variant
+from lab.hooks.events import tell_experiment
+from lab.kernelnotes import note_kernels
+from lab.models import Build, Experiment, Run, Standing, Variant
 from lab.rounds import add_blocks
 from lab.states import BuildState, ExperimentState, Outcome, Purpose, Role, RunState, VariantState, move
 
@@ -18,24 +20,11 @@ OF_THE_KERNEL = (Outcome.BOOT_FAILED, Outcome.WRONG_KERNEL)
 
 
 def build_made(build_id: int) -> None:
-    """Make the variants that waited for a build ready, and note those whose code is the base's."""
+    """Make the variants that waited for a build ready, and note what its kernel turned out to be."""
     for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
         move(Variant, variant.pk, VariantState.PLANNED, VariantState.READY)
     for experiment_id in experiments_of(build_id):
-        note_same_code(experiment_id)
-
-
-def note_same_code(experiment_id: int) -> None:
-    """Say so where a variant differs from the base in nothing that runs."""
-    variants = list(Variant.objects.filter(experiment=experiment_id).select_related("build"))
-    base = next((v.build for v in variants if v.role == Role.BASE), None)
-    if base is None or not base.code_hash:
-        return
-    for variant in variants:
-        if variant.switches and variant.build and variant.build.code_hash == base.code_hash:
-            many = "these switches change" if len(variant.switches) > 1 else "this switch changes"
-            note = f"{many} no code here: the kernel is the base's"
-            Variant.objects.filter(pk=variant.pk).update(note=note)
+        note_kernels(experiment_id)
 
 
 def build_failed(build_id: int) -> None:
@@ -126,6 +115,7 @@ def cancel_experiment(experiment_id: int) -> bool:
             cancel_runs(runs, "the experiment was cancelled", running=True)
             cancel_builds(experiment_id, running=True)
             compare_experiment(experiment_id)
+            _tell_over(experiment_id)
     return moved
 
 
@@ -159,14 +149,25 @@ def settle(experiment_id: int) -> bool:
     if not problem and add_blocks(experiment):
         return False
     to = ExperimentState.FAILED if problem else ExperimentState.DONE
-    return move(
-        Experiment,
-        experiment_id,
-        ExperimentState.RUNNING,
-        to,
-        problem=problem,
-        finished_at=timezone.now(),
-    )
+    now = timezone.now()
+    with transaction.atomic():
+        ended = move(Experiment, experiment_id, ExperimentState.RUNNING, to, problem=problem, finished_at=now)
+        if ended:
+            _tell_over(experiment_id)
+    return ended
+
+
+def _tell_over(experiment_id: int) -> None:
+    """Let hooks hear of it, and have the trends it feeds looked at."""
+    tell_experiment(experiment_id)
+    Standing.objects.filter(experiments=experiment_id).update(stale=True)
+
+
+def settle_open() -> list[int]:
+    """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
+    still = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    found = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
+    return [pk for pk in list(found) if settle(pk)]
 
 
 def _without_base(experiment: Experiment) -> str:

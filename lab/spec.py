@@ -7,6 +7,7 @@ one line that names the field, the value given and the valid ones.
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,7 @@ MOST_PROFILE_BOOTS = 50
 DEFAULT_BOOTS = {"wall": 10, "instructions": 2}
 # A switch's text; the finer limits of a patch are kernels.patch's.
 TEXT_LIMIT = 8 * 1024 * 1024
+MOST_PATCHES = 16
 FIELD_SOURCES = ("file", "text", "catalog", "range")
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
@@ -46,8 +48,15 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 SwitchName = Annotated[
     str, StringConstraints(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 ]
+Digest = Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9a-f]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
+
+
+def switch_name(text: str, length: int = 60) -> str:
+    """A switch's name from what people call the thing: its plain characters."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:length].strip("-._") or "patch"
+    return f"{name}-patch" if name in OWN_VARIANTS else name
 
 
 class _Part(BaseModel):
@@ -79,7 +88,15 @@ class PatchSpec(_Switch):
     text: Text | None = None
     origin: str = ""
     catalog: SwitchName | None = None
-    range: Annotated[str, StringConstraints(pattern=r"^[^\s.-][^\s]*\.\.[^\s.-][^\s]*$")] | None = None
+    range: (
+        Annotated[
+            str,
+            StringConstraints(
+                pattern=r"^[^\s\x00-\x1f.-][^\s\x00-\x1f]*\.\.[^\s\x00-\x1f.-][^\s\x00-\x1f]*$"
+            ),
+        ]
+        | None
+    ) = None
 
     alternative: Annotated[StrictInt, Field(ge=1, le=16)] | None = None
 
@@ -127,7 +144,7 @@ class MeasureSpec(_Part):
     clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
     the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
     profile_boots: of each variant that is profiled, and of the base once more: with one boot there is no
-    telling whether two profiles differ or boots do.
+    telling whether two profiles differ or boots do. off_cpu: profiled boots also record where threads wait off the CPUs.
     """
 
     clock: Literal["wall", "instructions"] = "wall"
@@ -137,6 +154,7 @@ class MeasureSpec(_Part):
     placebo: StrictBool = False
     profile: StrictBool = False
     profile_boots: Annotated[StrictInt, Field(ge=1, le=MOST_PROFILE_BOOTS)] = 3
+    off_cpu: StrictBool = False
     verify: StrictBool = False
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
 
@@ -165,19 +183,60 @@ class MeasureSpec(_Part):
         return self
 
 
+class ReproducedFragment(_Part):
+    """A fragment of the configuration, for people to compare; what builds is this lab's own."""
+
+    name: Line
+    text: Text
+
+
+class ReproducedKernel(_Part):
+    """What one variant's kernel was. config, vmlinux: SHA-256 of the resolved config and of the whole ELF file."""
+
+    variant: Annotated[str, StringConstraints(max_length=500)]
+    tree_id: Digest
+    release: Annotated[str, StringConstraints(max_length=200)] = ""
+    artifact: Digest = ""
+    code_hash: Digest = ""
+    config: Digest = ""
+    vmlinux: Digest = ""
+    toolchain: Annotated[str, StringConstraints(max_length=500)] = ""
+    toolchain_identity: Digest = ""
+
+
+class Reproduces(_Part):
+    """What a reproducer tells of the experiment that it repeats: its new kernels are compared with these."""
+
+    experiment: StrictInt
+    permalink: Annotated[str, StringConstraints(max_length=1000)] = ""
+    lab: Annotated[str, StringConstraints(max_length=50)] = ""
+    submitted: Annotated[str, StringConstraints(max_length=50)] = ""
+    command: Annotated[str, StringConstraints(max_length=1000)] = ""
+    base_name: Annotated[str, StringConstraints(max_length=200)] = ""
+    base_tree_id: Digest = ""
+    archive: Annotated[str, StringConstraints(max_length=500)] = ""
+    kernels: Annotated[tuple[ReproducedKernel, ...], Field(max_length=300)] = ()
+    fragments: Annotated[tuple[ReproducedFragment, ...], Field(max_length=100)] = ()
+
+
 class ExperimentSpec(_Part):
-    """A whole experiment. base: any revision of the tree, its default one when empty."""
+    """A whole experiment. base: any revision of the tree, its default one when empty. target: one, or a group of them.
+
+    reproduces: given by a reproducer alone; it changes nothing of what is built and measured.
+    """
 
     name: Line
     tree: Line | None = None
     git: Line | None = None
-    base: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s-]?[^\s\x00-\x1f]*$")] = ""
+    base: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s\x00-\x1f-]?[^\s\x00-\x1f]*$")] = ""
     design: Literal["full", "one-at-a-time", "leave-one-out", "cumulative"] = "full"
     target: Line = "guest"
-    patches: Annotated[tuple[PatchSpec, ...], Field(max_length=16)] = ()
-    configs: Annotated[tuple[ConfigSpec, ...], Field(max_length=16)] = ()
+    priority: Literal["low", "normal", "high"] = "normal"
+    patches: Annotated[tuple[PatchSpec, ...], Field(max_length=MOST_PATCHES)] = ()
+    configs: Annotated[tuple[ConfigSpec, ...], Field(max_length=MOST_PATCHES)] = ()
     cases: Annotated[tuple[CaseSpec, ...], Field(min_length=1, max_length=20)]
     measure: MeasureSpec = MeasureSpec()
+    reproduces: Reproduces | None = None
 
     @property
     def switches(self) -> tuple[PatchSpec | ConfigSpec, ...]:
@@ -188,6 +247,15 @@ class ExperimentSpec(_Part):
     def _has_one_tree(self) -> Self:
         if (self.tree is None) == (self.git is None):
             raise ValueError("give one of tree (a registered tree) and git (a URL or path)")
+        return self
+
+    @model_validator(mode="after")
+    def _waits_are_recorded_in_profiled_boots(self) -> Self:
+        profiled = (self.measure.profile if case.profile is None else case.profile for case in self.cases)
+        if self.measure.off_cpu and not any(profiled):
+            raise ValueError(
+                "measure.off_cpu is for profiled boots, and no case is profiled; set measure.profile = true"
+            )
         return self
 
     @model_validator(mode="after")
@@ -218,17 +286,21 @@ def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
 
     Raises SpecError.
     """
+    return spec_from_mapping(toml_mapping(data), directory)
+
+
+def toml_mapping(data: bytes) -> dict[str, Any]:
+    """Read a TOML description without validating it. Raises SpecError."""
     try:
-        mapping = tomllib.loads(data.decode())
+        return tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SpecError(f"the description is not valid TOML: {exc}") from exc
-    return spec_from_mapping(mapping, directory)
 
 
 def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
     """Validate a description that a form or an API sends. Raises SpecError."""
     try:
-        spec = ExperimentSpec.model_validate(_inline_files(mapping, directory))
+        spec = ExperimentSpec.model_validate(inline_files(mapping, directory))
     except ValidationError as exc:
         raise explain(exc, ExperimentSpec) from exc
     _check_catalogues(spec)
@@ -255,13 +327,23 @@ def _check_catalogues(spec: ExperimentSpec) -> None:
 
 
 def spec_digest(spec: ExperimentSpec) -> str:
-    """Return the SHA-256 of all that the description says, patch texts included."""
-    canonical = json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    """Return the SHA-256 of all that the description says, patch texts included.
+
+    A field that descriptions did not have once counts only where it says something: they keep their digest.
+    """
+    said = spec.model_dump(mode="json")
+    # How urgent it is changes nothing of what is asked.
+    del said["priority"]
+    if not spec.measure.off_cpu:
+        del said["measure"]["off_cpu"]
+    if spec.reproduces is None:
+        del said["reproduces"]
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _inline_files(mapping: Mapping[str, Any], directory: Path | None) -> dict[str, Any]:
-    """Replace each patch's `file` by its text, so that a stored description stands on its own."""
+def inline_files(mapping: Mapping[str, Any], directory: Path | None) -> dict[str, Any]:
+    """Replace each patch's `file` by its text, so that a description stands on its own. Raises SpecError."""
     patches = mapping.get("patches")
     if not isinstance(patches, list):
         return dict(mapping)

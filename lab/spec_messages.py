@@ -14,7 +14,7 @@ SHOWN = 80
 
 def explain(error: ValidationError, model: type[BaseModel]) -> SpecError:
     """Turn a validation error into a SpecError: the first fault in a line, all of them in detail."""
-    lines = list(dict.fromkeys(_line(dict(fault), model) for fault in error.errors(include_url=False)))
+    lines = list(dict.fromkeys(fault_line(dict(fault), model) for fault in error.errors(include_url=False)))
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     return SpecError(lines[0] + more, detail="\n".join(lines))
 
@@ -27,7 +27,8 @@ def nearest(value: str, valid: Iterable[str]) -> str:
     return f"{question}valid: {', '.join(names)}"
 
 
-def _line(fault: dict[str, Any], model: type[BaseModel]) -> str:
+def fault_line(fault: dict[str, Any], model: type[BaseModel]) -> str:
+    """One fault of pydantic's as a line that names the field."""
     loc = tuple(fault["loc"])
     kind, given, context = fault["type"], fault["input"], fault.get("ctx", {})
     if kind == "extra_forbidden":

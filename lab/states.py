@@ -11,6 +11,7 @@ conditional UPDATE, so of two processes that want the same move exactly one gets
                 built → queued when its artifact was deleted; failed, cancelled → queued again
     run         queued → running → done | failed | cancelled; running → queued to try again
     bisection   running → done | failed
+    delivery    waiting → delivered | given-up;  delivered, given-up → waiting when asked for again
 """
 
 from collections.abc import Mapping
@@ -79,6 +80,14 @@ class BisectionState(models.TextChoices):
     FAILED = "failed"
 
 
+class DeliveryState(models.TextChoices):
+    """How far the telling of one hook of one event is."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given-up"
+
+
 class Outcome(models.TextChoices):
     """How a run ended; all but the first are told with their evidence."""
 
@@ -120,6 +129,11 @@ MOVES: Mapping[type[models.TextChoices], Mapping[str, frozenset[str]]] = {
     },
     BisectionState: {
         "running": frozenset({"done", "failed"}),
+    },
+    DeliveryState: {
+        "waiting": frozenset({"delivered", "given-up"}),
+        "delivered": frozenset({"waiting"}),
+        "given-up": frozenset({"waiting"}),
     },
 }
 

@@ -8,23 +8,40 @@
    config share a build; a build whose artifact the store still holds is not made again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
 
-from kernels.artifact import ArtifactStore
+from kernels.errors import KernelsError
 from lab.analysis.sequential import LOOKS
+from lab.artifacts import is_kept
+from lab.errors import LabUnable
 from lab.expand import Clash, block_order
-from lab.models import Build, Case, Experiment, Switch, Tree, Variant
-from lab.prepare import PLACEBO_FRAGMENT, BuildInputs, Prepared, boots_at_most, build_inputs, prepare
+from lab.hooks.events import tell_experiment
+from lab.kernelnotes import note_kernels
+from lab.locations import check_tree_location
+from lab.models import Build, Case, Experiment, Standing, Switch, Tree, User, Variant
+from lab.prepare import (
+    PLACEBO_FRAGMENT,
+    BuildInputs,
+    Prepared,
+    boots_at_most,
+    build_inputs,
+    group_asked,
+    prepare,
+)
+from lab.priority import priority_asked
 from lab.rounds import add_runs
-from lab.settle import note_same_code
+from lab.sources import share_sources
 from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
 from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
+from lab.storable import storable_text
 from lab.trend import remember_base
+from lab.waiting import build_queue
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
@@ -38,35 +55,60 @@ PROFILED_ROLES = frozenset({Role.BASE, Role.AA, Role.CANDIDATE})
 def submit_experiment(
     *,
     spec: ExperimentSpec,
+    by: User | None = None,
+    origin: Experiment | Standing | None = None,
     home: Path | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
+    on_written: Callable[[Experiment], None] = lambda _: None,
 ) -> Experiment:
     """Take an experiment in and queue it; returns its row.
 
-    home: the state root, settings.HOME if None. on_progress gets lines for people.
+    by: who asks, None at this machine's own terminal. origin: the experiment it was re-run or cloned from, or the standing
+    one that asks for it. home: the state root, settings.HOME if None. on_progress gets lines for people.
+    on_written is called in the transaction that writes everything.
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault; then nothing is written.
     """
     root = home or settings.HOME
+    check_tree_location(spec, by)
+    priority = priority_asked(spec.priority, by)
     prepared = prepare(spec, root, on_progress)
     planned = plan_variants(prepared)
+    commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
+    with _lab_at_fault():
+        share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
     with transaction.atomic():
-        experiment = _write_experiment(prepared)
+        experiment = _write_experiment(prepared, by, origin, priority)
         _write_switches(experiment, prepared)
-        variants = _write_variants(experiment, planned, ArtifactStore(root / "artifacts"))
+        variants = _write_variants(experiment, planned, root)
         cases = _write_cases(experiment, prepared)
         _write_runs(experiment, prepared.spec, variants, cases)
-        note_same_code(experiment.pk)
+        note_kernels(experiment.pk)
         remember_base(experiment.tree, prepared.tree, prepared.base.commit)
+        tell_experiment(experiment.pk)
+        on_written(experiment)
     return experiment
 
 
-def find_unfinished(spec: ExperimentSpec) -> Experiment | None:
-    """Return the newest experiment of the very same description that is not over yet."""
+@contextmanager
+def _lab_at_fault() -> Iterator[None]:
+    """What git cannot do here is no fault of the description."""
+    try:
+        yield
+    except KernelsError as exc:
+        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+
+
+def find_unfinished(spec: ExperimentSpec, *, by: User | None = None) -> Experiment | None:
+    """Return the newest experiment of the very same description that is not over yet; by: of one person only."""
     same = Experiment.objects.filter(digest=spec_digest(spec), state__in=OPEN)
+    if by is not None:
+        same = same.filter(submitter=by)
     return same.order_by("-pk").first()
 
 
-def _write_experiment(prepared: Prepared) -> Experiment:
+def _write_experiment(
+    prepared: Prepared, by: User | None, origin: Experiment | Standing | None, priority: int
+) -> Experiment:
     spec, source = prepared.spec, prepared.source
     tree, _ = Tree.objects.update_or_create(
         name=source.name,
@@ -78,7 +120,8 @@ def _write_experiment(prepared: Prepared) -> Experiment:
     )
     return Experiment.objects.create(
         name=spec.name,
-        spec=spec.model_dump(mode="json"),
+        # How urgent it was is no part of what a re-run or a reproducer asks for.
+        spec=spec.model_dump(mode="json", exclude={"priority"}),
         digest=spec_digest(spec),
         tree=tree,
         base_name=prepared.base.name,
@@ -86,6 +129,8 @@ def _write_experiment(prepared: Prepared) -> Experiment:
         base_tree_id=prepared.base.tree_id,
         design=spec.design,
         target=prepared.target,
+        group=group_asked(spec.target, prepared.target),
+        priority=priority,
         clock=spec.measure.clock,
         boots=boots_at_most(spec.measure),
         sequential=spec.measure.boots == "auto",
@@ -94,6 +139,9 @@ def _write_experiment(prepared: Prepared) -> Experiment:
         profile=spec.measure.profile,
         verify=spec.measure.verify,
         seed=spec.measure.seed,
+        submitter=by,
+        origin=origin if isinstance(origin, Experiment) else None,
+        standing=origin if isinstance(origin, Standing) else None,
     )
 
 
@@ -104,10 +152,10 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
             position=position,
             name=name,
             kind=taken.kind,
-            title=taken.title,
-            author=taken.author,
-            link=taken.link,
-            text=taken.text,
+            title=storable_text(taken.title),
+            author=storable_text(taken.author, 300),
+            link=storable_text(taken.link, 1000),
+            text=storable_text(taken.text),
             requires=list(taken.toggle.requires),
             excludes=list(taken.toggle.excludes),
             report=list(taken.report),
@@ -142,9 +190,7 @@ def plan_variants(prepared: Prepared) -> list[PlannedVariant]:
     return planned
 
 
-def _write_variants(
-    experiment: Experiment, planned: list[PlannedVariant], store: ArtifactStore
-) -> list[Variant]:
+def _write_variants(experiment: Experiment, planned: list[PlannedVariant], root: Path) -> list[Variant]:
     """Write all variants; returns those that are built, base first."""
     live = []
     for position, plan in enumerate(planned):
@@ -159,7 +205,7 @@ def _write_variants(
             variant.state = VariantState.PRUNED
             variant.problem, variant.problem_detail = plan.clash.reason, plan.clash.detail
         if plan.inputs:
-            variant.build = _find_build(plan.inputs, store)
+            variant.build = _find_build(plan.inputs, root)
             variant.commit, variant.tree_id = plan.inputs.revision.commit, plan.inputs.revision.tree_id
             if variant.build.state == BuildState.BUILT:
                 variant.state = VariantState.READY
@@ -168,7 +214,7 @@ def _write_variants(
     return live
 
 
-def _find_build(found: BuildInputs, store: ArtifactStore) -> Build:
+def _find_build(found: BuildInputs, root: Path) -> Build:
     """Return the row for these inputs, queued unless its artifact is there or it is being made."""
     build, _created = Build.objects.get_or_create(
         inputs=found.digest,
@@ -176,9 +222,10 @@ def _find_build(found: BuildInputs, store: ArtifactStore) -> Build:
             "tree_id": found.revision.tree_id,
             "commit": found.revision.commit,
             "request": found.request,
+            "queue": build_queue(found.request),
         },
     )
-    gone = build.state == BuildState.BUILT and not store.has(build.artifact_key)
+    gone = build.state == BuildState.BUILT and not is_kept(build.artifact_key, root)
     if gone or build.state in AGAIN:
         move(
             Build,
@@ -186,6 +233,7 @@ def _find_build(found: BuildInputs, store: ArtifactStore) -> Build:
             BuildState(build.state),
             BuildState.QUEUED,
             request=found.request,
+            queue=build_queue(found.request),
             attempt=0,
             blame="",
             problem="",

@@ -58,7 +58,7 @@ class UnitedTree:
 
 
 @dataclass(frozen=True, eq=False)
-class _Levels:
+class Levels:
     """A tree by levels: nodes ascend by depth, then parent, then name. bounds: where each level begins, and the end."""
 
     parent: Integers
@@ -83,9 +83,11 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
     if not idle:
         mark = _idles(levels, names)
         resting[mark], own[mark] = own[mark], 0
-    order, parent, end = _preorder(levels)
+    order, parent, end = in_preorder(levels)
     own = own[order]
-    return UnitedTree(names, raw, parent, levels.name[order], end, own, _totals(own, end), resting[order])
+    return UnitedTree(
+        names, raw, parent, levels.name[order], end, own, totals_below(own, end), resting[order]
+    )
 
 
 def _nothing() -> UnitedTree:
@@ -115,7 +117,7 @@ def _source_names(
 
 def _by_levels(
     trees: Sequence[FrameTree], numbers: Sequence[Integers], names: int
-) -> tuple[_Levels, list[Integers]]:
+) -> tuple[Levels, list[Integers]]:
     """The union by levels, and for each tree where its nodes went."""
     sizes = [len(tree) for tree in trees]
     offsets = np.cumsum([0, *sizes])
@@ -136,17 +138,17 @@ def _by_levels(
         parents.append(keys // names)
         found.append(keys % names)
         bounds.append((first, first + len(keys)))
-    levels = _Levels(np.concatenate(parents), np.concatenate(found), bounds)
+    levels = Levels(np.concatenate(parents), np.concatenate(found), bounds)
     return levels, np.split(place, offsets[1:-1])
 
 
-def _added(place: Integers, own: Integers, levels: _Levels) -> Integers:
+def _added(place: Integers, own: Integers, levels: Levels) -> Integers:
     """One tree's samples at the union's nodes; float64 sums are exact, since all samples are less than 2^53."""
     added = np.bincount(place, weights=own.astype(float), minlength=len(levels.parent))
     return added.astype(np.int64)
 
 
-def _idles(levels: _Levels, names: Sequence[str]) -> Flags:
+def _idles(levels: Levels, names: Sequence[str]) -> Flags:
     """Nodes in or below the idle loop that are not in or below the entry of an interrupt."""
     idle = np.array([name == IDLE for name in names])[levels.name]
     woken = np.array([any(word in name for word in INTERRUPTS) for name in names])[levels.name]
@@ -157,7 +159,7 @@ def _idles(levels: _Levels, names: Sequence[str]) -> Flags:
     return np.asarray(idle & ~woken, dtype=bool)
 
 
-def _preorder(levels: _Levels) -> tuple[Integers, Integers, Integers]:
+def in_preorder(levels: Levels) -> tuple[Integers, Integers, Integers]:
     """Order that brings levels into preorder; then, in that order, parents and where each subtree ends."""
     count = len(levels.parent)
     size = np.ones(count, np.int64)
@@ -177,7 +179,7 @@ def _preorder(levels: _Levels) -> tuple[Integers, Integers, Integers]:
     return order, parent, np.arange(count) + size[order]
 
 
-def _totals(own: Integers, end: Integers) -> Integers:
+def totals_below(own: Integers, end: Integers) -> Integers:
     """Samples in each node or below: in preorder a subtree is one stretch."""
     running = np.concatenate((np.zeros((1, own.shape[1]), np.int64), np.cumsum(own, axis=0)))
     total: Integers = running[end] - running[:-1]
@@ -189,7 +191,7 @@ def summed(tree: UnitedTree, own: Flags, *, idle: bool) -> FrameTree:
     samples = tree.own[:, own].sum(axis=1)
     if idle:
         samples = samples + tree.resting[:, own].sum(axis=1)
-    keep = _totals(samples[:, None], tree.end)[:, 0] > 0
+    keep = totals_below(samples[:, None], tree.end)[:, 0] > 0
     keep[0] = True
     place = np.cumsum(keep) - 1
     used, name = np.unique(tree.name[keep], return_inverse=True)

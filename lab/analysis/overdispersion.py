@@ -27,20 +27,21 @@ PRIORS = (1000.0, 60.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.
 
 @dataclass(frozen=True, eq=False)
 class Dispersion:
-    """factor: float64[frames], variance between boots over that of sampling, at least 1. freedom: of its estimate."""
+    """factor: float64[frames], variance between boots over that of sampling, at least the floor. freedom: of its estimate."""
 
     factor: Floats
     freedom: Floats
 
 
-def moderate(raw: Floats, freedom: int, size: Floats) -> Dispersion:
+def moderate(raw: Floats, freedom: int, size: Floats, *, floor: float = 1.0) -> Dispersion:
     """Draw each frame's own factor towards that of frames of its size.
 
     raw: float64[frames], mean square of the residuals over the variance of sampling. freedom: degrees of freedom it has,
-    at least 1. size: float64[frames], positive: samples in the frame. A factor below 1 is luck, and becomes 1.
+    at least 1. size: float64[frames], positive: samples in the frame. floor: a factor below it is luck, and becomes it; 1
+    for counts of samples, 0 for what has no chance of sampling.
     """
     if len(raw) < LEAST_FRAMES:
-        return Dispersion(np.maximum(raw, 1.0), np.full(len(raw), float(freedom)))
+        return Dispersion(np.maximum(raw, floor), np.full(len(raw), float(freedom)))
     typical = float(np.median(raw))
     logs = np.log(np.maximum(raw, max(COARSE * typical, COARSE)))
     trend = _trend(logs, np.log(size))
@@ -48,7 +49,7 @@ def moderate(raw: Floats, freedom: int, size: Floats) -> Dispersion:
     # The trend runs through medians of F with (freedom, prior) degrees; their unit is what frames scatter around.
     centre = np.exp(trend) / float(stats.f.median(freedom, prior))
     factor = (prior * centre + freedom * raw) / (prior + freedom)
-    return Dispersion(np.maximum(factor, 1.0), np.full(len(raw), prior + freedom))
+    return Dispersion(np.maximum(factor, floor), np.full(len(raw), prior + freedom))
 
 
 def _trend(logs: Floats, size: Floats) -> Floats:

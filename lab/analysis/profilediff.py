@@ -13,30 +13,49 @@ import numpy as np
 
 from lab.analysis.framealign import Flags, Integers, UnitedTree
 from lab.analysis.shareshift import LEAST_FREEDOM, Scale, Shifts, Sides, compare
+from lab.analysis.waitshift import compare_waits
 
 
 @dataclass(frozen=True, eq=False)
 class FrameShifts:
-    """Shifts of all nodes of a united tree, on both scales; doubt: why nothing can be certain, or nothing."""
+    """Shifts of all nodes of a united tree, on both scales; doubt: why nothing can be certain, or nothing.
+
+    samples: of samples a boot, or of nanoseconds waited a boot.
+    """
 
     shares: Shifts
     samples: Shifts
     doubt: str
 
 
-def compare_frames(tree: UnitedTree, sides: Sides, *, scale: Scale = "shares") -> Shifts:
-    """Compare the samples in each node or below: float64[nodes]. Profiles of neither side help to tell how boots vary."""
+def compare_frames(
+    tree: UnitedTree,
+    sides: Sides,
+    *,
+    scale: Scale = "shares",
+    waits: bool = False,
+    whole: Integers | None = None,
+) -> Shifts:
+    """Compare the samples in each node or below: float64[nodes]. Profiles of neither side help to tell how boots vary.
+
+    waits: the tree's weights are nanoseconds waited. whole: int64[profiles], what shares are of; all the tree holds if None.
+    """
     heads, member = _chains(tree)
-    found = compare(tree.total[heads], tree.samples, sides, scale=scale)
+    judge = compare_waits if waits else compare
+    found = judge(tree.total[heads], tree.samples if whole is None else whole, sides, scale=scale)
     return Shifts(
         *(values[member] for values in (found.base, found.candidate, found.log_ratio, found.p, found.q))
     )
 
 
-def compare_profiles(tree: UnitedTree, sides: Sides) -> FrameShifts:
+def compare_profiles(
+    tree: UnitedTree, sides: Sides, *, waits: bool = False, whole: Integers | None = None
+) -> FrameShifts:
     """As compare_frames, by shares and by absolute samples a boot."""
     return FrameShifts(
-        compare_frames(tree, sides), compare_frames(tree, sides, scale="samples"), doubt(tree, sides)
+        compare_frames(tree, sides, waits=waits, whole=whole),
+        compare_frames(tree, sides, scale="samples", waits=waits, whole=whole),
+        doubt(tree, sides, waits=waits),
     )
 
 
@@ -49,15 +68,17 @@ def _chains(tree: UnitedTree) -> tuple[Integers, Integers]:
     return np.flatnonzero(~same), np.cumsum(~same) - 1
 
 
-def doubt(tree: UnitedTree, sides: Sides) -> str:
+def doubt(tree: UnitedTree, sides: Sides, *, waits: bool = False) -> str:
     """Why no difference can be certain, a sentence; empty where they can."""
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
     for own, name in ((theirs, "base"), (ours, "variant")):
         if not own.any():
             return f"The {name} has no profile."
-        if not tree.samples[own].any():
+        if not waits and not tree.samples[own].any():
             return f"The {name}'s profile holds no sample of a busy CPU."
-    if not (_held(tree, ours) & _held(tree, theirs)).any():
+    # Where nobody waits there is no symbol, and that is an answer.
+    waited = tree.samples[ours].any() and tree.samples[theirs].any()
+    if (waited or not waits) and not (_held(tree, ours) & _held(tree, theirs)).any():
         return (
             "The two profiles have no symbol in common: one of them was read with another kernel's symbols."
         )

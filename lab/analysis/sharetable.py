@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shares of all variants side by side: each with its interval, and its shift against the base.
+"""Shares of all variants side by side, or times waited: each with its interval, and its shift against the base.
 
 Rows come in families. How much boots vary is learnt from the rows of all of them; the false-discovery rate is kept
 within each, since one reads a family as a whole.
@@ -15,6 +15,7 @@ import numpy as np
 from lab.analysis.framealign import Integers
 from lab.analysis.profilediff import sides_of
 from lab.analysis.shareshift import Interval, Shifts, adjusted, compare, intervals
+from lab.analysis.waitshift import compare_waits, wait_intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,25 @@ def share_table(
         shifts = None
         if base is not None and variant != base:
             shifts = compare(counts, samples, sides_of(owners, base=base, candidate=variant, twin=twin))
+        columns.append(_by_family(interval, shifts, bounds))
+    return tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in families)
+
+
+def wait_table(
+    families: Sequence[Integers], whole: Integers, owners: Integers, *, base: int | None, twin: int | None
+) -> tuple[tuple[VariantShares, ...], ...]:
+    """As share_table, of times waited a boot, ns: they take the place of the shares in its answer.
+
+    A patch that ends one wait makes the shares of all others larger; it is time that they cost, and that is compared.
+    """
+    times = np.concatenate(families)
+    bounds = np.cumsum([len(family) for family in families])[:-1]
+    columns = []
+    for variant in range(int(owners.max(initial=-1)) + 1):
+        interval = wait_intervals(times, owners, variant)
+        shifts = None
+        if base is not None and variant != base:
+            shifts = compare_waits(times, whole, sides_of(owners, base=base, candidate=variant, twin=twin))
         columns.append(_by_family(interval, shifts, bounds))
     return tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in families)
 

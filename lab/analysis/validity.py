@@ -29,13 +29,17 @@ def gates(
     """Return a line for each gate a boot was outside of; an empty list is a valid boot.
 
     environment: of the run: `host` (load_before, load_after, steal_share, host_cpus, throttled) and
-    `guest` (clocksource, clocksource_after). Facts that are absent are not judged. clock:
+    `guest` (clocksource, clocksource_after), `tuning` (untuned: what was declared and is not so).
+    Facts that are absent are not judged. clock:
     "instructions" count the same on a busy host, so only "wall" asks for a quiet one.
     lost_share: of a profile's samples, 0 to 1. state_proven: False where a verified boot found its
     caches in another state than was asked for.
     """
     host, guest = environment.get("host", {}), environment.get("guest", {})
     found = _quiet(host) if clock == "wall" else []
+    found += [
+        f"the machine was not tuned: {line}" for line in environment.get("tuning", {}).get("untuned", [])
+    ]
     before, after = (_counter(guest.get(key)) for key in ("clocksource", "clocksource_after"))
     if before and after and before != after:
         found.append(f"the clock source changed from {before} to {after}")

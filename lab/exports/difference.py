@@ -2,6 +2,7 @@
 """A difference of two variants for browsers and scripts: JSON, columns of one entry a node, nodes in preorder.
 
     sides              [{name, boots, samples}]: base, then candidate; samples of busy CPUs over all its boots
+    kind, unit         cpu, lock or off-cpu; samples, or ns: what is called samples here are then nanoseconds waited
     doubt              why nothing can be certain, or ""
     certain            q from which on a difference counts as certain
     names              [text]                 of the source, without .isra.0 and the like
@@ -28,6 +29,7 @@ from lab.analysis.frametree import FrameTree
 from lab.analysis.shareshift import CERTAIN, Floats, Shifts
 from lab.exports.stacks import write_two_counts
 from lab.exports.svg import Paint, write_svg
+from lab.exports.unit import told
 from lab.queries.difference import Difference
 
 
@@ -46,6 +48,8 @@ def write_json(found: Difference) -> str:
             _side(found, own, one.name)
             for own, one in ((found.base_boots, found.base), (found.boots, found.variant))
         ],
+        "kind": found.kind,
+        "unit": found.unit,
         "doubt": found.shifts.doubt,
         "certain": CERTAIN,
         "names": [tree.names[number] for number in used.tolist()],
@@ -59,7 +63,7 @@ def write_json(found: Difference) -> str:
 
 
 def _side(found: Difference, own: Flags, name: str) -> dict[str, Any]:
-    return {"name": name, "boots": int(own.sum()), "samples": int(found.tree.samples[own].sum())}
+    return {"name": name, "boots": int(own.sum()), "samples": int(found.whole[own].sum())}
 
 
 def _held(tree: UnitedTree, samples: np.ndarray[Any, np.dtype[np.int64]]) -> Flags:
@@ -78,37 +82,48 @@ def _shifts(shifts: Shifts, keep: Flags, suffix: str) -> dict[str, list[float | 
 
 def _rounded(values: Floats, digits: int) -> list[float | None]:
     """NaN becomes null; so few digits, since nobody sees more and they are most of the file."""
-    told: list[float | None] = np.round(values, digits).tolist()
+    rounded: list[float | None] = np.round(values, digits).tolist()
     for place in np.flatnonzero(np.isnan(values)).tolist():
-        told[place] = None
-    return told
+        rounded[place] = None
+    return rounded
 
 
 def write_folded_pair(found: Difference) -> str:
-    """Lines `stack base candidate`, samples of busy CPUs. Raises ExportTooLarge."""
+    """Lines `stack base candidate`, samples of busy CPUs or nanoseconds waited. Raises ExportTooLarge."""
     return write_two_counts(*found.sides)
 
 
 def write_diff_svg(found: Difference) -> str:
-    """Frames as wide as the mean of both shares; red is more, blue is less, grey may be chance."""
+    """Frames as wide as the mean of both shares; red is more, blue is less, grey may be chance. Of waits, time a boot."""
     tree, shares = found.tree, found.shifts.shares
+    judged = found.shifts.samples if found.unit == "ns" else shares
     plain = FrameTree(
         tree.names, tree.parent.astype(np.int32), tree.name.astype(np.int32), tree.own.sum(axis=1)
     )
     colours, words = [], []
     rows = zip(
-        shares.base.tolist(),
-        shares.candidate.tolist(),
-        shares.log_ratio.tolist(),
-        shares.q.tolist(),
+        judged.base.tolist(),
+        judged.candidate.tolist(),
+        judged.log_ratio.tolist(),
+        judged.q.tolist(),
         strict=True,
     )
     for base, candidate, ratio, q in rows:
         colours.append(_colour(ratio, q))
-        told = "not told apart" if q != q else f"q {q:.3g}"
-        words.append(f"{100 * base:.2f} % → {100 * candidate:.2f} %, {told}")
+        certainty = "not told apart" if q != q else f"q {q:.3g}"
+        words.append(f"{_level(base, found)} → {_level(candidate, found)}, {certainty}")
     caption = f"{found.title}: red more, blue less, grey may be chance. {found.shifts.doubt}"
-    return write_svg(plain, caption, Paint(colours, words), (shares.base + shares.candidate) / 2)
+    return write_svg(plain, caption, Paint(colours, words), _widths(found))
+
+
+def _widths(found: Difference) -> Floats:
+    """float64[nodes]: the mean of both sides; of time a boot where weights are nanoseconds."""
+    shifts = found.shifts.samples if found.unit == "ns" else found.shifts.shares
+    return np.asarray((shifts.base + shifts.candidate) / 2, dtype=float)
+
+
+def _level(value: float, found: Difference) -> str:
+    return f"{told(value, 'ns')} a boot" if found.unit == "ns" else f"{100 * value:.2f} %"
 
 
 def _colour(ratio: float, q: float) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from lab.analysis.frametree import FrameTree, pack
 from lab.exports.difference import write_diff_svg, write_folded_pair, write_json
@@ -11,16 +12,24 @@ from lab.exports.pprof import write_pprof
 from lab.exports.speedscope import write_speedscope
 from lab.exports.stacks import write_folded, write_script
 from lab.exports.svg import write_svg
+from lab.exports.unit import Unit
 from lab.queries.difference import Difference
 
-# From a tree and a title. Any may raise ExportTooLarge.
-TREE_FORMS: Mapping[str, Callable[[FrameTree, str], str | bytes]] = {
-    "tree": lambda tree, _: pack(tree),
-    "folded": lambda tree, _: write_folded(tree),
-    "script.txt": lambda tree, _: write_script(tree),
+
+class TreeWriter(Protocol):
+    """From a tree, its title and what its weights count. May raise ExportTooLarge or NoSuchForm."""
+
+    def __call__(self, tree: FrameTree, title: str, unit: Unit = "samples") -> str | bytes:
+        """The file's text or bytes."""
+
+
+TREE_FORMS: Mapping[str, TreeWriter] = {
+    "tree": lambda tree, title, unit="samples": pack(tree),
+    "folded": lambda tree, title, unit="samples": write_folded(tree),
+    "script.txt": lambda tree, title, unit="samples": write_script(tree, unit),
     "speedscope.json": write_speedscope,
-    "pb.gz": lambda tree, _: write_pprof(tree),
-    "svg": write_svg,
+    "pb.gz": lambda tree, title, unit="samples": write_pprof(tree, unit),
+    "svg": lambda tree, title, unit="samples": write_svg(tree, title, unit=unit),
 }
 DIFFERENCE_FORMS: Mapping[str, Callable[[Difference], str]] = {
     "json": write_json,

@@ -7,23 +7,26 @@ Of its messages we need few fields, each a number or bytes with a length: field 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from lab.analysis.frametree import FrameTree, stacks_of
 from lab.exports.stacks import check_size
+from lab.exports.unit import Unit
 
 # Fields of Profile, Sample, Location, Line, Function and ValueType, by their numbers in profile.proto.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRINGS, PERIOD_TYPE, PERIOD = 1, 2, 4, 5, 6, 11, 12
 _NUMBER, _BYTES = 0, 2
+# What a value is, and its unit, by the names that pprof knows.
+_TYPES: Mapping[Unit, tuple[str, str]] = {"samples": ("samples", "count"), "ns": ("delay", "nanoseconds")}
 
 
-def write_pprof(tree: FrameTree) -> bytes:
+def write_pprof(tree: FrameTree, unit: Unit = "samples") -> bytes:
     """The file's bytes; equal trees are equal bytes. A name is one function and one location. Raises ExportTooLarge."""
     check_size(tree, np.minimum(tree.own, 1))
     # String 0 must be empty; a function's name is the string of its own number.
-    strings = ["", *tree.names, "samples", "count"]
+    strings = ["", *tree.names, *_TYPES[unit]]
     kind = _number(1, len(strings) - 2) + _number(2, len(strings) - 1)
     parts = [_message(SAMPLE_TYPE, kind)]
     numbers = {name: number for number, name in enumerate(tree.names, 1)}

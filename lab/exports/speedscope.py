@@ -12,11 +12,12 @@ import numpy as np
 
 from lab.analysis.frametree import FrameTree, stacks_of
 from lab.exports.stacks import check_size
+from lab.exports.unit import Unit
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def write_speedscope(tree: FrameTree, title: str) -> str:
+def write_speedscope(tree: FrameTree, title: str, unit: Unit = "samples") -> str:
     """The file's text. Raises ExportTooLarge."""
     check_size(tree, np.minimum(tree.own, 1))
     numbers = {name: number for number, name in enumerate(tree.names)}
@@ -27,7 +28,7 @@ def write_speedscope(tree: FrameTree, title: str) -> str:
     profile = {
         "type": "sampled",
         "name": title,
-        "unit": "none",
+        "unit": "nanoseconds" if unit == "ns" else "none",
         "startValue": 0,
         "endValue": tree.samples,
         "samples": samples,

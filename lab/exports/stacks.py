@@ -14,8 +14,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from lab.analysis.frametree import FrameTree, Integers, stacks_of
+from lab.exports.plain import one_line
+from lab.exports.unit import Unit
 
 MOST_BYTES = 64 << 20
+
+
+class NoSuchForm(ValueError):
+    """A profile that has no such form; `str()` is one line."""
+
+    blame: ClassVar[Literal["submission", "kernel", "lab"]] = "submission"
+    retry: ClassVar[bool] = False
 
 
 class ExportTooLarge(ValueError):
@@ -42,11 +51,13 @@ def write_two_counts(base: FrameTree, candidate: FrameTree) -> str:
     return "".join(f"{stack} {old} {new}\n" for stack, (old, new) in sorted(counts.items()))
 
 
-def write_script(tree: FrameTree) -> str:
-    """Samples one by one as `perf script` prints them, leaf first, for what reads that. Raises ExportTooLarge.
+def write_script(tree: FrameTree, unit: Unit = "samples") -> str:
+    """Samples one by one as `perf script` prints them, leaf first, for what reads that. Raises ExportTooLarge, NoSuchForm.
 
     Addresses and times are not kept: addresses are 0, times count samples in microseconds.
     """
+    if unit == "ns":
+        raise NoSuchForm("waits are no samples to print one by one; take folded, speedscope or pprof")
     check_size(tree, tree.own, frame=32)
     return "".join(_samples(tree))
 
@@ -70,13 +81,6 @@ def check_size(tree: FrameTree, times: Integers, *, frame: int = 1) -> None:
 
 def _joined(stack: tuple[str, ...]) -> str:
     return ";".join(one_line(frame).replace(";", ":") for frame in stack)
-
-
-def one_line(name: str) -> str:
-    """A name without what would break the line or hide in it."""
-    if name.isprintable():
-        return name
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _samples(tree: FrameTree) -> Iterator[str]:

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.analysis.frametree import FrameTree
-from lab.exports.stacks import one_line
+from lab.exports.plain import one_line
+from lab.exports.unit import Unit
+from lab.exports.unit import told as amount
 
 WIDTH, ROW, MARGIN, LETTER = 1200.0, 16, 10, 6.6
 # Thinner than this in pixels, and higher than this in rows, nothing is drawn.
@@ -32,7 +34,12 @@ class Paint:
 
 
 def write_svg(
-    tree: FrameTree, caption: str, paint: Paint | None = None, total: NDArray[np.float64] | None = None
+    tree: FrameTree,
+    caption: str,
+    paint: Paint | None = None,
+    total: NDArray[np.float64] | None = None,
+    *,
+    unit: Unit = "samples",
 ) -> str:
     """The picture's text. total: float64[nodes], widths of the frames; the samples in or below them if None."""
     weights = np.asarray(tree.total if total is None else total, dtype=float)
@@ -57,7 +64,7 @@ def write_svg(
         told = (
             paint.words[node]
             if paint
-            else f"{weights[node]:,.0f} samples, {100 * weights[node] / whole:.2f} %"
+            else f"{amount(weights[node], unit)}, {100 * weights[node] / whole:.2f} %"
         )
         parts.append(_frame(name, told, colour, (x, y, width)))
     parts.append("</svg>\n")

@@ -1,26 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The one package file that is not empty: Django finds an app's models only through it.
-from lab.models.execution import Build, Run
+from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
-from lab.models.hardware import Target
+from lab.models.hardware import Deployment, HealthCheck, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
+from lab.models.netboot import Netboot, NetbootPiece
+from lab.models.people import IdempotencyKey, SavedView, Token, User
 from lab.models.source import Tree
-from lab.models.trend import Bisection, BisectionStep, Revision
+from lab.models.standing import Alert, Delivery, Hook, Standing
+from lab.models.talk import Note, Triage
+from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision
 
 __all__ = [
+    "Alert",
+    "BasePoint",
     "Bisection",
     "BisectionStep",
     "Build",
     "Case",
     "Comparison",
+    "Delivery",
+    "Deployment",
     "Effect",
     "Experiment",
+    "HealthCheck",
+    "Hook",
+    "IdempotencyKey",
+    "LateAnswer",
+    "Netboot",
+    "NetbootPiece",
+    "Note",
     "Profile",
     "Revision",
     "Run",
     "Sample",
+    "SavedView",
+    "Standing",
     "Switch",
     "Target",
+    "Token",
     "Tree",
+    "Triage",
+    "User",
     "Variant",
+    "Worker",
 ]

@@ -4,6 +4,7 @@
 from django.db import models
 
 from lab.models.experiment import Case, Experiment, Variant
+from lab.models.hardware import Target
 from lab.states import BuildState, Outcome, Purpose, RunState
 
 
@@ -29,6 +30,8 @@ class Build(Claimed):
     commit = models.CharField(max_length=64)
     state = models.CharField(max_length=10, choices=BuildState, default=BuildState.QUEUED)
     request = models.JSONField()
+    # Which workers can make it: "build.<architecture>.<compiler>".
+    queue = models.CharField(max_length=100, default="build.x86_64.gcc")
     release = models.CharField(max_length=200, blank=True, default="")
     code_hash = models.CharField(max_length=64, blank=True, default="")
     cpu_seconds = models.FloatField(null=True, blank=True)
@@ -38,7 +41,11 @@ class Build(Claimed):
     blame = models.CharField(max_length=10, blank=True, default="")
     problem = models.TextField(blank=True, default="")
     problem_detail = models.TextField(blank=True, default="")
+    # Below the state root, and in the store where there is one; so are console and directory of a run.
     log = models.CharField(max_length=1000, blank=True, default="")
+    # How often its artifact was found to be other than what was built, and when the retention policy removed it.
+    corrupted = models.PositiveSmallIntegerField(default=0)
+    expired_at = models.DateTimeField(null=True, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -46,7 +53,11 @@ class Build(Claimed):
 
     class Meta:
         ordering = ("id",)
-        indexes = (models.Index(fields=["state", "lease_until"], name="build_waiting"),)
+        indexes = (
+            models.Index(fields=["state", "lease_until"], name="build_waiting"),
+            models.Index(fields=["queue", "state"], name="build_by_queue"),
+            models.Index(fields=["finished_at"], name="build_by_end"),
+        )
 
     def __str__(self) -> str:
         return self.release or self.inputs[:12]
@@ -58,6 +69,11 @@ class Run(Claimed):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="runs")
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
+    # Where it boots, or booted. Before it is claimed: nothing, or in a group the target that has begun its block.
+    target = models.ForeignKey(Target, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    # The target that lost its block last, by the lab's fault, and when: another of the group goes first for a while.
+    lost_on = models.ForeignKey(Target, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    lost_at = models.DateTimeField(null=True, blank=True)
     # The round of boots it belongs to; its base run of the same block is what it is compared with.
     block = models.PositiveIntegerField()
     # Which attempt at this place of the block: an invalid boot is kept, and taken once more.
@@ -74,11 +90,19 @@ class Run(Claimed):
     line = models.TextField(blank=True, default="")
     # Histograms, counters and whatever else the workload tells beside its metrics.
     extras = models.JSONField(default=dict)
+    # Of a profiled run, by source ("perf stat", "vmstat", "slab"): what it counted while the workload was timed.
+    counters = models.JSONField(default=dict)
+    # Seconds by step (boot, workload, collect); nothing where it did not come so far.
+    steps = models.JSONField(null=True, blank=True)
+    # What could not be collected here: dicts of what and why.
+    unavailable = models.JSONField(default=list)
     console = models.CharField(max_length=1000, blank=True, default="")
     directory = models.CharField(max_length=1000, blank=True, default="")
     findings = models.JSONField(default=list)
     # Why its numbers do not count although it finished: lines of lab/analysis/validity.py.
     invalid = models.JSONField(default=list)
+    # When the retention policy removed its files; what was measured stays.
+    expired_at = models.DateTimeField(null=True, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -91,8 +115,43 @@ class Run(Claimed):
             models.UniqueConstraint(
                 fields=["variant", "case", "purpose", "block", "retake"], name="run_once_a_block"
             ),
+            models.UniqueConstraint(
+                fields=["target"], condition=models.Q(state=RunState.RUNNING), name="one_boot_a_target"
+            ),
         )
-        indexes = (models.Index(fields=["state", "lease_until"], name="run_waiting"),)
+        indexes = (
+            models.Index(fields=["state", "lease_until"], name="run_waiting"),
+            models.Index(fields=["finished_at"], name="run_by_end"),
+            # What claims ask: their cost must not grow with what waits, nor with what is over.
+            models.Index(fields=["experiment", "state", "position"], name="run_in_order"),
+            models.Index(fields=["experiment", "block"], name="run_by_block"),
+            models.Index(fields=["target", "state"], name="run_by_target"),
+        )
 
     def __str__(self) -> str:
         return f"{self.purpose} run {self.position}"
+
+
+class LateAnswer(models.Model):
+    """An answer that came when its claim was not held any more: nothing of it was written."""
+
+    class Kind(models.TextChoices):
+        """What was claimed."""
+
+        BUILD = "build"
+        RUN = "run"
+
+    kind = models.CharField(max_length=5, choices=Kind)
+    # The number of the build or run.
+    work = models.PositiveBigIntegerField()
+    # The process that answered, what it would have written, and what had become of the work.
+    worker = models.CharField(max_length=300)
+    said = models.TextField()
+    why = models.TextField()
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"late answer to {self.kind} {self.work}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One submission and its matrix."""
 
+from django.conf import settings
 from django.db import models
 
 from lab.models.hardware import Target
@@ -21,7 +22,13 @@ class Experiment(models.Model):
     base_commit = models.CharField(max_length=64)
     base_tree_id = models.CharField(max_length=64)
     design = models.CharField(max_length=20)
+    # The one target asked for, or any one of the group asked for: they are equal.
     target = models.ForeignKey(Target, on_delete=models.PROTECT)
+    group = models.CharField(max_length=100, blank=True, default="")
+    # Of experiments that wait for the same machines the greater goes first; equal ones share fairly.
+    priority = models.SmallIntegerField(default=0)
+    # Whether everything it needs outlives the retention policy.
+    kept = models.BooleanField(default=False)
     # "wall" or "instructions": what the times of this experiment count.
     clock = models.CharField(max_length=15, default="wall")
     # Of each variant; where boots are stopped early (`sequential`), the most of them.
@@ -33,12 +40,28 @@ class Experiment(models.Model):
     verify = models.BooleanField()
     seed = models.BigIntegerField()
     problem = models.TextField(blank=True, default="")
+    # Who asked; nobody where it came from this machine's own terminal.
+    submitter = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="experiments"
+    )
+    # The experiment it was re-run or cloned from.
+    origin = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="descendants"
+    )
+    # The standing experiment that asked for it at a new revision.
+    standing = models.ForeignKey(
+        "lab.Standing", null=True, blank=True, on_delete=models.SET_NULL, related_name="experiments"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("-id",)
+        indexes = (
+            models.Index(fields=["state", "-id"], name="experiment_by_state"),
+            models.Index(fields=["-created_at"], name="experiment_by_date"),
+        )
 
     def __str__(self) -> str:
         return self.name

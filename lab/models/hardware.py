@@ -1,18 +1,86 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What kernels run on."""
+"""What kernels run on, and who makes them: targets, how healthy they are, and the lab's own workers."""
 
 from django.db import models
+from django.utils import timezone
 
 
 class Target(models.Model):
-    """One machine that boots kernels, virtual for now."""
+    """One machine that boots kernels, virtual or metal."""
 
     name = models.CharField(max_length=100, unique=True)
+    # Targets of one group are equal: an experiment that names the group boots a block on any one of them.
+    group = models.CharField(max_length=100, blank=True, default="", db_index=True)
     driver = models.CharField(max_length=30, default="libvirt")
     vcpus = models.PositiveSmallIntegerField(default=2)
     memory_mib = models.PositiveIntegerField(default=1024)
     enabled = models.BooleanField(default=True)
+    # Metal: how it is reached (power, console, network card), and what it is tuned to before measuring.
+    # Passwords are named by their file, never kept here.
+    access = models.JSONField(default=dict, blank=True)
+    tuning = models.JSONField(default=dict, blank=True)
+    # Lab faults one after another; enough of them put the target into quarantine until an operator releases it.
+    faults = models.PositiveSmallIntegerField(default=0)
+    quarantined_at = models.DateTimeField(null=True, blank=True)
+    quarantine_reason = models.TextField(blank=True, default="")
+    # Since when a health check is asked for; until when one that runs keeps boots away at most.
+    check_asked_at = models.DateTimeField(null=True, blank=True)
+    checked_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return self.name
+
+
+class HealthCheck(models.Model):
+    """A known-good kernel booted on a target with the calibration workload: whether it did, and the figure."""
+
+    target = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="checks")
+    at = models.DateTimeField(default=timezone.now)
+    ok = models.BooleanField()
+    problem = models.TextField(blank=True, default="")
+    metric = models.CharField(max_length=100, blank=True, default="")
+    value = models.FloatField(null=True, blank=True)
+    environment = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-at",)
+        indexes = (models.Index(fields=["target", "-at"], name="check_by_target"),)
+
+    def __str__(self) -> str:
+        return f"check of {self.target_id} at {self.at}"
+
+
+class Worker(models.Model):
+    """A process that takes work: what it takes, when it was last heard of, and why it takes none."""
+
+    # host:pid:start, as in the claims.
+    name = models.CharField(max_length=300, unique=True)
+    host = models.CharField(max_length=255)
+    queues = models.JSONField(default=list)
+    version = models.CharField(max_length=100, blank=True, default="")
+    started_at = models.DateTimeField(default=timezone.now)
+    seen_at = models.DateTimeField(default=timezone.now)
+    disk_free = models.BigIntegerField(null=True, blank=True)
+    disk_total = models.BigIntegerField(null=True, blank=True)
+    # Why it takes nothing now, such as a full disk or other code than the lab's; empty while it does.
+    idle_reason = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Deployment(models.Model):
+    """A version of the code that was made the lab's; the newest counts."""
+
+    version = models.CharField(max_length=100)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.version

@@ -24,13 +24,26 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """What one profiled run's CPUs did: a tree of frames, as lab/analysis/frametree.py packs it."""
+    """What one profiled run's CPUs or waits did: a tree of frames, as lab/analysis/frametree.py packs it."""
 
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="stacks")
+    class Kind(models.TextChoices):
+        """What the tree's weights count: samples of running CPUs, or nanoseconds of waiting."""
+
+        CPU = "cpu"
+        LOCK = "lock"
+        OFF_CPU = "off-cpu"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="profiles")
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.CPU)
+    # The sum of the tree's weights: samples, or nanoseconds.
     samples = models.PositiveBigIntegerField()
+    # Waits, where the weights are nanoseconds; 0 where they are samples themselves.
+    waits = models.PositiveBigIntegerField(default=0)
     # Samples the kernel dropped for want of room, and times it paused because they came too often.
     lost = models.PositiveBigIntegerField(default=0)
     throttled = models.PositiveBigIntegerField(default=0)
+    # Elapsed under this profiler over elapsed without, minus 1, measured in the same boot.
+    overhead = models.FloatField(null=True, blank=True)
     # Why the end of perf.data is missing.
     truncated = models.CharField(max_length=200, blank=True, default="")
     kernel_build_id = models.CharField(max_length=40, blank=True, default="")
@@ -38,8 +51,11 @@ class Profile(models.Model):
     # Of the raw file: lab/rawprofiles.py says where it is.
     perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["run", "kind"], name="profile_once_a_kind"),)
+
     def __str__(self) -> str:
-        return f"{self.samples} samples"
+        return f"{self.kind}: {self.samples}"
 
 
 class Comparison(models.Model):
@@ -87,6 +103,14 @@ class Comparison(models.Model):
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["case", "variant", "metric"], name="comparison_once"),)
+        # Few of all comparisons, and what people look for across experiments.
+        indexes = (
+            models.Index(
+                fields=["-experiment", "primary"],
+                name="comparison_regressions",
+                condition=models.Q(verdict="regression"),
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.metric}: {self.verdict}"

@@ -17,6 +17,8 @@ class Tree(models.Model):
     kind = models.CharField(max_length=10, choices=Kind)
     location = models.CharField(max_length=1000)
     default_revision = models.CharField(max_length=200)
+    # Boots that standing experiments may ask for in 24 hours; none means no limit.
+    boots_a_day = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 
 from django.db import models
 
-from lab.models.experiment import Experiment
+from lab.models.experiment import Case, Experiment
 from lab.models.hardware import Target
 from lab.models.source import Tree
 from lab.states import BisectionState
@@ -27,6 +27,26 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.commit[:12]} {self.subject}"
+
+
+class BasePoint(models.Model):
+    """What one experiment adds to a trend: the boots of its base, and of the base once more, of one metric."""
+
+    # What makes a trend: tree, case, target, clock, config and metric, hashed.
+    trend = models.CharField(max_length=12, db_index=True)
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="base_points")
+    metric = models.CharField(max_length=60)
+    primary = models.BooleanField(default=False)
+    config = models.CharField(max_length=8)
+    commit = models.CharField(max_length=64)
+    # Each boot's median over its iterations, in the metric's unit.
+    boots = models.JSONField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["case", "metric"], name="base_point_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.metric} at {self.commit[:12]}"
 
 
 class Bisection(models.Model):

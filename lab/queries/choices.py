@@ -70,11 +70,18 @@ class Choices:
     workloads: tuple[WorkloadChoice, ...]
 
 
+def _places() -> dict[str, None]:
+    """The names of targets, then those of groups of them."""
+    enabled = Target.objects.filter(enabled=True).order_by("name")
+    groups = sorted(set(enabled.exclude(group="").values_list("group", flat=True)))
+    return dict.fromkeys([*enabled.values_list("name", flat=True), *groups])
+
+
 def submission_choices() -> Choices:
     """Return what can be submitted here and now."""
     return Choices(
         trees=tuple(TreeChoice(name, revision) for name, revision in sorted(_trees().items())),
-        targets=tuple(Target.objects.filter(enabled=True).order_by("name").values_list("name", flat=True)),
+        targets=tuple(_places()),
         designs=DESIGNS,
         switches=tuple(
             SwitchChoice(

@@ -4,7 +4,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.git import hide_password
 from lab.models import Case, Experiment, Switch
+from lab.rerun import stored_description
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,14 @@ def switch_view(switch: Switch) -> SwitchView:
         report=tuple(switch.report),
         claims=tuple(ClaimView(**claim) for claim in switch.claims),
     )
+
+
+def shown_description(experiment_id: int) -> dict[str, Any]:
+    """Return the description as it can be submitted again; a password in its git URL is left out. Raises UnknownRow."""
+    return without_password(stored_description(experiment_id))
+
+
+def without_password(description: dict[str, Any]) -> dict[str, Any]:
+    """Return a description whose git URL carries none."""
+    git = description.get("git")
+    return description | {"git": hide_password(git)} if git else description

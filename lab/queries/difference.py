@@ -3,29 +3,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lab.analysis.callertree import caller_tree
 from lab.analysis.calltext import call_text
-from lab.analysis.framealign import Flags, UnitedTree, summed
+from lab.analysis.framealign import Flags, Integers, UnitedTree, summed
 from lab.analysis.frametree import FrameTree
-from lab.analysis.profilediff import FrameShifts, compare_profiles
-from lab.queries.profiled import CaseProfiles, ProfiledVariant, case_profiles, watched
+from lab.analysis.profilediff import FrameShifts, compare_profiles, doubt
+from lab.exports.unit import Unit
+from lab.queries.profiled import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
 from lab.states import Role
+
+# In place of a symbol: every one.
+ALL = "*"
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides."""
+    """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides.
+
+    kind: of Profile.Kind; of all but cpu, samples are nanoseconds waited. whole: int64[profiles], what shares are of.
+    """
 
     title: str
+    kind: str
     base: ProfiledVariant
     variant: ProfiledVariant
     tree: UnitedTree
     base_boots: Flags
     boots: Flags
     shifts: FrameShifts
+    whole: Integers
+
+    @property
+    def unit(self) -> Unit:
+        """What samples are."""
+        return "samples" if self.kind == CPU else "ns"
 
     @property
     def sides(self) -> tuple[FrameTree, FrameTree]:
@@ -34,61 +49,83 @@ class Difference:
 
 
 def difference(
-    experiment_id: int, case_id: int, *, base: str, variant: str, idle: bool = False
+    experiment_id: int,
+    case_id: int,
+    *,
+    base: str,
+    variant: str,
+    idle: bool = False,
+    kind: str = "",
+    callers: str = "",
 ) -> Difference:
-    """Compare two variants of a case, by their names. Raises UnknownRow.
+    """Compare two variants of a case, by their names, in one kind of profiles. Raises UnknownRow.
 
     base: the experiment's own if empty; with it go the boots of its twin, unless that is what it is compared with.
-    idle: count idle CPUs' samples like others.
+    idle: count idle CPUs' samples like others. callers: of which symbol to show the callers, of every one for ALL; whose
+    tree that is, is compared.
     """
-    profiles = case_profiles(experiment_id, case_id, idle=idle)
+    profiles = case_profiles(experiment_id, case_id, idle=idle, kind=kind)
+    whole = profiles.tree
+    tree = caller_tree(whole, "" if callers == ALL else callers) if callers else whole
     old = profiles.place(base or _base_name(profiles))
     new = profiles.place(variant)
     sides = profiles.sides(base=old, candidate=new)
     ours, theirs = (np.asarray(sides.group == one, dtype=bool) for one in (new, old))
     sided = profiles.variants[old], profiles.variants[new]
     return Difference(
-        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}",
+        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}{_of_kind(profiles)}",
+        kind=profiles.kind,
         base=sided[0],
         variant=sided[1],
-        tree=profiles.tree,
+        tree=tree,
         base_boots=theirs,
         boots=ours,
-        shifts=compare_profiles(profiles.tree, sides),
+        # A symbol that one side does not hold is a difference, no doubt.
+        shifts=replace(
+            compare_profiles(tree, sides, waits=profiles.waits, whole=whole.samples),
+            doubt=doubt(whole, sides, waits=profiles.waits),
+        ),
+        whole=whole.samples,
     )
 
 
 def variant_tree(
-    experiment_id: int, case_id: int, *, variant: str, idle: bool = False
+    experiment_id: int, case_id: int, *, variant: str, idle: bool = False, kind: str = ""
 ) -> tuple[str, FrameTree]:
     """A title, and all counted boots of a variant added up under the names of the source; the base's if empty.
 
     Raises UnknownRow.
     """
-    profiles = case_profiles(experiment_id, case_id)
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
     place = profiles.place(variant or _base_name(profiles))
-    title = f"{profiles.case}: {profiles.variants[place].name}"
+    title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}"
     return title, summed(profiles.tree, profiles.of(place), idle=idle)
 
 
-def caller_text(experiment_id: int, case_id: int, *, variant: str, symbols: tuple[str, ...]) -> str:
+def caller_text(
+    experiment_id: int, case_id: int, *, variant: str, symbols: tuple[str, ...], kind: str = ""
+) -> str:
     """Who calls some symbols, a tree of text each, over all counted boots of a variant or of each: as mails quote it.
 
     symbols: what the workload watches if empty. Raises UnknownRow.
     """
-    profiles = case_profiles(experiment_id, case_id)
-    asked = symbols or watched(profiles.case)
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
+    asked = symbols or watched(profiles)
     places = [profiles.place(variant)] if variant else range(len(profiles.variants))
     parts = []
     for place in places:
         one, own = profiles.variants[place], profiles.of(place)
         count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
-        parts.append(
-            f"# {profiles.case}: {one.name}, {count}, {profiles.tree.samples[own].sum():,} samples of busy CPUs\n\n"
-        )
+        taken = int(profiles.tree.samples[own].sum())
+        told = f"{taken / 1e6:,.3f} ms waited" if profiles.waits else f"{taken:,} samples of busy CPUs"
+        parts.append(f"# {profiles.case}: {one.name}{_of_kind(profiles)}, {count}, {told}\n\n")
         trees = [call_text(profiles.tree, own, symbol) for symbol in asked]
         parts += [f"{text}\n" for text in trees if text] or ["# less than 0.5 % each\n\n"]
     return "".join(parts)
+
+
+def _of_kind(profiles: CaseProfiles) -> str:
+    return f", {profiles.kind}" if profiles.waits else ""
 
 
 def _base_name(profiles: CaseProfiles) -> str:

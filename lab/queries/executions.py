@@ -4,12 +4,16 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
+from django.db.models import Max
+
+from lab.claims import Kind
 from lab.errors import UnknownRow
-from lab.models import Build, Run
+from lab.files import KeptFile
+from lab.models import Build, Profile, Run
 from lab.queries.description import CaseView, case_view
+from lab.states import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class BuildPage:
     blame: str
     problem: str
     problem_detail: str
-    log: Path | None
+    log: KeptFile | None
+    expired_at: datetime | None
     request: dict[str, Any]
     uses: tuple[tuple[int, str, str], ...]
     started_at: datetime | None
@@ -79,8 +84,8 @@ class RunPage:
     extras: dict[str, Any]
     environment: dict[str, Any]
     findings: tuple[FindingView, ...]
-    console: Path | None
-    directory: Path | None
+    console: KeptFile | None
+    directory: KeptFile | None
     metrics: tuple[MetricValues, ...]
     profiled: bool
     started_at: datetime | None
@@ -107,12 +112,21 @@ def build_page(build_id: int) -> BuildPage:
         blame=build.blame,
         problem=build.problem,
         problem_detail=build.problem_detail,
-        log=_path(build.log),
+        log=_kept(build.log, build.expired_at),
+        expired_at=build.expired_at,
         request=build.request,
         uses=tuple((v.experiment_id, v.experiment.name, v.name) for v in variants),
         started_at=build.started_at,
         finished_at=build.finished_at,
     )
+
+
+def get_run(run_id: int) -> Run:
+    """Return the row. Raises UnknownRow."""
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        raise UnknownRow(f"there is no run {run_id}")
+    return run
 
 
 def run_page(run_id: int) -> RunPage:
@@ -142,17 +156,17 @@ def run_page(run_id: int) -> RunPage:
         extras=run.extras,
         environment=run.environment,
         findings=tuple(FindingView(**finding) for finding in run.findings),
-        console=_path(run.console),
-        directory=_path(run.directory),
+        console=_kept(run.console, run.expired_at),
+        directory=_kept(run.directory, run.expired_at),
         metrics=_metrics(run),
-        profiled=hasattr(run, "stacks"),
+        profiled=run.profiles.exists(),
         started_at=run.started_at,
         finished_at=run.finished_at,
     )
 
 
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
+def _kept(name: str, removed_at: datetime | None) -> KeptFile | None:
+    return KeptFile(name, removed_at) if name else None
 
 
 def _metrics(run: Run) -> tuple[MetricValues, ...]:
@@ -164,6 +178,45 @@ def _metrics(run: Run) -> tuple[MetricValues, ...]:
     return tuple(MetricValues(name, tuple(values[name]), warmups[name]) for name in values)
 
 
-def running_build_log() -> str:
-    """Return the path of the log of the build being made, empty if none is."""
-    return Build.objects.filter(state="building").values_list("log", flat=True).first() or ""
+def files_removed_at(experiment_id: int) -> datetime | None:
+    """When the retention policy last removed files of an experiment's boots; None if it never did."""
+    found: datetime | None = Run.objects.filter(experiment=experiment_id).aggregate(at=Max("expired_at"))[
+        "at"
+    ]
+    return found
+
+
+def runs_under_way() -> set[str]:
+    """The names of the folders that boots write to now: `<id>-<attempt>`."""
+    busy = Run.objects.filter(state=RunState.RUNNING).values_list("pk", "attempt")
+    return {f"{pk}-{attempt}" for pk, attempt in busy}
+
+
+def raw_profiles(run_id: int) -> tuple[str, ...]:
+    """The SHA-256 of each perf.data that a boot left."""
+    found = Profile.objects.filter(run=run_id).exclude(perf_data_sha256="")
+    return tuple(found.values_list("perf_data_sha256", flat=True))
+
+
+def ended(kind: Kind, pk: int) -> str:
+    """Return a line for a log: what became of a build or a boot. Raises UnknownRow."""
+    row: Build | Run | None
+    if kind == "build":
+        row = Build.objects.filter(pk=pk).first()
+        what = f"build {pk} of {row.commit[:12]}" if row else ""
+    else:
+        row = Run.objects.select_related("variant", "case", "experiment").filter(pk=pk).first()
+        what = f"boot {pk} of experiment {row.experiment_id}, {row.variant} with {row.case}" if row else ""
+    if row is None:
+        raise UnknownRow(f"there is no {kind} {pk}")
+    how = row.state if isinstance(row, Build) else row.outcome or row.state
+    end = ""
+    if isinstance(row, Run) and row.experiment.finished_at is not None:
+        end = f"; experiment {row.experiment_id} is {row.experiment.state}"
+    return f"{what}: {how}{f' ({row.problem})' if row.problem else ''}{end}"
+
+
+def running_attempts() -> set[str]:
+    """Every attempt at a run that is under way, as its folder is named: run and attempt."""
+    rows = Run.objects.filter(state=RunState.RUNNING).order_by().values_list("pk", "attempt")
+    return {f"{run}-{attempt}" for run, attempt in rows}

@@ -1,37 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads for the list of experiments and the page of one."""
+"""Reads for the page of one experiment."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q
-
 from lab.errors import UnknownRow
-from lab.models import Build, Comparison, Experiment, Run, Variant
+from lab.models import Build, Experiment, Run
 from lab.queries.description import CaseView, SwitchView, case_views, switch_view
 from lab.queries.progress import Progress, progress
-from lab.states import Role
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentLine:
-    """One row of the list; verdicts counts primary metrics only."""
-
-    id: int
-    name: str
-    state: str
-    tree: str
-    base_name: str
-    variants: int
-    pruned: int
-    boots_over: int
-    boots_total: int
-    verdicts: dict[str, int]
-    problem: str
-    created_at: datetime
-    finished_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +30,7 @@ class BuildLine:
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One boot of the experiment; block counts from 0."""
+    """One boot of the experiment; block counts from 0; invalid: why its numbers do not count."""
 
     id: int
     position: int
@@ -63,6 +41,7 @@ class RunLine:
     state: str
     outcome: str
     problem: str
+    invalid: tuple[str, ...]
     findings: int
     attempt: int
     started_at: datetime | None
@@ -136,6 +115,8 @@ class ExperimentPage:
     verify: bool
     seed: int
     spec: dict[str, Any]
+    submitter: str
+    origin: int | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -149,47 +130,15 @@ class ExperimentPage:
 
 def get_experiment(experiment_id: int) -> Experiment:
     """Return the row. Raises UnknownRow."""
-    row = Experiment.objects.select_related("tree", "target").filter(pk=experiment_id).first()
+    row = Experiment.objects.select_related("tree", "target", "submitter").filter(pk=experiment_id).first()
     if row is None:
         raise UnknownRow(f"there is no experiment {experiment_id}")
     return row
 
 
-def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
-    """Return the newest experiments first."""
-    over = Q(runs__state__in=("done", "failed", "cancelled"))
-    # Counting groups the rows, which drops the model's own order.
-    counted = Experiment.objects.annotate(boots_total=Count("runs"), boots_over=Count("runs", filter=over))
-    rows = list(counted.select_related("tree").order_by("-pk")[:limit])
-    ids = [row.pk for row in rows]
-    verdicts: dict[int, Counter[str]] = defaultdict(Counter)
-    for experiment_id, verdict in Comparison.objects.filter(
-        experiment__in=ids, primary=True, variant__role=Role.CANDIDATE
-    ).values_list("experiment_id", "verdict"):
-        verdicts[experiment_id][verdict] += 1
-    states: dict[int, Counter[str]] = defaultdict(Counter)
-    for experiment_id, state in Variant.objects.filter(experiment__in=ids).values_list(
-        "experiment_id", "state"
-    ):
-        states[experiment_id][state] += 1
-    return tuple(
-        ExperimentLine(
-            id=row.pk,
-            name=row.name,
-            state=row.state,
-            tree=row.tree.name,
-            base_name=row.base_name,
-            variants=states[row.pk].total() - states[row.pk]["pruned"],
-            pruned=states[row.pk]["pruned"],
-            boots_over=row.boots_over,
-            boots_total=row.boots_total,
-            verdicts=dict(verdicts[row.pk]),
-            problem=row.problem,
-            created_at=row.created_at,
-            finished_at=row.finished_at,
-        )
-        for row in rows
-    )
+def find_experiment(experiment_id: int) -> Experiment | None:
+    """Return the row, None if there is none."""
+    return Experiment.objects.filter(pk=experiment_id).first()
 
 
 def experiment_page(experiment_id: int) -> ExperimentPage:
@@ -207,7 +156,7 @@ def experiment_page(experiment_id: int) -> ExperimentPage:
         base_name=row.base_name,
         base_commit=row.base_commit,
         design=row.design,
-        target=row.target.name,
+        target=row.group or row.target.name,
         boots=row.boots,
         iterations=row.iterations,
         warmup=row.warmup,
@@ -215,6 +164,8 @@ def experiment_page(experiment_id: int) -> ExperimentPage:
         verify=row.verify,
         seed=row.seed,
         spec=row.spec,
+        submitter=row.submitter.username if row.submitter else "",
+        origin=row.origin_id,
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,
@@ -273,6 +224,7 @@ def _run_lines(experiment: Experiment) -> tuple[RunLine, ...]:
             state=run.state,
             outcome=run.outcome,
             problem=run.problem,
+            invalid=tuple(run.invalid),
             findings=len(run.findings),
             attempt=run.attempt,
             started_at=run.started_at,

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All that bears on one verdict: gates, what else moved, symbols that moved, the switches and the configs' difference."""
+"""All that bears on one verdict: gates, what else moved, symbols, locks and counters that moved, the switches and the
+configs' difference."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from kernels.artifact import ArtifactStore
-from kernels.errors import KernelsError
 from lab.errors import UnknownRow
-from lab.models import Comparison, Run, Variant
+from lab.models import Comparison, Profile, Run, Variant
 from lab.queries.comparison import ComparisonCell, InvalidBoot, comparison_cell
+from lab.queries.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
 from lab.queries.description import CaseView, SwitchView, case_view, switch_view
+from lab.queries.environment import stored_artifact
 from lab.queries.profile import ProfilePage, ShareCell, profile_page
 from lab.states import Purpose, Role
 
+LOCK: str = Profile.Kind.LOCK.value
 _MOST_SYMBOLS = 15
 
 
@@ -29,7 +32,7 @@ class MovedMetric:
 
 @dataclass(frozen=True, slots=True)
 class MovedSymbol:
-    """A symbol whose share certainly moved: in itself and with what it calls, base first."""
+    """A symbol whose share, or time waited, certainly moved: in itself and with what it calls, base first."""
 
     symbol: str
     own: tuple[ShareCell, ShareCell]
@@ -43,6 +46,26 @@ class MovedSymbols:
     profiled: bool
     doubt: str
     rows: tuple[MovedSymbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCounter:
+    """A counter that certainly moved, per timed iteration: the base's, and the variant's with its change."""
+
+    source: str
+    name: str
+    base: CounterCell
+    variant: CounterCell
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCounters:
+    """As MovedSymbols. unavailable: what could not be counted."""
+
+    profiled: bool
+    doubt: str
+    rows: tuple[MovedCounter, ...]
+    unavailable: tuple[Unavailable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +104,8 @@ class Explanation:
     invalid: tuple[InvalidBoot, ...]
     metrics: tuple[MovedMetric, ...]
     symbols: MovedSymbols
+    locks: MovedSymbols
+    counters: MovedCounters
     switches: tuple[SwitchView, ...]
     configs: tuple[ConfigChange, ...]
     why_no_configs: str
@@ -99,7 +124,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     base = variants.select_related("build").filter(role=Role.BASE).first()
     if base is None:
         raise UnknownRow(f"experiment {experiment_id} has no base")
-    configs, why = _configs(base, row.variant, ArtifactStore(root / "artifacts"))
+    configs, why = _configs(base, row.variant, root)
     measured = Run.objects.filter(
         case=row.case, purpose=Purpose.MEASURED, variant__in=(base, row.variant)
     ).select_related("variant")
@@ -122,6 +147,8 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         ),
         metrics=_metrics(row),
         symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400), base, row.variant),
+        locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
+        counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
         switches=tuple(
             switch_view(one) for one in row.experiment.switches.all() if one.name in row.variant.switches
         ),
@@ -155,20 +182,34 @@ def _symbols(page: ProfilePage, base: Variant, variant: Variant) -> MovedSymbols
         for row in page.symbols
         if row.own[ours].certain or row.total[ours].certain
     ]
-    moved.sort(key=lambda one: -max(abs(pair[1].share - pair[0].share) for pair in (one.own, one.total)))
+    moved.sort(key=lambda one: -max(abs(pair[1].size - pair[0].size) for pair in (one.own, one.total)))
     return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]))
 
 
-def _configs(base: Variant, variant: Variant, store: ArtifactStore) -> tuple[tuple[ConfigChange, ...], str]:
+def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounters:
+    places = {column.variant_id: place for place, column in enumerate(page.columns)}
+    if base.pk not in places or variant.pk not in places:
+        return MovedCounters(False, "", (), page.unavailable)
+    moved = [
+        MovedCounter(row.source, row.name, row.cells[places[base.pk]], row.cells[places[variant.pk]])
+        for row in page.rows
+        if row.cells[places[variant.pk]].certain
+    ]
+    moved.sort(key=lambda one: -change_of(one.variant))
+    return MovedCounters(True, page.doubt, tuple(moved[:_MOST_SYMBOLS]), page.unavailable)
+
+
+def _configs(base: Variant, variant: Variant, root: Path) -> tuple[tuple[ConfigChange, ...], str]:
     """What the resolved configurations differ in; or why that cannot be told."""
     read = []
     for one in (base, variant):
         if one.build is None or not one.build.artifact_key:
             return (), f"{one.name} has no kernel"
+        kernel = stored_artifact(one.build, root)
         try:
-            read.append(_options(store.get(one.build.artifact_key).config))
-        except (KernelsError, OSError):
-            return (), f"the kernel of {one.name} is no longer in the store"
+            read.append(_options(kernel.config if kernel else Path("/nonexistent")))
+        except OSError:
+            return (), _gone(one.name, one.build.expired_at)
     ours, theirs = read[1], read[0]
     return (
         tuple(
@@ -178,6 +219,12 @@ def _configs(base: Variant, variant: Variant, store: ArtifactStore) -> tuple[tup
         ),
         "",
     )
+
+
+def _gone(name: str, removed_at: datetime | None) -> str:
+    if removed_at is not None:
+        return f"the kernel of {name} was removed on {removed_at:%Y-%m-%d} by the retention policy"
+    return f"the kernel of {name} is no longer in the store"
 
 
 def _options(path: Path) -> dict[str, str]:

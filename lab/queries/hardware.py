@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads about targets."""
 
+from dataclasses import dataclass
+
 from lab.models import Target
 
 
-def target_lines() -> tuple[str, ...]:
-    """Return a line for each target: name, driver and size, and whether it is enabled."""
+@dataclass(frozen=True, slots=True)
+class TargetLine:
+    """One target as lists show it; one that is not enabled gets nothing to boot."""
+
+    name: str
+    driver: str
+    vcpus: int
+    memory_mib: int
+    enabled: bool
+
+
+def target_list() -> tuple[TargetLine, ...]:
+    """Return all targets by name."""
     return tuple(
-        f"{target.name}: {target.driver}, {target.vcpus} vCPUs, {target.memory_mib} MiB"
-        + ("" if target.enabled else ", disabled")
+        TargetLine(target.name, target.driver, target.vcpus, target.memory_mib, target.enabled)
         for target in Target.objects.order_by("name")
     )

@@ -27,7 +27,11 @@ class BuildOrder:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What to boot and what to run there. label: what a person would call it."""
+    """What to boot and what to run there. label: what a person would call it.
+
+    off_cpu: a profiled run records waits off the CPUs, too. access: how its driver reaches the target;
+    tuning: what that is set to before it measures.
+    """
 
     id: int
     label: str
@@ -42,11 +46,14 @@ class RunOrder:
     params: dict[str, Any]
     iterations: int
     warmup: int
+    off_cpu: bool
     build_id: int
     artifact_key: str
     release: str
     driver: str
     target: str
+    access: dict[str, Any]
+    tuning: dict[str, Any]
     vcpus: int
     memory_mib: int
     attempt: int
@@ -71,10 +78,14 @@ def build_order(build_id: int) -> BuildOrder:
 
 def run_order(run_id: int) -> RunOrder:
     """Return what a run is to boot. Raises UnknownRow, also when its kernel is not built."""
-    run = Run.objects.select_related("experiment__target", "variant__build", "case").filter(pk=run_id).first()
+    run = (
+        Run.objects.select_related("target", "experiment__target", "variant__build", "case")
+        .filter(pk=run_id)
+        .first()
+    )
     if run is None or run.variant.build is None or not run.variant.build.artifact_key:
         raise UnknownRow(f"there is no run {run_id} whose kernel is built")
-    target = run.experiment.target
+    target = run.target or run.experiment.target
     return RunOrder(
         id=run.pk,
         label=f"{run.variant.name}: {run.case.workload}, {run.purpose}",
@@ -89,11 +100,15 @@ def run_order(run_id: int) -> RunOrder:
         params=run.case.params,
         iterations=run.experiment.iterations,
         warmup=run.experiment.warmup,
+        # Descriptions from before there was the choice do not say.
+        off_cpu=bool(run.experiment.spec.get("measure", {}).get("off_cpu", False)),
         build_id=run.variant.build.pk,
         artifact_key=run.variant.build.artifact_key,
         release=run.variant.build.release,
         driver=target.driver,
         target=target.name,
+        access=target.access,
+        tuning=target.tuning,
         vcpus=target.vcpus,
         memory_mib=target.memory_mib,
         attempt=run.attempt,

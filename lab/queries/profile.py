@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads for the profile page: symbols of all variants side by side, who calls them, and what they call.
 
-Every share is of the samples of busy CPUs, over all counted boots of a variant.
+Every share is of the samples of busy CPUs, over all counted boots of a variant. Of waits it is nanoseconds waited a boot
+that are compared; their share of all waiting is told beside them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ import numpy as np
 from lab.analysis.framealign import Flags, Integers, UnitedTree
 from lab.analysis.profilediff import doubt
 from lab.analysis.shareshift import CERTAIN
-from lab.analysis.sharetable import VariantShares, share_table
+from lab.analysis.sharetable import VariantShares, share_table, wait_table
 from lab.analysis.symboltable import Counts, callee_counts, caller_counts, symbol_counts
 from lab.queries.description import CaseView, case_view
-from lab.queries.profiled import CaseProfiles, ProfiledBoot, case_profiles, watched
+from lab.queries.profiled import (
+    CPU,
+    CaseProfiles,
+    ProfiledBoot,
+    ProfilingCost,
+    case_profiles,
+    profiling_costs,
+    watched,
+)
 from lab.states import Role
 
 
@@ -26,7 +35,7 @@ class ShareCell:
     """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
 
     log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
-    Both None for the base.
+    Both None for the base. waited: nanoseconds a boot, of waits; low, high, log_ratio and q are then of it.
     """
 
     share: float
@@ -34,6 +43,12 @@ class ShareCell:
     high: float | None = None
     log_ratio: float | None = None
     q: float | None = None
+    waited: float | None = None
+
+    @property
+    def size(self) -> float:
+        """What is compared: time waited, or the share."""
+        return self.share if self.waited is None else self.waited
 
     @property
     def certain(self) -> bool:
@@ -43,7 +58,7 @@ class ShareCell:
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumn:
-    """One variant. run_id: its first boot. samples, lost: of all counted boots. idle: the fraction that is left out.
+    """One variant. run_id: its first boot. samples, waits, lost: of all counted boots. idle: the fraction left out.
 
     doubt: why no share of it can be told from the base's for certain, or nothing; so for the base.
     """
@@ -70,6 +85,11 @@ class ProfileColumn:
     def samples(self) -> int:
         """All of them, idle ones too."""
         return sum(boot.samples for boot in self.boots)
+
+    @property
+    def waits(self) -> int:
+        """How often anything waited, where samples are nanoseconds."""
+        return sum(boot.waits for boot in self.boots)
 
     @property
     def lost(self) -> int:
@@ -112,16 +132,24 @@ class ProfilePage:
     """Profiles of one case, all variants side by side.
 
     asked: the symbols split by caller. splits: of all of them together, then of each; empty where no sample holds one.
+    costs: of each kind of profiles that the case has.
     """
 
     experiment_id: int
     name: str
+    kind: str
+    costs: tuple[ProfilingCost, ...]
     case: CaseView
     cases: tuple[CaseView, ...]
     asked: tuple[str, ...]
     columns: tuple[ProfileColumn, ...]
     symbols: tuple[SymbolRow, ...]
     splits: tuple[CallerSplit, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is about nanoseconds waited."""
+        return self.kind != CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +165,19 @@ class Neighbours:
 
 
 def profile_page(
-    experiment_id: int, case_id: int, *, asked: tuple[str, ...] = (), rows: int = 60
+    experiment_id: int, case_id: int, *, asked: tuple[str, ...] = (), rows: int = 60, kind: str = ""
 ) -> ProfilePage:
-    """Return the profiles of one case, at most `rows` symbols of them. Raises UnknownRow.
+    """Return one kind of profiles of one case, at most `rows` symbols of them. Raises UnknownRow.
 
-    asked: symbols whose share is split by caller; those the workload says to watch if none.
+    asked: symbols whose share is split by caller; those the workload says to watch if none. kind: cpu if empty.
     """
-    profiles = case_profiles(experiment_id, case_id)
-    asked = asked or watched(profiles.case)
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
+    asked = asked or watched(profiles)
     return ProfilePage(
         experiment_id=experiment_id,
         name=profiles.experiment.name,
+        kind=profiles.kind,
+        costs=profiling_costs(case_id),
         case=case_view(profiles.case),
         cases=tuple(case_view(other) for other in profiles.experiment.cases.all()),
         asked=asked,
@@ -157,12 +187,14 @@ def profile_page(
     )
 
 
-def neighbours(experiment_id: int, case_id: int, symbol: str, *, rows: int = 20) -> Neighbours:
+def neighbours(
+    experiment_id: int, case_id: int, symbol: str, *, rows: int = 20, kind: str = ""
+) -> Neighbours:
     """Return who calls a symbol and what it calls, per variant; at most `rows` of either. Raises UnknownRow.
 
-    All rows are empty where no sample holds the symbol.
+    All rows are empty where no sample holds the symbol. kind: cpu if empty.
     """
-    profiles = case_profiles(experiment_id, case_id)
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
     variants = tuple(one.name for one in profiles.variants)
     tree = profiles.tree
     if not variants or symbol not in tree.names:
@@ -186,7 +218,7 @@ def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
         own = profiles.of(place)
         reason = ""
         if base is not None and place != base:
-            reason = doubt(tree, profiles.sides(base=base, candidate=place))
+            reason = doubt(tree, profiles.sides(base=base, candidate=place), waits=profiles.waits)
         yield ProfileColumn(
             variant_id=variant.id,
             variant=variant.name,
@@ -206,14 +238,19 @@ def _idle(profiles: CaseProfiles, own: Flags) -> float:
 
 def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[tuple[ShareCell, ...]]]:
     """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
-    table = share_table(
+    judge = wait_table if profiles.waits else share_table
+    table = judge(
         [*families, _symbol_family(profiles.tree)],
         profiles.tree.samples,
         profiles.owners,
         base=profiles.base,
         twin=profiles.twin,
     )
-    return [_cells(family) for family in table]
+    # Nanoseconds a boot that are all of a variant's waiting.
+    wholes = [
+        float(profiles.tree.samples[profiles.of(place)].mean()) for place in range(len(profiles.variants))
+    ]
+    return [_cells(family, wholes if profiles.waits else None) for family in table]
 
 
 def _symbol_family(tree: UnitedTree) -> Integers:
@@ -222,14 +259,21 @@ def _symbol_family(tree: UnitedTree) -> Integers:
     return np.concatenate((counts.own, counts.total))
 
 
-def _cells(family: Sequence[VariantShares]) -> list[tuple[ShareCell, ...]]:
+def _cells(family: Sequence[VariantShares], wholes: Sequence[float] | None) -> list[tuple[ShareCell, ...]]:
+    """Cells by row. wholes: of waits, what shares are of, by variant."""
     columns = []
-    for one in family:
-        shares, moved = one.interval, one.shifts
-        nothing = [None] * len(shares.share)
-        ratios = moved.log_ratio.tolist() if moved else nothing
-        certainties = moved.q.tolist() if moved else nothing
-        parts = (shares.share.tolist(), shares.low.tolist(), shares.high.tolist(), ratios, certainties)
+    for place, one in enumerate(family):
+        level, moved = one.interval.share, one.shifts
+        nothing = [None] * len(level)
+        shares = level if wholes is None else level / (wholes[place] or 1.0)
+        parts = (
+            shares.tolist(),
+            one.interval.low.tolist(),
+            one.interval.high.tolist(),
+            moved.log_ratio.tolist() if moved else nothing,
+            moved.q.tolist() if moved else nothing,
+            nothing if wholes is None else level.tolist(),
+        )
         columns.append([ShareCell(own, *map(_known, rest)) for own, *rest in zip(*parts, strict=True)])
     return list(zip(*columns, strict=True))
 
@@ -254,12 +298,12 @@ def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
 
     def weight(row: SymbolRow) -> tuple[float, float, str]:
         moved = [
-            abs(cell.share - part[base].share)
+            abs(cell.size - part[base].size)
             for part in (row.own, row.total)
             for cell in part
             if base is not None and cell.certain
         ]
-        return -max(moved, default=0.0), -max(cell.share for cell in row.own), row.symbol
+        return -max(moved, default=0.0), -max(cell.size for cell in row.own), row.symbol
 
     return tuple(sorted(found, key=weight)[:rows])
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How far an experiment is: for the bar on the command line and the live page."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
 from lab.errors import UnknownRow
-from lab.models import Build, Experiment, Run
+from lab.models import Build, Experiment, Run, Variant
 from lab.states import BuildState, ExperimentState, RunState
+
+_OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "block")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts of what is over (well or not) and what there is; eta in seconds, None if unknown."""
+    """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown."""
 
     experiment_id: int
     name: str
@@ -32,9 +34,11 @@ class Progress:
     finished: bool
     builds_done: int
     builds_failed: int
+    builds_cancelled: int
     builds_total: int
     boots_done: int
     boots_failed: int
+    boots_cancelled: int
     boots_total: int
     now: tuple[Activity, ...]
     eta_s: float | None
@@ -43,12 +47,12 @@ class Progress:
     @property
     def builds_over(self) -> int:
         """Builds that need nothing more, well or not."""
-        return self.builds_done + self.builds_failed
+        return self.builds_done + self.builds_failed + self.builds_cancelled
 
     @property
     def boots_over(self) -> int:
         """Boots that need nothing more, well or not."""
-        return self.boots_done + self.boots_failed
+        return self.boots_done + self.boots_failed + self.boots_cancelled
 
     @property
     def percent(self) -> int:
@@ -62,13 +66,30 @@ def progress(experiment_id: int) -> Progress:
     experiment = Experiment.objects.filter(pk=experiment_id).first()
     if experiment is None:
         raise UnknownRow(f"there is no experiment {experiment_id}")
-    builds = list(Build.objects.filter(variants__experiment=experiment).defer("request").distinct())
-    runs = list(
-        Run.objects.filter(experiment=experiment)
+    return progress_of([experiment])[experiment_id]
+
+
+def progress_of(experiments: Sequence[Experiment]) -> dict[int, Progress]:
+    """By number: how far each of some experiments is, in two questions for all."""
+    variants: dict[int, list[Variant]] = defaultdict(list)
+    built = Variant.objects.filter(experiment__in=experiments).exclude(build=None).order_by("position")
+    for variant in built.select_related("build").defer("build__request", "build__problem_detail"):
+        variants[variant.experiment_id].append(variant)
+    runs: dict[int, list[Run]] = defaultdict(list)
+    for run in (
+        Run.objects.filter(experiment__in=experiments)
         .select_related("variant", "case")
-        .only("state", "started_at", "finished_at", "purpose", "block", "variant__name", "case__workload")
-    )
-    built = Counter(build.state for build in builds)
+        .only(*_OF_RUNS, "variant__name", "case__workload")
+    ):
+        runs[run.experiment_id].append(run)
+    return {row.pk: _progress(row, variants[row.pk], runs[row.pk]) for row in experiments}
+
+
+def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) -> Progress:
+    # A build that several variants share is one.
+    named = {variant.build: variant.name for variant in reversed(variants) if variant.build}
+    builds = sorted(named, key=lambda build: build.pk)
+    made = Counter(build.state for build in builds)
     ran = Counter(run.state for run in runs)
     finished = experiment.state not in (ExperimentState.QUEUED, ExperimentState.RUNNING)
     return Progress(
@@ -76,25 +97,25 @@ def progress(experiment_id: int) -> Progress:
         name=experiment.name,
         state=experiment.state,
         finished=finished,
-        builds_done=built[BuildState.BUILT],
-        builds_failed=built[BuildState.FAILED] + built[BuildState.CANCELLED],
+        builds_done=made[BuildState.BUILT],
+        builds_failed=made[BuildState.FAILED],
+        builds_cancelled=made[BuildState.CANCELLED],
         builds_total=len(builds),
         boots_done=ran[RunState.DONE],
-        boots_failed=ran[RunState.FAILED] + ran[RunState.CANCELLED],
+        boots_failed=ran[RunState.FAILED],
+        boots_cancelled=ran[RunState.CANCELLED],
         boots_total=len(runs),
-        now=_activities(builds, runs, experiment),
+        now=_activities(named, runs),
         eta_s=None if finished else _eta(builds, runs),
         problem=experiment.problem,
     )
 
 
-def _activities(builds: list[Build], runs: list[Run], experiment: Experiment) -> tuple[Activity, ...]:
-    names: dict[int | None, str] = {}
-    for variant in experiment.variants.exclude(build=None):
-        names.setdefault(variant.build_id, variant.name)
+def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, ...]:
+    """What is done now; named: each build with the first variant that is built by it."""
     compiling = [
-        Activity("build", build.pk, names[build.pk], build.started_at)
-        for build in builds
+        Activity("build", build.pk, name, build.started_at)
+        for build, name in sorted(named.items(), key=lambda pair: pair[0].pk)
         if build.state == BuildState.BUILDING
     ]
     booting = [

@@ -5,24 +5,24 @@ A point is a revision that experiments stood on; its numbers are the boots of th
 that finished inside their gates. Kernels of different configs are different trends, and so are clocks and targets.
 """
 
-import hashlib
-import json
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from lab.analysis.steps import Step, find_steps
-from lab.errors import UnknownRow
-from lab.models import Case, Revision, Sample, Variant
-from lab.states import Purpose, Role, RunState
+from django.db.models import QuerySet
 
-# Pairs of a base variant and a case.
-Cells = list[tuple[int, int]]
+from lab.analysis.steps import Step, find_steps
+from lab.errors import FieldRefused, UnknownRow
+from lab.models import BasePoint, Case, Revision
+
 # Fewer revisions show no course.
 LEAST_POINTS = 2
 # Longer ranges are shown by their ends.
 MOST_LISTED = 100
+# Above it a database would be asked for too long a list; then it is asked for whole trees.
+MOST_NAMED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,22 @@ class RevisionView:
     subject: str
     author: str
     position: int
+
+
+# By tree and commit.
+Places = Mapping[tuple[int, str], RevisionView]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One row of BasePoint."""
+
+    case: int
+    metric: str
+    config: str
+    commit: str
+    boots: tuple[float, ...]
+    experiment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,53 +128,71 @@ class TrendPage:
 
 def trend_list(*, all_metrics: bool = False) -> tuple[TrendPage, ...]:
     """Return the trends with at least two points, those of primary metrics only unless `all_metrics`."""
-    found = _cells(all_metrics=all_metrics)
-    pages = (_page(line, cells) for line, cells in found.values())
-    return tuple(page for page in pages if len(page.points) >= LEAST_POINTS)
+    rows = BasePoint.objects.all() if all_metrics else BasePoint.objects.filter(primary=True)
+    return tuple(page for page in _pages(rows) if len(page.points) >= LEAST_POINTS)
+
+
+def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
+    """Return what makes each of these trends one, in their order, without their points."""
+    latest: dict[str, _Measured] = {}
+    rows = BasePoint.objects.filter(trend__in=keys).order_by("case_id", "pk")
+    for trend, case, metric, config in rows.values_list("trend", "case_id", "metric", "config"):
+        latest[trend] = _Measured(case, metric, config, "", (), 0)
+    wanted = {one.case for one in latest.values()}
+    cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(wanted)
+    return tuple(_line(key, cases[latest[key].case], latest[key]) for key in keys if key in latest)
 
 
 def trend_page(key: str) -> TrendPage:
     """Return one trend. Raises UnknownRow."""
-    found = _cells(all_metrics=True)
-    if key not in found:
+    pages = _pages(BasePoint.objects.filter(trend=key))
+    if not pages:
         raise UnknownRow(f'there is no trend "{key}"')
-    return _page(*found[key])
+    return pages[0]
 
 
-def _cells(*, all_metrics: bool) -> dict[str, tuple[TrendLine, Cells]]:
-    """Every trend by key, with what was measured for it."""
-    bases: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    rows = Variant.objects.filter(role__in=(Role.BASE, Role.AA)).exclude(build=None).order_by("pk")
-    for pk, experiment, fragments, cc in rows.values_list(
-        "pk", "experiment_id", "build__request__fragments", "build__request__cc"
+def fed_by(standing_id: int) -> tuple[TrendPage, ...]:
+    """Return the trends of primary metrics to which a standing experiment has added points."""
+    own = BasePoint.objects.filter(case__experiment__standing=standing_id, primary=True)
+    return tuple(_pages(BasePoint.objects.filter(trend__in=own.values("trend"))))
+
+
+def measured_revision(page: TrendPage, name: str) -> Revision:
+    """The one measured revision of a trend that begins with `name`. Raises FieldRefused for "revision"."""
+    wanted = name.strip().lower()
+    commits = [point.revision.commit for point in page.points if point.revision.commit.startswith(wanted)]
+    if not wanted or not commits:
+        newest = f"; the newest is {page.points[-1].revision.commit[:10]}" if page.points else ""
+        told = f'begins with "{name.strip()[:40]}"' if wanted else "is named"
+        raise FieldRefused("revision", f"no measured revision of this trend {told}{newest}")
+    if len(commits) > 1:
+        raise FieldRefused(
+            "revision", f'{len(commits)} revisions begin with "{wanted}": {", ".join(commits[:3])}'
+        )
+    return Revision.objects.get(tree=page.line.tree_id, commit=commits[0])
+
+
+def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
+    """The trends of these rows, by tree, workload and preset."""
+    found: dict[str, list[_Measured]] = defaultdict(list)
+    for trend, case, metric, config, commit, boots, experiment in rows.order_by("case_id", "pk").values_list(
+        "trend", "case_id", "metric", "config", "commit", "boots", "case__experiment_id"
     ):
-        bases[experiment].append((pk, hashlib.sha256(json.dumps([fragments, cc]).encode()).hexdigest()[:8]))
-    cases = Case.objects.filter(experiment__in=bases).select_related("experiment__tree", "experiment__target")
-    found: dict[str, tuple[TrendLine, Cells]] = {}
-    for case in cases.order_by("experiment__tree__name", "workload", "preset", "pk"):
-        for pk, config in bases[case.experiment_id]:
-            for metric in case.metrics:
-                if metric["primary"] or all_metrics:
-                    line = _line(case, metric, config)
-                    # The latest case says what the metric's margin is.
-                    cells = found[line.key][1] if line.key in found else []
-                    found[line.key] = (line, [*cells, (pk, case.pk)])
-    return found
+        found[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
+    # The latest case says what the metric's margin is.
+    latest = {measured[-1].case for measured in found.values()}
+    cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(latest)
+    lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in found.items()]
+    lines.sort(key=lambda one: (one[0].tree, one[0].workload, one[0].preset))
+    revisions = _revisions(lines)
+    return [_page(line, measured, revisions) for line, measured in lines]
 
 
-def _line(case: Case, metric: dict[str, Any], config: str) -> TrendLine:
+def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
     experiment = case.experiment
-    identity = [
-        experiment.tree.name,
-        case.workload,
-        case.params,
-        experiment.target.name,
-        experiment.clock,
-        config,
-        metric["name"],
-    ]
+    metric = next(one for one in case.metrics if one["name"] == measured.metric)
     return TrendLine(
-        key=hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12],
+        key=key,
         tree=experiment.tree.name,
         tree_id=experiment.tree_id,
         workload=case.workload,
@@ -166,7 +200,7 @@ def _line(case: Case, metric: dict[str, Any], config: str) -> TrendLine:
         params=case.params,
         target=experiment.target.name,
         clock=experiment.clock,
-        config=config,
+        config=measured.config,
         metric=metric["name"],
         unit=metric["unit"],
         better=metric["better"],
@@ -175,39 +209,26 @@ def _line(case: Case, metric: dict[str, Any], config: str) -> TrendLine:
     )
 
 
-def _page(line: TrendLine, cells: Cells) -> TrendPage:
-    boots, experiments = _boots(line.metric, cells)
-    places = {row.commit: _view(row) for row in Revision.objects.filter(tree=line.tree_id, commit__in=boots)}
-    order = sorted(places.values(), key=lambda one: (one.position, one.commit))
+def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
+    commits = {one.commit for _, measured in lines for one in measured}
+    rows = Revision.objects.filter(tree__in={line.tree_id for line, _ in lines})
+    if len(commits) < MOST_NAMED:
+        rows = rows.filter(commit__in=commits)
+    return {(row.tree_id, row.commit): _view(row) for row in rows}
+
+
+def _page(line: TrendLine, measured: list[_Measured], revisions: Places) -> TrendPage:
+    boots: dict[str, list[float]] = defaultdict(list)
+    experiments: dict[str, set[int]] = defaultdict(set)
+    for one in measured:
+        boots[one.commit] += one.boots
+        experiments[one.commit].add(one.experiment)
+    places = [revisions[line.tree_id, commit] for commit in boots if (line.tree_id, commit) in revisions]
+    order = sorted(places, key=lambda one: (one.position, one.commit))
     points = tuple(_point(one, boots[one.commit], experiments[one.commit]) for one in order)
     steps = find_steps([boots[one.commit] for one in order], margin=line.margin) if points else []
     views = tuple(_step(line, points, step) for step in steps)
     return TrendPage(line, points, views, len(boots) - len(points))
-
-
-def _boots(metric: str, cells: Cells) -> tuple[dict[str, list[float]], dict[str, set[int]]]:
-    """By base commit: the medians of the boots that count, and the experiments they are from."""
-    wanted = set(cells)
-    samples = Sample.objects.filter(
-        run__variant__in={variant for variant, _ in wanted},
-        run__case__in={case for _, case in wanted},
-        run__purpose=Purpose.MEASURED,
-        run__state=RunState.DONE,
-        run__invalid=[],
-        metric=metric,
-        warmup=False,
-    ).order_by("run_id", "iteration")
-    values: dict[tuple[int, str, int], list[float]] = defaultdict(list)
-    for run, commit, experiment, value in samples.values_list(
-        "run_id", "run__experiment__base_commit", "run__experiment_id", "value"
-    ):
-        values[run, commit, experiment].append(value)
-    boots: dict[str, list[float]] = defaultdict(list)
-    experiments: dict[str, set[int]] = defaultdict(set)
-    for (_, commit, experiment), iterations in values.items():
-        boots[commit].append(median(iterations))
-        experiments[commit].add(experiment)
-    return boots, experiments
 
 
 def _point(revision: RevisionView, boots: list[float], experiments: set[int]) -> Point:

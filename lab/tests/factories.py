@@ -5,7 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.claims import Claim
-from lab.models import Build, Case, Experiment, Run, Switch, Target, Tree, Variant
+from lab.models import (
+    Bisection,
+    BisectionStep,
+    Build,
+    Case,
+    Comparison,
+    Experiment,
+    Run,
+    Switch,
+    Target,
+    Tree,
+    User,
+    Variant,
+)
 from lab.queue import claim_build, claim_run
 from lab.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
 from lab.states import Outcome, Purpose, Role
@@ -13,6 +26,11 @@ from lab.states import Outcome, Purpose, Role
 NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
 USER = {"name": "user", "unit": "s", "better": "lower", "margin": 0.05, "primary": False}
 ME = "host:1:1"
+
+
+def make_user(username: str, role: User.Role = User.Role.SUBMITTER, **fields: Any) -> User:
+    """Somebody without a password: tests sign in with `force_login`, which needs none."""
+    return User.objects.create(username=username, role=role, **fields)
 
 
 def make_experiment(**fields: Any) -> Experiment:
@@ -94,6 +112,27 @@ def make_run(variant: Variant, case: Case, **fields: Any) -> Run:
     return Run.objects.create(experiment=variant.experiment, variant=variant, case=case, **(given | fields))
 
 
+def make_comparison(case: Case, variant: Variant, **fields: Any) -> Comparison:
+    given: dict[str, Any] = {
+        "metric": "ns_per_open",
+        "unit": "ns",
+        "better": "lower",
+        "primary": True,
+        "boots": 5,
+        "base_median": 100.0,
+        "median": 120.0,
+        "ratio": 1.2,
+        "low": 1.18,
+        "high": 1.22,
+        "q_value": 0.001,
+        "verdict": "regression",
+        "margin": 0.02,
+    }
+    return Comparison.objects.create(
+        experiment=case.experiment, case=case, variant=variant, **(given | fields)
+    )
+
+
 def make_patch_switch(experiment: Experiment, name: str, **fields: Any) -> Switch:
     position = experiment.switches.count()
     return Switch.objects.create(
@@ -146,3 +185,30 @@ def samples(values: Mapping[str, Sequence[float]], warmup: int = 1) -> tuple[Sam
 def finish_run(run: Run, values: Mapping[str, Sequence[float]] | None = None, **fields: Any) -> None:
     given: dict[str, Any] = {"outcome": Outcome.FINISHED, "samples": samples(values or {})}
     assert record_run(claimed_run(run), RunRecord(**(given | fields)))
+
+
+def make_bisection(tree: Tree, commits: Sequence[str], **fields: Any) -> Bisection:
+    """A search for a regression of showgids between the first and the last of the commits."""
+    given: dict[str, Any] = {
+        "target": Target.objects.get_or_create(name="guest")[0],
+        "digest": "b" * 64,
+        "good_name": "v1",
+        "bad_name": "v2",
+        "line": list(commits),
+        "workload": "showgids",
+        "preset": "smoke",
+        "params": {"threads": 2},
+        "metric": "ns_per_open",
+        "clock": "wall",
+        "boots": 0,
+        "most_boots": 80,
+        "iterations": 5,
+        "verdict": "regression",
+    }
+    return Bisection.objects.create(tree=tree, **(given | fields))
+
+
+def make_bisection_step(bisection: Bisection, revision: int, **fields: Any) -> BisectionStep:
+    """One comparison, open unless its outcome is given. revision: its place in the bisection's line."""
+    given: dict[str, Any] = {"number": bisection.steps.count() + 1, "boots": 5}
+    return BisectionStep.objects.create(bisection=bisection, revision=revision, **(given | fields))

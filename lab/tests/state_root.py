@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keeps tests out of the installation's own state; loaded by `-p`, before Django reads its settings.
+"""Keeps tests out of the installation's own state, and quick; loaded by `-p`, before Django reads its settings.
 
 On disk, not in a temporary folder: the kernels that `make test` builds are found built the next time.
 """
@@ -7,5 +7,57 @@ On disk, not in a temporary folder: the kernels that `make test` builds are foun
 from __future__ import annotations
 
 import os
+from typing import Any
+
+from hypothesis import settings
+
+# The same examples each time: what passed here passes in CI. KPERFLAB_SEARCH=1 looks for new ones.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("search", max_examples=2_000)
+settings.load_profile("search" if os.environ.get("KPERFLAB_SEARCH") == "1" else "fixed")
+
+# KPERFLAB_TEST_DATABASE=postgres runs them on a PostgreSQL of their own. Those that run side by side share their parent's.
+if os.environ.get("KPERFLAB_TEST_DATABASE") != "postgres":
+    os.environ.pop("KPERFLAB_DATABASE", None)
+elif "PYTEST_XDIST_WORKER" not in os.environ:
+    from lab.tests.postgres import start_cluster
+
+    os.environ["KPERFLAB_DATABASE"] = start_cluster()
 
 os.environ.setdefault("KPERFLAB_HOME", f"/var/tmp/kperflab-tests-{os.getuid()}")
+
+
+def pytest_configure() -> None:
+    """Passwords are hashed for a second on purpose, which no test is about."""
+    from django.conf import settings as django_settings
+
+    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    _flush_swapped_tables()
+    _keep_the_guest()
+
+
+def _flush_swapped_tables() -> None:
+    """Between two tests PostgreSQL empties tables only together with those that refer to them.
+
+    knox leaves such a one behind, of its own model that ours stands in for: Django does not know it.
+    """
+    from django.db.backends.postgresql.operations import DatabaseOperations
+
+    whole = DatabaseOperations.sql_flush
+
+    def sql_flush(self: Any, style: Any, tables: Any, **named: Any) -> Any:
+        return whole(self, style, tables, **named | {"allow_cascade": True})
+
+    DatabaseOperations.sql_flush = sql_flush  # type: ignore[method-assign]
+
+
+def _keep_the_guest() -> None:
+    """A test that empties the tables takes along what a migration put there: every installation's own target."""
+    from django.db.models.signals import post_migrate
+
+    def add(sender: Any, **named: Any) -> None:
+        # A migration names its plan, emptied tables have none.
+        if sender.name == "lab" and "plan" not in named:
+            sender.get_model("Target").objects.using(named["using"]).get_or_create(name="guest")
+
+    post_migrate.connect(add, weak=False)

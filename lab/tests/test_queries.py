@@ -11,12 +11,14 @@ from lab.models import Build, Experiment, Run
 from lab.queries.choices import submission_choices
 from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
-from lab.queries.experiments import experiment_list, experiment_page
-from lab.queries.hardware import target_lines
+from lab.queries.experiments import experiment_page
+from lab.queries.hardware import TargetLine, target_list
+from lab.queries.listing import experiment_list
 from lab.queries.orders import build_order, run_order
 from lab.queries.profile import profile_page
 from lab.queries.progress import progress
 from lab.record import RunRecord, TakenProfile, record_run
+from lab.settle import cancel_experiment
 from lab.states import Outcome
 from lab.tests.factories import (
     claimed_build,
@@ -56,7 +58,7 @@ def finished() -> Experiment:
             ("open", "kernfs_iop_permission", "down_read.isra.0"): reads,
             ("open", "memcpy"): 100 - reads,
         }
-        finish_run(run, profile=TakenProfile(build_tree(stacks.items())))
+        finish_run(run, profiles=(TakenProfile(build_tree(stacks.items())),))
     experiment.refresh_from_db()
     return experiment
 
@@ -121,7 +123,7 @@ def test_the_pages_take_few_queries_however_many_boots(
     experiment = make_grid([(f"s{n}",) for n in range(6)], blocks=20)
     with django_assert_max_num_queries(14):
         experiment_page(experiment.pk)
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(6):
         experiment_list()
     with django_assert_max_num_queries(14):
         comparison_page(experiment.pk)
@@ -281,8 +283,18 @@ def test_a_finished_experiment_has_nothing_left() -> None:
     assert (seen.builds_done, seen.boots_done, seen.boots_failed) == (2, 12, 0)
 
 
+def test_what_was_cancelled_is_over_and_did_not_fail() -> None:
+    experiment = make_grid(blocks=2)
+    finish_builds(experiment)
+    finish_run(experiment.runs.order_by("position")[0])
+    assert cancel_experiment(experiment.pk)
+    seen = progress(experiment.pk)
+    assert (seen.boots_done, seen.boots_failed, seen.boots_cancelled) == (1, 0, 3)
+    assert seen.percent == 100
+
+
 def test_targets_are_told_in_words() -> None:
-    assert target_lines() == ("guest: libvirt, 2 vCPUs, 1024 MiB",)
+    assert target_list() == (TargetLine("guest", "libvirt", 2, 1024, True),)
 
 
 def test_a_form_offers_what_there_is() -> None:

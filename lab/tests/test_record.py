@@ -3,7 +3,7 @@ import pytest
 
 from lab.analysis.frametree import build_tree, stacks_of, unpack
 from lab.errors import MeasurementRefused
-from lab.models import Build, Comparison, Experiment, Run, Sample, Variant
+from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
 from lab.queue import next_build, next_run, renew, return_dead_claims
 from lab.record import (
     BuildSuccess,
@@ -185,7 +185,12 @@ def test_a_boot_is_stored_whole() -> None:
         findings=({"kind": "warning", "title": "t", "line_no": 3, "excerpt": "e"},),
         console="/c",
         directory="/d",
-        profile=TakenProfile(build_tree([(("main", "down_read"), 3)]), lost=1, perf_data_sha256="ab" * 32),
+        profiles=(
+            TakenProfile(build_tree([(("main", "down_read"), 3)]), lost=1, perf_data_sha256="ab" * 32),
+            TakenProfile(build_tree([(("main", "down_read"), 900)]), Profile.Kind.LOCK, 2, overhead=0.25),
+        ),
+        counters={"perf stat": {"context-switches": 12.0}},
+        unavailable=({"what": "cycles", "why": "no PMU"},),
     )
     run.refresh_from_db()
     assert (run.state, run.outcome, run.line, run.environment) == (
@@ -200,8 +205,13 @@ def test_a_boot_is_stored_whole() -> None:
         (False, 40.0),
         (False, 41.0),
     ]
-    assert (run.stacks.samples, run.stacks.lost, run.stacks.perf_data_sha256) == (3, 1, "ab" * 32)
-    assert dict(stacks_of(unpack(bytes(run.stacks.tree)))) == {("main", "down_read"): 3}
+    profile = run.profiles.get(kind="cpu")
+    assert (profile.samples, profile.lost, profile.perf_data_sha256) == (3, 1, "ab" * 32)
+    assert dict(stacks_of(unpack(bytes(profile.tree)))) == {("main", "down_read"): 3}
+    waited = run.profiles.get(kind="lock")
+    assert (waited.samples, waited.waits, waited.overhead) == (900, 2, 0.25)
+    assert run.counters == {"perf stat": {"context-switches": 12.0}}
+    assert run.unavailable == [{"what": "cycles", "why": "no PMU"}]
 
 
 def test_a_second_answer_to_the_same_boot_is_not_stored() -> None:
@@ -326,3 +336,25 @@ def test_cancelling_leaves_what_was_measured_and_stops_the_rest() -> None:
     experiment.refresh_from_db()
     assert experiment.state == "cancelled"
     assert not cancel_experiment(experiment.pk)
+
+
+def test_what_a_machine_sends_is_stored_whatever_it_holds() -> None:
+    """PostgreSQL keeps no NUL in a text, and neither NaN nor half a character in JSON."""
+    experiment = make_grid(blocks=1)
+    finish_builds(experiment)
+    claim = claimed_run(experiment.runs.order_by("position")[0])
+    found = RunRecord(
+        outcome=Outcome.PANICKED,
+        blame="kernel",
+        problem="Oops\0\ud83d",
+        problem_detail="\0" * 3,
+        environment={"guest": {"cpu\0": "x\0", "boot_s": float("nan")}, "list": (1, float("inf"))},
+        extras={"half": "\udcff"},
+        findings=({"kind": "oops", "title": "\0", "line_no": 1, "excerpt": "x\0y"},),
+    )
+    assert record_run(claim, found)
+    run = Run.objects.get(pk=claim.id)
+    assert (run.problem, run.problem_detail) == ("Oops␀?", "␀␀␀")
+    assert run.environment == {"guest": {"cpu␀": "x␀", "boot_s": None}, "list": [1, None]}
+    assert run.extras == {"half": "?"}
+    assert run.findings[0]["excerpt"] == "x␀y"

@@ -90,6 +90,13 @@ def test_the_digest_sees_the_text_of_a_patch_file(tmp_path: Path) -> None:
     assert spec_digest(read_spec(PRODUCT, tmp_path)) != before
 
 
+def test_a_description_from_before_there_were_off_cpu_profiles_keeps_its_digest() -> None:
+    plain = small(measure={"profile": True})
+    waits = small(measure={"profile": True, "off_cpu": True})
+    assert spec_digest(spec_from_mapping(small())).startswith("ac3ccc01bd4ee2c9")
+    assert spec_digest(spec_from_mapping(waits)) != spec_digest(spec_from_mapping(plain))
+
+
 def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
     spec = spec_from_mapping(small(patches=[{"catalog": "kernfs-iattr-rwsem"}]))
     assert spec.patches[0].name == "kernfs-iattr-rwsem"
@@ -114,6 +121,7 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             "measure: boots: under the instruction clock",
         ),
         ({"measure": {"clock": "cpu"}}, 'measure.clock: "cpu" is not valid; valid: wall, instructions'),
+        ({"measure": {"off_cpu": True}}, "measure.off_cpu is for profiled boots, and no case is profiled"),
         ({"cases": []}, "cases: []: tuple should have at least 1 item"),
         (
             {"cases": [{"workload": "showgid"}]},
@@ -213,3 +221,9 @@ def test_few_boots_are_enough_where_they_agree_to_the_last_instruction() -> None
     spec = spec_from_mapping(small(measure={"clock": "instructions"}))
     assert spec.measure.boots == 2
     assert spec_from_mapping(small(measure={"boots": "auto"})).measure.boots == "auto"
+
+
+@pytest.mark.parametrize("given", [{"base": "\0v6.1"}, {"patches": [{"name": "p", "range": "a\0..b"}]}])
+def test_a_revision_has_no_control_characters(given: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match="characters that are not allowed there"):
+        spec_from_mapping(small(**given))

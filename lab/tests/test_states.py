@@ -11,6 +11,7 @@ from lab.states import (
     MOVES,
     BisectionState,
     BuildState,
+    DeliveryState,
     ExperimentState,
     RunState,
     VariantState,
@@ -25,6 +26,7 @@ LEGAL = {
     "building>cancelled building>queued built>queued failed>queued cancelled>queued",
     RunState: "queued>running queued>cancelled running>done running>failed running>cancelled running>queued",
     BisectionState: "running>done running>failed",
+    DeliveryState: "waiting>delivered waiting>given-up delivered>waiting given-up>waiting",
 }
 EVERY_PAIR = [(start, to) for states in MOVES for start, to in product(states, states)]
 

@@ -3,16 +3,20 @@
 
 import pytest
 
+from lab.compare import compare_experiment
 from lab.errors import UnknownRow
 from lab.models import Experiment, Revision, Sample, Tree
 from lab.queries.trends import trend_list, trend_page
-from lab.states import Role, RunState
+from lab.states import Role, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 
 pytestmark = pytest.mark.django_db
 
 
-def measured(number: int, *boots: float, **fields: object) -> Experiment:
+CONFIG = {"cc": "gcc"}
+
+
+def measured(number: int, *boots: float, fragments: object = (), **fields: object) -> Experiment:
     """An experiment on revision `number` whose base boots took so long."""
     commit = f"{number:040x}"
     experiment = make_experiment(base_commit=commit, state="done", **fields)
@@ -21,7 +25,8 @@ def measured(number: int, *boots: float, **fields: object) -> Experiment:
         commit=commit,
         defaults={"position": number, "subject": f"change {number}", "author": "Ann <ann@example.org>"},
     )
-    base = make_variant(experiment, build=make_build(f"{experiment.pk}"), role=Role.BASE)
+    build = make_build(f"{experiment.pk}", request=CONFIG | {"fragments": fragments})
+    base = make_variant(experiment, build=build, role=Role.BASE, state=VariantState.READY)
     case = make_case(experiment)
     for block, value in enumerate(boots):
         run = make_run(base, case, block=block, state=RunState.DONE)
@@ -33,6 +38,7 @@ def measured(number: int, *boots: float, **fields: object) -> Experiment:
                 warmup=iteration == 0,
                 value=value * factor,
             )
+    compare_experiment(experiment.pk)
     return experiment
 
 
@@ -82,11 +88,7 @@ def test_clocks_and_configs_are_trends_of_their_own() -> None:
     measured(2, 100.0)
     measured(1, 5000.0, clock="instructions")
     measured(2, 5000.0, clock="instructions")
-    odd = measured(3, 100.0)
-    build = odd.variants.get(role=Role.BASE).build
-    assert build is not None
-    build.request |= {"fragments": [["guest", "CONFIG_SMP=n\n"]]}
-    build.save()
+    measured(3, 100.0, fragments=[["guest", "CONFIG_SMP=n\n"]])
     assert [(page.line.clock, len(page.points)) for page in trend_list()] == [
         ("wall", 2),
         ("instructions", 2),
@@ -97,9 +99,10 @@ def test_boots_outside_their_gates_and_of_candidates_do_not_count() -> None:
     measured(1, 100.0)
     experiment = measured(2, 100.0, 900.0)
     experiment.runs.filter(block=1).update(invalid=["steal"])
-    candidate = make_variant(experiment, "p", role=Role.CANDIDATE)
+    candidate = make_variant(experiment, "p", role=Role.CANDIDATE, state=VariantState.READY)
     run = make_run(candidate, experiment.cases.get(), state=RunState.DONE)
     Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=500.0)
+    compare_experiment(experiment.pk)
     (page,) = trend_list()
     assert (page.points[1].boots, page.points[1].median) == (1, 100.0)
 

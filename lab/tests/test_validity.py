@@ -59,3 +59,10 @@ def test_lost_samples_and_a_warm_cache_are_named() -> None:
         "2.0% of the samples were lost, 1% are allowed",
         "the caches were not in the state that was asked for",
     ]
+
+
+def test_a_machine_that_is_not_tuned_as_declared_leaves_its_boot_out() -> None:
+    line = "governor: asked performance, is schedutil"
+    environment = {"host": QUIET, "tuning": {"asked": {"governor": "performance"}, "untuned": [line]}}
+    assert gates(environment) == [f"the machine was not tuned: {line}"]
+    assert gates({"host": QUIET, "tuning": {"asked": {"governor": "performance"}, "untuned": []}}) == []

@@ -6,7 +6,7 @@ with `good..mid` as its one switch, so its verdict is made as every other is.
 
 Everything is in the tables before it is worked on, so the same command goes on after a kill at any place. A fault of
 the lab says nothing about a revision: it is tried again, and the bisection fails after MOST_FAULTS of them.
-lab/bisect_outcome.py says what an experiment means; docs/trends.md tells it all in prose.
+lab/bisection/outcome.py says what an experiment means; docs/trends.md tells it all in prose.
 """
 
 from typing import Any, cast
@@ -15,8 +15,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from lab.analysis.bisection import Answer, Compare, Found, NoStep, decide
-from lab.bisect_outcome import Conclusion, conclude, more_boots
-from lab.bisect_start import Asked, description
+from lab.bisection.outcome import Conclusion, conclude, more_boots
+from lab.bisection.start import Asked, description
 from lab.errors import UnknownRow
 from lab.models import Bisection, BisectionStep, Revision
 from lab.spec import ExperimentSpec

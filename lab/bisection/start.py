@@ -4,23 +4,24 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from kernels.apply import apply_patches
 from kernels.errors import KernelsError
 from kernels.history import Logged, line, logged, merges
 from kernels.safety import MAX_PATCHES
 from kernels.tree import Tree as GitTree
 from kernels.tree import resolve
 from lab.errors import SubmissionRejected
-from lab.intake import OnProgress
+from lab.intake import OnProgress, take_in
 from lab.models import Bisection
 from lab.prepare import find_target
-from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.spec import ExperimentSpec, PatchSpec, spec_from_mapping
 from lab.spec_messages import nearest
 from lab.states import BisectionState
 from lab.trend import open_named, remember, tree_field
@@ -32,6 +33,7 @@ from workloads.instruction_clock import Clock
 class Asked:
     """What to look for. tree: a registered name, or a git URL or path. good, bad: any revisions, the older first.
 
+    series: mails or diffs that apply to `good`, whose patches are looked at in place of the commits up to `bad`.
     metric: the case's first primary one if empty. boots: of a first comparison, 0 for as many as it takes.
     verdict: which makes a revision bad, "regression" or "improvement".
     """
@@ -49,6 +51,7 @@ class Asked:
     iterations: int = 3
     verdict: str = "regression"
     target: str = "guest"
+    series: str = ""
 
 
 def start_bisection(
@@ -58,17 +61,23 @@ def start_bisection(
 
     Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
     """
-    spec = description(asked, asked.bad, name="bisection", switch="range", boots=asked.boots, seed=1)
+    # Tried before the tree is opened, which may take a fetch; a series has no revision yet.
+    bad = asked.good if asked.series else asked.bad
+    spec = description(asked, bad, name="bisection", switch="range", boots=asked.boots, seed=1)
     metric = _metric(asked)
     target = find_target(asked.target)
     try:
         row, tree = open_named(spec, home or settings.HOME, on_progress)
-        commits = _line(tree, asked)
+        if asked.series:
+            on_progress(f"applying the series to {asked.good}")
+            asked, commits = _applied(tree, asked)
+        else:
+            commits = _line(tree, asked)
     except KernelsError as exc:
         if exc.blame != "submission":
             raise
         raise SubmissionRejected(str(exc), exc.detail) from exc
-    told = {**asdict(asked), "metric": metric, "line": [one.commit for one in commits]}
+    told = {**asdict(asked), "series": "", "metric": metric, "line": [one.commit for one in commits]}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     with transaction.atomic():
         remember(row, commits)
@@ -90,6 +99,24 @@ def start_bisection(
             iterations=asked.iterations,
             verdict=asked.verdict,
         )
+
+
+def _applied(tree: GitTree, asked: Asked) -> tuple[Asked, tuple[Logged, ...]]:
+    """Commit a series onto the good revision, as variants are: equal patches are equal commits, whenever it is done.
+
+    Raises SubmissionRejected, PatchDoesNotApply, and what `_line` raises.
+    """
+    good = resolve(tree, asked.good)
+    taken = take_in(PatchSpec(name="series", text=asked.series), tree, good)
+    tip = apply_patches(tree, good, taken.patches)
+    asked = replace(asked, bad=tip.commit, series="")
+    first, *commits = _line(tree, asked)
+    # All of the lab's own commits have one author; a person asks for the patch's.
+    named = (
+        replace(commit, author=patch.author or commit.author)
+        for commit, patch in zip(commits, taken.patches, strict=True)
+    )
+    return asked, (first, *named)
 
 
 def _line(tree: GitTree, asked: Asked) -> tuple[Logged, ...]:

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The shape of a comparison as plain data: what `compare --format json` prints and what the API answers.
+
+It is a contract: fields may be added, none changes its meaning or goes without `format` growing. Writers of other
+forms take this shape and nothing else, so that whoever got it over HTTP can write them, too. docs/formats.md tells it
+to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where there is no such number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+FORMAT = 1
+
+
+class ExperimentData(TypedDict):
+    """What was asked for, and how it ended. Times are ISO 8601, empty where they have not come."""
+
+    id: int
+    name: str
+    state: str
+    problem: str
+    clock: str
+    design: str
+    boots: int
+    sequential: bool
+    iterations: int
+    warmup: int
+    seed: int
+    submitted: str
+    finished: str
+
+
+class BaseData(TypedDict):
+    """What patches were applied to. name: of the variant; location: of a git tree, empty for an archive."""
+
+    name: str
+    tree: str
+    location: str
+    revision: str
+    commit: str
+    tree_id: str
+
+
+class EnvironmentData(TypedDict):
+    """Where boots ran, as one boot of the base recorded it, and what kernels were built with; empty if unknown."""
+
+    target: str
+    driver: str
+    vcpus: int
+    memory_mib: int
+    cpu: str
+    accelerator: str
+    host_cpu: str
+    host_cpus: int
+    host_kernel: str
+    emulator: str
+    cmdline: str
+    config_sha256: str
+    toolchain: str
+    lab: str
+
+
+class SwitchData(TypedDict):
+    """A patch or config change that is switched on and off."""
+
+    name: str
+    kind: str
+    title: str
+    author: str
+    link: str
+
+
+class VariantData(TypedDict):
+    """One kernel. role: base, candidate, a/a, placebo. blame: of a build that failed (submission, kernel, lab)."""
+
+    id: int
+    name: str
+    role: str
+    switches: list[str]
+    state: str
+    problem: str
+    blame: str
+    note: str
+    release: str
+    code_hash: str
+
+
+class SpreadData(TypedDict):
+    """The median over boots with an interval of order statistics, as sure as `level` says."""
+
+    variant: str
+    boots: int
+    median: float
+    low: float
+    high: float
+    level: float
+
+
+class CellData(TypedDict):
+    """One metric of one variant against the base. p, q: of no change, q adjusted for all metrics of the variant."""
+
+    id: int
+    variant: str
+    role: str
+    base_median: float | None
+    median: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    boots: int
+    boots_needed: int | None
+    reason: str
+    method: str
+    margin: float
+    floor: float
+    p: float | None
+    q: float | None
+    effect: float | None
+    partial: bool
+    notes: list[str]
+
+
+class EffectData(TypedDict):
+    """What one switch does over all combinations, or two together beyond each alone."""
+
+    switches: list[str]
+    ratio: float | None
+    low: float | None
+    high: float | None
+    q: float | None
+    reason: str
+
+
+class AlarmsData(TypedDict):
+    """Differences called between the base and itself on this target, out of how many comparisons."""
+
+    called: int
+    compared: int
+
+
+class MetricData(TypedDict):
+    """One metric; cells in the order of the variants. better: lower or higher. Only primary ones decide."""
+
+    name: str
+    unit: str
+    better: str
+    primary: bool
+    base_median: float | None
+    alarms: AlarmsData
+    spreads: list[SpreadData]
+    cells: list[CellData]
+    effects: list[EffectData]
+
+
+class FailureData(TypedDict):
+    """Boots of one variant that ended alike and badly. outcome: as a run's; blame: submission, kernel, lab."""
+
+    variant: str
+    outcome: str
+    blame: str
+    problem: str
+    boots: int
+
+
+class InvalidData(TypedDict):
+    """A boot that ran outside its validity gates and does not count; block from 0."""
+
+    run: int
+    variant: str
+    block: int
+    reasons: list[str]
+
+
+class LineData(TypedDict):
+    """The median boot of a variant by the primary metric, and the line the workload's mail would print of it."""
+
+    run: int
+    variant: str
+    line: str
+
+
+class ProofData(TypedDict):
+    """What a verified boot counted, and whether that proves the claimed state; None where it was not told."""
+
+    run: int
+    variant: str
+    statement: str
+    holds: bool | None
+
+
+class CaseData(TypedDict):
+    """One workload with its parameters, its metrics with the primary ones first, and boots that went wrong."""
+
+    id: int
+    workload: str
+    preset: str
+    title: str
+    params: dict[str, Any]
+    metrics: list[MetricData]
+    lines: list[LineData]
+    proofs: list[ProofData]
+    failures: list[FailureData]
+    invalid: list[InvalidData]
+
+
+class ComparisonData(TypedDict):
+    """All of it. verdicts: how many primary metrics of candidates got each. exit_code: as labctl ends with."""
+
+    format: int
+    experiment: ExperimentData
+    base: BaseData
+    environment: EnvironmentData
+    switches: list[SwitchData]
+    variants: list[VariantData]
+    cases: list[CaseData]
+    verdicts: dict[str, int]
+    exit_code: int
+    permalink: str

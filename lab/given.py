@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the environment says: each variable, or the file that NAME_FILE names, which is how secrets are handed over."""
+
+from __future__ import annotations
+
+import json
+import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+
+from lab.errors import SettingWrong
+
+
+def state_root() -> Path:
+    """Where everything is kept: KPERFLAB_HOME, else root's or the user's own place."""
+    default = Path("/var/lib/kperflab") if os.geteuid() == 0 else Path.home() / ".local/share/kperflab"
+    return Path(given("KPERFLAB_HOME") or default).absolute()
+
+
+def adopt(home: Path) -> None:
+    """Take over what the service of this home runs with, while it is up; what is given here already counts more.
+
+    So that every command on this machine works on the service's tables. Raises SettingWrong when it may not be read.
+    """
+    file = home / "service" / "environment.json"
+    try:
+        found: dict[str, str] = json.loads(file.read_text())
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as exc:
+        raise SettingWrong(
+            f"{file}, which says where the service's tables are, cannot be read: {getattr(exc, 'strerror', None) or exc}"
+        ) from exc
+    for name, value in found.items():
+        plain = name.removesuffix("_FILE")
+        if plain not in os.environ and f"{plain}_FILE" not in os.environ:
+            os.environ[name] = value
+
+
+def given(name: str, default: str = "") -> str:
+    """What the variable holds, else the content of the file that `<name>_FILE` names, else the default.
+
+    A variable that is set to nothing says nothing, not the default. Raises SettingWrong when both are given, or the file
+    cannot be read.
+    """
+    value, file = os.environ.get(name), os.environ.get(f"{name}_FILE")
+    if value and file:
+        raise SettingWrong(f"{name} and {name}_FILE are both set: unset one of them")
+    if file:
+        try:
+            return Path(file).read_text().strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            reason = getattr(exc, "strerror", None) or "it is no text"
+            raise SettingWrong(f"{name}_FILE names {file}, which cannot be read: {reason}") from exc
+    return default if value is None else value
+
+
+def given_flag(name: str) -> bool:
+    """Whether the variable is 1."""
+    return given(name) == "1"
+
+
+def given_number(name: str, default: float, *, least: float = 0.0) -> float:
+    """A number that is not below `least`. Raises SettingWrong."""
+    text = given(name) or str(default)
+    try:
+        number = float(text)
+    except ValueError:
+        raise SettingWrong(f'{name} is "{text[:80]}": give a number') from None
+    if not least <= number < float("inf"):
+        raise SettingWrong(f"{name} is {text[:80]}: give {least:g} or more")
+    return number
+
+
+def given_networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Networks or single addresses, separated by commas. Raises SettingWrong."""
+    found = []
+    for part in filter(None, (part.strip() for part in given(name).split(","))):
+        try:
+            found.append(ip_network(part))
+        except ValueError as exc:
+            raise SettingWrong(
+                f"{name}: {exc}; give networks such as 10.1.0.0/16, separated by commas"
+            ) from None
+    return tuple(found)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sends what waits for hooks: claimed by one process, tried again with growing pauses, given up at last.
+
+A try is claimed by writing when the next one would be, so that a process that dies in the middle costs one try and no
+delivery. A receiver may therefore hear of an event twice; the number it comes with is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from lab.errors import AddressRefused, LabError, NotReached
+from lab.hooks.outgoing import Answer, Outgoing, send
+from lab.hooks.request import Event, lookup_of, request_for, status_of
+from lab.models import Delivery, Hook
+from lab.states import DeliveryState, move
+
+# Sent side by side: one slow receiver does not keep the others waiting.
+AT_ONCE = 16
+MOST_TRIES = 8
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 10.0, 3600.0
+# Answers after which another try may help; all other refusals are final.
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+# Patchwork tells much of a patch, of which we want its number.
+LOOKUP_BYTES = 256 * 1024
+KEPT = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How one try went. status: of the answer, None if there was none."""
+
+    hook: str
+    event: str
+    subject: str
+    status: int | None
+    answer: str
+    state: DeliveryState
+
+    def __str__(self) -> str:
+        how = f"HTTP {self.status}" if self.status else self.answer
+        return f"hook {self.hook}: {self.event} of {self.subject}: {self.state.value} ({how})"
+
+
+def pause_s(tries: int) -> float:
+    """Return how long to wait after so many tries, in seconds: four times as long each time, give or take a quarter."""
+    plain = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 4.0 ** (tries - 1))
+    return plain * (0.75 + secrets.randbelow(501) / 1000)
+
+
+def deliver_due(*, now: datetime | None = None) -> list[Told]:
+    """Try what is due, at most AT_ONCE; returns how each went."""
+    moment = now or timezone.now()
+    waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
+    found = list(waiting.select_related("hook").order_by("next_at", "pk")[:AT_ONCE])
+    ours = [delivery for delivery in found if _claim(delivery, moment)]
+    if not ours:
+        return []
+    answers = asyncio.run(_try_all([_plan(delivery, int(moment.timestamp())) for delivery in ours]))
+    return [_record(delivery, answer) for delivery, answer in zip(ours, answers, strict=True)]
+
+
+def forget_old(*, now: datetime | None = None) -> int:
+    """Remove deliveries that have been over for KEPT; returns how many."""
+    over = Delivery.objects.exclude(state=DeliveryState.WAITING)
+    return over.filter(created_at__lt=(now or timezone.now()) - KEPT).delete()[0]
+
+
+def _claim(delivery: Delivery, now: datetime) -> bool:
+    tries = delivery.attempts + 1
+    mine = Delivery.objects.filter(
+        pk=delivery.pk, state=DeliveryState.WAITING, attempts=delivery.attempts, next_at=delivery.next_at
+    )
+    claimed = mine.update(attempts=tries, next_at=now + timedelta(seconds=pause_s(tries))) == 1
+    delivery.attempts = tries
+    return claimed
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to send; lookup: where to ask for the patch's number first; refused: why nothing is sent."""
+
+    request: Outgoing | None = None
+    lookup: Outgoing | None = None
+    refused: str = ""
+
+
+def _plan(delivery: Delivery, sent_at: int) -> _Plan:
+    hook = delivery.hook
+    if not hook.enabled:
+        return _Plan(refused="the hook is disabled")
+    number = f"kperflab_{delivery.pk}_{int(delivery.created_at.timestamp())}"
+    event = Event(number, delivery.event, delivery.payload, sent_at)
+    try:
+        request = request_for(hook.kind, hook.url, hook.secret, event)
+    except ValueError as exc:
+        return _Plan(refused=str(exc))
+    status = status_of(delivery.payload) if hook.kind != Hook.Kind.WEBHOOK else None
+    if request is None:
+        return _Plan(refused="it is about no commit or patch that this hook could mark")
+    if status is not None and _overtaken(delivery):
+        return _Plan(refused="overtaken by what came after it")
+    url = lookup_of(hook.url, status) if status else None
+    if url is None:
+        return _Plan(request)
+    return _Plan(request, Outgoing("GET", url, answer_bytes=LOOKUP_BYTES))
+
+
+def _overtaken(delivery: Delivery) -> bool:
+    """Whether a later event of the same thing was written: of statuses only the last one is true."""
+    later = Delivery.objects.filter(hook=delivery.hook_id, subject=delivery.subject, pk__gt=delivery.pk)
+    return later.exists()
+
+
+async def _try_all(plans: Sequence[_Plan]) -> list[Answer | LabError]:
+    return await asyncio.gather(*(_try(plan) for plan in plans))
+
+
+async def _try(plan: _Plan) -> Answer | LabError:
+    if plan.request is None:
+        return AddressRefused(plan.refused)
+    request, private = plan.request, settings.HOOKS_PRIVATE
+    try:
+        if plan.lookup is not None:
+            found = await send(plan.lookup, private=private)
+            request = replace(request, url=request.url.replace("{patch}", _patch_number(found)))
+        return await send(request, private=private)
+    except LabError as exc:
+        return exc
+    except Exception as exc:
+        # Whatever a hostile answer does to the library is that delivery's failure alone.
+        return NotReached(f"{type(exc).__name__}: {exc}")
+
+
+def _patch_number(found: Answer) -> str:
+    """Read a patch's number from patchwork's list. Raises NotReached: a mail may take a while to arrive there."""
+    try:
+        if found.status == 200:
+            return str(int(json.loads(found.text)[0]["id"]))
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise NotReached(f"patchwork does not know the patch (HTTP {found.status}): {found.text[:200]}")
+
+
+def _record(delivery: Delivery, answer: Answer | LabError) -> Told:
+    if isinstance(answer, Answer):
+        status, text = answer.status, answer.text
+        again = status in PASSING
+        delivered = 200 <= status < 300
+    else:
+        status, text = None, str(answer)
+        again, delivered = answer.retry, False
+    state = DeliveryState.WAITING
+    if delivered:
+        state = DeliveryState.DELIVERED
+    elif not again or delivery.attempts >= MOST_TRIES:
+        state = DeliveryState.GIVEN_UP
+    if state == DeliveryState.WAITING:
+        Delivery.objects.filter(pk=delivery.pk, state=state).update(status=status, answer=text)
+    else:
+        at = timezone.now() if delivered else None
+        move(
+            Delivery,
+            delivery.pk,
+            DeliveryState.WAITING,
+            state,
+            delivered_at=at,
+            status=status,
+            answer=text,
+        )
+    return Told(delivery.hook.name, delivery.event, delivery.subject, status, text, state)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What hooks hear of: written beside the change itself, in its transaction, and sent by lab/hooks/deliver.py.
+
+So an event is told if and only if it happened, whenever the process dies. Called by the services that change things.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+
+from lab.exitcode import code_of
+from lab.hooks.request import Event, request_for
+from lab.models import Alert, Delivery, Experiment, Hook
+from lab.queries.tallies import tallies
+from lab.states import ExperimentState, Role
+
+QUEUED, DONE, FAILED, CANCELLED, ALERT = EVENTS = (
+    "experiment.queued",
+    "experiment.done",
+    "experiment.failed",
+    "experiment.cancelled",
+    "alert",
+)
+TEST: Final = "test"
+_OF_STATE: Final[dict[str, str]] = {
+    ExperimentState.QUEUED: QUEUED,
+    ExperimentState.DONE: DONE,
+    ExperimentState.FAILED: FAILED,
+    ExperimentState.CANCELLED: CANCELLED,
+}
+_FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LORE = re.compile(r"https://lore\.kernel\.org/(?:r|all|[\w.-]+)/([^/\s]+@[^/\s]+)/?")
+
+
+def tell_experiment(experiment_id: int) -> None:
+    """Let the hooks hear that an experiment was queued or is over; call it in the transaction that made it so."""
+    experiment = Experiment.objects.select_related("tree", "submitter", "standing").get(pk=experiment_id)
+    event = _OF_STATE[experiment.state]
+    _write(
+        listening(event, experiment.tree_id),
+        event,
+        f"experiment/{experiment.pk}",
+        experiment_payload(experiment, event),
+    )
+
+
+def tell_alert(alert: Alert) -> None:
+    """Let the hooks hear of an alert."""
+    _write(listening(ALERT, alert.standing.tree_id), ALERT, f"alert/{alert.pk}", alert_payload(alert))
+
+
+def listening(event: str, tree_id: int) -> list[Hook]:
+    """Return the hooks that hear of this event on this tree."""
+    hooks = Hook.objects.filter(enabled=True)
+    return [hook for hook in hooks if event in hook.events and hook.tree_id in (None, tree_id)]
+
+
+def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
+    """Everything that is told of an experiment. commit: which one of its tree it is about, "" if none.
+
+    exit_code: as `labctl` ends with it, None while it is open.
+    """
+    counted = tallies([experiment.pk])[experiment.pk]
+    is_open = experiment.state in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    code = code_of(experiment.state, counted.verdicts, all_judged=not counted.unjudged)
+    return {
+        "event": event,
+        "at": timezone.now().isoformat(timespec="seconds"),
+        "experiment": {
+            "id": experiment.pk,
+            "name": experiment.name,
+            "state": experiment.state,
+            "url": settings.PUBLIC_URL + reverse("experiment", args=[experiment.pk]),
+            "tree": experiment.tree.name,
+            "base": experiment.base_name,
+            "base_commit": experiment.base_commit,
+            "commit": commit_of(experiment),
+            "message_ids": _message_ids(experiment),
+            "submitter": experiment.submitter.username if experiment.submitter else "",
+            "standing": experiment.standing.name if experiment.standing else "",
+            "compared": experiment.variants.filter(role=Role.CANDIDATE).exists(),
+            "verdicts": counted.verdicts,
+            "exit_code": None if is_open else code,
+            "problem": experiment.problem,
+        },
+    }
+
+
+def alert_payload(alert: Alert) -> dict[str, Any]:
+    """Everything that is told of an alert."""
+    return {
+        "event": ALERT,
+        "at": timezone.now().isoformat(timespec="seconds"),
+        "alert": {
+            "id": alert.pk,
+            "text": alert.text,
+            "url": settings.PUBLIC_URL + reverse("trend", args=[alert.trend]),
+            "standing": alert.standing.name,
+            "trend": alert.trend,
+            "metric": alert.metric,
+            "commit": alert.commit,
+            "ratio": alert.ratio,
+            "worse": alert.worse,
+        },
+    }
+
+
+def commit_of(experiment: Experiment) -> str:
+    """Return the commit an experiment is about: the tip of its last git range, or the base where there is no switch.
+
+    Empty where there is none in the tree, as for a patch from a mail, or where a range was not given by full ids.
+    """
+    if not experiment.switches.exists():
+        return experiment.base_commit
+    patches = experiment.spec.get("patches") or [{}]
+    tip = str(patches[-1].get("range") or "").rpartition("..")[2]
+    return tip if _FULL_ID.fullmatch(tip) else ""
+
+
+def _message_ids(experiment: Experiment) -> list[str]:
+    links = experiment.switches.exclude(link="").values_list("link", flat=True)
+    return [found[1] for link in links if (found := _LORE.fullmatch(link))]
+
+
+def _write(hooks: Iterable[Hook], event: str, subject: str, payload: dict[str, Any]) -> None:
+    now = timezone.now()
+    Delivery.objects.bulk_create(
+        [
+            Delivery(hook=hook, event=event, subject=subject, payload=payload, next_at=now)
+            for hook in hooks
+            # A status of nothing is no status.
+            if hook.kind == Hook.Kind.WEBHOOK or request_for(hook.kind, "", "", Event("", event, payload, 0))
+        ],
+        ignore_conflicts=True,
+    )

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How an event looks to each kind of hook: a signed body, a commit status, a check of patchwork. Pure.
+
+Commit statuses and checks know green, red and yellow; an experiment knows a fourth answer, that it cannot tell. DESIGN.md
+says why it is neither green nor red wherever there is another word.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+from lab.exitcode import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
+from lab.hooks.outgoing import Outgoing
+from lab.models import Hook
+
+State = Literal["pending", "success", "failure", "untold"]
+
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105  of every secret, not one
+_KEY_BYTES = range(24, 65)
+_SLUG = re.compile(r"[^a-z0-9]+")
+# GitHub cuts nothing, it refuses: a description has 140 characters.
+_DESCRIPTION = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event on its way. number: of the delivery, the same each time it is tried; sent_at: Unix seconds."""
+
+    number: str
+    name: str
+    payload: Mapping[str, Any]
+    sent_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a forge shows beside a commit or patch."""
+
+    state: State
+    name: str
+    description: str
+    url: str
+    commit: str
+    message_ids: tuple[str, ...]
+
+
+def request_for(kind: str, url: str, secret: str, event: Event) -> Outgoing | None:
+    """Return what is sent, None where this kind has nothing to say of the event.
+
+    An address with "{patch}" still asks for `lookup_of` first.
+    """
+    if kind == Hook.Kind.WEBHOOK:
+        return _webhook(url, secret, event)
+    status = status_of(event.payload)
+    if status is None:
+        return None
+    return _STATUSES[kind](url, secret, status)
+
+
+def status_of(payload: Mapping[str, Any]) -> Status | None:
+    """Return what an event means for the commit or patch it is about, None if nothing, as an improvement that appeared."""
+    if "alert" in payload:
+        alert = payload["alert"]
+        if not alert["worse"]:
+            return None
+        return Status(
+            "failure", f"{alert['standing']} trend", alert["text"], alert["url"], alert["commit"], ()
+        )
+    if "experiment" not in payload:
+        return None
+    told = payload["experiment"]
+    state, description = _answer(told)
+    return Status(
+        state,
+        told["standing"] or told["name"],
+        description,
+        told["url"],
+        told["commit"],
+        tuple(told["message_ids"]),
+    )
+
+
+def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
+    verdicts: Mapping[str, int] = told["verdicts"]
+    words = ", ".join(f"{amount} {verdict}" for verdict, amount in sorted(verdicts.items()))
+    if told["exit_code"] is None:
+        return "pending", told["state"]
+    if told["exit_code"] == EXIT_LAB:
+        return "untold", f"{told['state']}: {told['problem']}".removesuffix(": ")
+    if told["exit_code"] == EXIT_REGRESSION:
+        return "failure", words
+    if not told["compared"]:
+        return "success", "measured for its trends; a step would be told as an alert"
+    if told["exit_code"] != EXIT_OK:
+        return "untold", f"cannot tell: {words or 'nothing was compared'}"
+    return "success", words
+
+
+def lookup_of(url: str, status: Status) -> str | None:
+    """Return where the number of a patch for "{patch}" is asked for: that patchwork's list by message id."""
+    head, mark, _ = url.partition("/patches/{patch}")
+    if not mark or not status.message_ids:
+        return None
+    return f"{head}/patches/?msgid={quote(status.message_ids[-1], safe='@')}"
+
+
+def new_secret() -> str:
+    """Return a secret for a plain webhook, as the Standard Webhooks libraries read it."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def key_of(secret: str) -> bytes:
+    """Return the key that a webhook's secret stands for. Raises ValueError."""
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error as exc:
+        raise ValueError("a webhook's secret is whsec_ and base64") from exc
+    if not secret.startswith(SECRET_PREFIX) or len(key) not in _KEY_BYTES:
+        raise ValueError("a webhook's secret is whsec_ and base64 of 24 to 64 bytes")
+    return key
+
+
+def signature(secret: str, number: str, sent_at: int, body: bytes) -> str:
+    """Return the webhook-signature header. Source: the Standard Webhooks specification, v1."""
+    digest = hmac.new(key_of(secret), f"{number}.{sent_at}.".encode() + body, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _webhook(url: str, secret: str, event: Event) -> Outgoing:
+    body = json.dumps(event.payload, separators=(",", ":")).encode()
+    headers = {
+        "content-type": "application/json",
+        "kperflab-event": event.name,
+        "webhook-id": event.number,
+        "webhook-timestamp": str(event.sent_at),
+        "webhook-signature": signature(secret, event.number, event.sent_at, body),
+    }
+    return Outgoing("POST", url, headers, body)
+
+
+def _github(url: str, secret: str, status: Status) -> Outgoing | None:
+    states = {"pending": "pending", "success": "success", "failure": "failure", "untold": "error"}
+    if not status.commit:
+        return None
+    body = {
+        "state": states[status.state],
+        "context": f"kperflab/{status.name}"[:100],
+        "description": status.description[:_DESCRIPTION],
+        "target_url": status.url,
+    }
+    headers = {"authorization": f"Bearer {secret}", "accept": "application/vnd.github+json"}
+    return _posted(url.replace("{commit}", status.commit), headers, body)
+
+
+def _gitlab(url: str, secret: str, status: Status) -> Outgoing | None:
+    states = {"pending": "pending", "success": "success", "failure": "failed", "untold": "canceled"}
+    if not status.commit:
+        return None
+    body = {
+        "state": states[status.state],
+        "name": f"kperflab/{status.name}"[:100],
+        "description": status.description[:_DESCRIPTION],
+        "target_url": status.url,
+    }
+    return _posted(url.replace("{commit}", status.commit), {"private-token": secret}, body)
+
+
+def _patchwork(url: str, secret: str, status: Status) -> Outgoing | None:
+    states = {"pending": "pending", "success": "success", "failure": "fail", "untold": "warning"}
+    if not status.message_ids:
+        return None
+    body = {
+        "state": states[status.state],
+        # A slug: patchwork refuses anything else.
+        "context": f"kperflab-{_SLUG.sub('-', status.name.lower()).strip('-')}"[:100],
+        "description": status.description[:_DESCRIPTION],
+        "target_url": status.url,
+    }
+    return _posted(url, {"authorization": f"Token {secret}"}, body)
+
+
+def _posted(url: str, headers: Mapping[str, str], body: Mapping[str, str]) -> Outgoing:
+    json_headers = {"content-type": "application/json", **headers}
+    return Outgoing("POST", url, json_headers, json.dumps(body).encode())
+
+
+_STATUSES: Final[Mapping[str, Callable[[str, str, Status], Outgoing | None]]] = {
+    Hook.Kind.GITHUB: _github,
+    Hook.Kind.GITLAB: _gitlab,
+    Hook.Kind.PATCHWORK: _patchwork,
+}

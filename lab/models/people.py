@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who uses the lab, and what they prove it with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+from knox.models import AbstractAuthToken
+
+
+class People(UserManager["User"]):
+    """Django's own, but whoever is made at the server's own terminal runs the lab."""
+
+    use_in_migrations = False
+
+    def create_superuser(
+        self, username: str, email: str | None = None, password: str | None = None, **fields: Any
+    ) -> User:
+        """Make an operator."""
+        fields.setdefault("role", User.Role.OPERATOR)
+        return super().create_superuser(username, email, password, **fields)
+
+
+class User(AbstractUser):  # type: ignore[django-manager-missing]  # of the tokens, whose library has no types
+    """Somebody with an account; each role may do what those before it may."""
+
+    class Role(models.TextChoices):
+        """Viewers read; submitters also queue, cancel, write notes and triage; operators also run the lab."""
+
+        VIEWER = "viewer"
+        SUBMITTER = "submitter"
+        OPERATOR = "operator"
+
+    role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+
+    objects: ClassVar[People] = People()
+
+    def __str__(self) -> str:
+        return self.username
+
+
+class Token(AbstractAuthToken):  # type: ignore[misc]  # the library has no types
+    """An API token; the library keeps its hash alone. It may do what both its scopes and its user's role allow."""
+
+    name: models.CharField[str, str] = models.CharField(max_length=100, blank=True, default="")
+    # Some of "read", "submit", "operate".
+    scopes = models.JSONField(default=list)
+    used_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True
+    )
+
+
+class IdempotencyKey(models.Model):
+    """A client's own name for one submission: said twice, it is still one experiment."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="idempotency_keys")
+    key = models.CharField(max_length=200)
+    # SHA-256 of the request's body: the same key with another body is an error.
+    body_sha256 = models.CharField(max_length=64)
+    experiment = models.ForeignKey("lab.Experiment", null=True, on_delete=models.CASCADE)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["user", "key"], name="idempotency_key_once"),)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class SavedView(models.Model):
+    """A name for a filtered list: a page's address without the host."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views")
+    name = models.CharField(max_length=100)
+    # Such as "?state=running&tree=debian-6.1", of the list of experiments.
+    query = models.CharField(max_length=1000)
+    # Shown to everybody, not to its owner alone.
+    shared = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (models.UniqueConstraint(fields=["user", "name"], name="saved_view_once"),)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boots over the network as the machine sees them: a script once, two files, and pieces of two streams to hand in.
+
+Nobody signs in here: the script goes to whoever asks with the card's address while a boot waits, and all else to who has the
+tokens that are in the script. So nothing is believed: all is bounded, and of one boot only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from lab.errors import NetbootClosed, PieceRefused
+from lab.models import Netboot, NetbootPiece
+from lab.netboot.files import BootFile, initrd_file, kernel_file
+
+MAC = re.compile(r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE)
+STREAMS = frozenset({"records", "console"})
+PIECE_BYTES = 1 << 20
+"""Of one piece; the agent's have a quarter of it."""
+BOOT_BYTES = 512 << 20
+"""Of all pieces of one boot: a profile of a long run has some 100 MiB."""
+MOST_PIECES = 100_000
+"""Of one stream: a day of heartbeats."""
+AHEAD = 32
+"""How far before its time a piece may come."""
+
+Part = Literal["kernel", "initrd"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handout:
+    """What a machine is told at its one fetch: two tokens, and the kernel's arguments but for where to report.
+
+    token: to hand pieces in. files_token: for kernel and initrd alone, for firmware prints the addresses it fetches on a
+    console that others may read.
+    """
+
+    boot_id: int
+    token: str
+    files_token: str
+    cmdline: str
+
+
+def hand_out(mac: str, address: str) -> Handout | None:
+    """The boot that waits for the card of that address; None if there is none, or it was handed out before.
+
+    address: who asks, in the network; kept if it is one. The token is made here, so that it is known to the machine alone. Each further fetch is counted: a machine that asks
+    again has started again.
+    """
+    if not MAC.fullmatch(mac):
+        return None
+    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver="metal")
+    boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
+    if boot is None:
+        return None
+    token = secrets.token_urlsafe(32)
+    hashed = _hash(token)
+    first = Netboot.objects.filter(pk=boot.pk, fetches=0).update(
+        fetches=1, fetched_at=timezone.now(), fetched_from=_address(address), token_sha256=hashed
+    )
+    if not first:
+        Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 1)
+        return None
+    return Handout(boot.pk, token, f"{boot.pk}.{_proof(hashed)}", boot.cmdline)
+
+
+def file_of(token: str, part: Part) -> BootFile:
+    """The file a machine boots from, until it has handed something in. Raises NetbootClosed, and as files.py."""
+    boot = _boot_of_files(token)
+    if part == "kernel":
+        return kernel_file(boot.artifact_key)
+    found = initrd_file(boot.initrd)
+    Netboot.objects.filter(pk=boot.pk, loaded_at=None).update(loaded_at=timezone.now())
+    return found
+
+
+def keep_piece(token: str, stream: str, number: int, data: bytes) -> bool:
+    """Keep a piece of a stream; False if it was there already. Raises NetbootClosed, PieceRefused."""
+    boot = _boot(token)
+    if stream not in STREAMS:
+        raise PieceRefused(f'there is no stream "{stream[:20]}"', too_much=False)
+    if len(data) > PIECE_BYTES or number >= MOST_PIECES:
+        raise PieceRefused("a piece is too large, or there are too many", too_much=True)
+    pieces = NetbootPiece.objects.filter(netboot=boot, stream=stream)
+    if pieces.filter(number=number).exists():
+        return False
+    if number >= pieces.count() + AHEAD:
+        raise PieceRefused(f"piece {number} comes long before its time", too_much=False)
+    room = Netboot.objects.filter(pk=boot.pk, closed_at=None, received__lte=BOOT_BYTES - len(data))
+    try:
+        with transaction.atomic():
+            if not room.update(received=F("received") + len(data)):
+                raise PieceRefused("this boot has sent all that it may", too_much=True)
+            NetbootPiece.objects.create(netboot=boot, stream=stream, number=number, data=data)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _boot(token: str) -> Netboot:
+    """The open boot of a token. Raises NetbootClosed, without a word on why."""
+    hashed = _hash(token)
+    boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=timezone.now()).first()
+    if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
+        raise NetbootClosed("there is no such boot, or it is over")
+    return boot
+
+
+def _address(text: str) -> str | None:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None
+
+
+def _boot_of_files(token: str) -> Netboot:
+    """The open boot that a token for files is of. Raises NetbootClosed."""
+    number, _, proof = token.partition(".")
+    if re.fullmatch(r"[0-9]{1,15}", number):
+        boots = Netboot.objects.filter(pk=int(number), closed_at=None, expires_at__gt=timezone.now())
+        boot = boots.filter(fetches__gt=0, received=0).first()
+        if boot and constant_time_compare(proof, _proof(boot.token_sha256)):
+            return boot
+    raise NetbootClosed("there is no such boot, or it is over")
+
+
+def _proof(token_sha256: str) -> str:
+    return salted_hmac("lab.netboot.files", token_sha256, algorithm="sha256").hexdigest()
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

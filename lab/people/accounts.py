@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Accounts: operators make them, give them roles and end them. Nobody's password is ever known to another."""
+
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from lab.access import may
+from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.models import User
+
+
+def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SUBMITTER) -> User:
+    """Make an account that has no password yet: `password_link` leads to choosing one.
+
+    Raises NotAllowed, FieldRefused for "username", "email" and "role".
+    """
+    _must_operate(by)
+    name, address = username.strip(), email.strip()
+    try:
+        UnicodeUsernameValidator()(name[:150])
+    except ValidationError:
+        raise FieldRefused("username", "a name has letters, digits and @ . + - _ only") from None
+    if address:
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise FieldRefused("email", f'"{address[:60]}" is no mail address') from None
+    _must_be_role(role)
+    taken = FieldRefused("username", f'there is somebody called "{name[:60]}" already')
+    if len(name) > 150 or User.objects.filter(username__iexact=name).exists():
+        raise taken if len(name) <= 150 else FieldRefused("username", "a name has at most 150 characters")
+    user = User(username=name, email=address, role=role)
+    user.set_unusable_password()
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError:
+        raise taken from None
+    return user
+
+
+def password_link(user: User) -> tuple[str, str]:
+    """What an address needs that lets somebody choose a password, once: their number and a secret, both as text.
+
+    It ends with the next password or sign-in, and after settings.PASSWORD_RESET_TIMEOUT seconds.
+    """
+    return urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
+
+
+def change_role(*, by: User, user_id: int, role: str) -> User:
+    """Give somebody another role. Raises NotAllowed, UnknownRow, FieldRefused for "role"."""
+    _must_operate(by)
+    _must_be_role(role)
+    with transaction.atomic():
+        user = _locked(user_id)
+        if role != User.Role.OPERATOR:
+            _must_not_be_last(user)
+            # A superuser passes every check of the libraries: the name goes with the role.
+            user.is_superuser = user.is_staff = False
+        user.role = role
+        user.save(update_fields=["role", "is_superuser", "is_staff"])
+    return user
+
+
+def set_active(*, by: User, user_id: int, active: bool) -> User:
+    """Let somebody in, or out: their sessions and tokens end with it, what they did stays.
+
+    Raises NotAllowed, UnknownRow, FieldRefused for "active".
+    """
+    _must_operate(by)
+    with transaction.atomic():
+        user = _locked(user_id)
+        if not active:
+            _must_not_be_last(user)
+        user.is_active = active
+        user.save(update_fields=["is_active"])
+    return user
+
+
+def get_user(user_id: int) -> User:
+    """Return the row. Raises UnknownRow."""
+    user = User.objects.filter(pk=user_id).first()
+    if user is None:
+        raise UnknownRow(f"there is nobody with the number {user_id}")
+    return user
+
+
+def _locked(user_id: int) -> User:
+    # All operators' rows: two of them cannot end each other at once.
+    list(User.objects.select_for_update().filter(role=User.Role.OPERATOR).values_list("pk"))
+    return get_user(user_id)
+
+
+def _must_operate(by: User) -> None:
+    if not may(by, "operate"):
+        raise NotAllowed(f"{by.username} is a {by.role}: operators manage accounts")
+
+
+def _must_be_role(role: str) -> None:
+    if role not in User.Role.values:
+        raise FieldRefused("role", f'there is no role "{role[:40]}"; valid: {", ".join(User.Role.values)}')
+
+
+def _must_not_be_last(user: User) -> None:
+    others = User.objects.filter(role=User.Role.OPERATOR, is_active=True).exclude(pk=user.pk)
+    if user.role == User.Role.OPERATOR and user.is_active and not others.exists():
+        raise FieldRefused("role", f"{user.username} is the last operator: make another one first")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The list of experiments: searched, filtered, sorted, page by page, in the same few questions however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
+from lab.queries.tallies import tallies
+from lab.states import ExperimentState, Role
+
+PAGE_SIZE = 50
+MOST_WORDS = 8
+# What the list can be sorted by, and the columns that stand for it; a minus before it turns it round.
+ORDERS = {
+    "created_at": ("pk",),
+    "name": ("name", "pk"),
+    "state": ("state", "pk"),
+    "tree": ("tree__name", "pk"),
+    "submitter": ("submitter__username", "pk"),
+    "finished_at": ("finished_at", "pk"),
+}
+NEWEST = "-created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class ListAsked:
+    """What of the list is wanted; "" and None do not narrow it. ordering: one of ORDERS, a minus before it or not."""
+
+    search: str = ""
+    state: str = ""
+    tree: str = ""
+    verdict: str = ""
+    target: str = ""
+    workload: str = ""
+    submitter: str = ""
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    ordering: str = NEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentLine:
+    """One row of the list; verdicts counts primary metrics of candidates only."""
+
+    id: int
+    name: str
+    state: str
+    tree: str
+    base_name: str
+    variants: int
+    pruned: int
+    boots_over: int
+    boots_total: int
+    verdicts: dict[str, int]
+    problem: str
+    created_at: datetime
+    finished_at: datetime | None
+    submitter: str = ""
+    target: str = ""
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page: its lines, its number from 1, how many pages and experiments there are that fit."""
+
+    lines: tuple[ExperimentLine, ...]
+    page: int
+    pages: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChoices:
+    """What the list can be narrowed to, as far as there is any."""
+
+    states: tuple[str, ...]
+    trees: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    targets: tuple[str, ...]
+    workloads: tuple[str, ...]
+    submitters: tuple[str, ...]
+
+
+def experiments_found(asked: ListAsked) -> QuerySet[Experiment]:
+    """Return the experiments that fit, in the order asked for."""
+    rows = Experiment.objects.filter(_equal(asked))
+    for word in asked.search.split()[:MOST_WORDS]:
+        rows = rows.filter(_holds(word))
+    if asked.verdict:
+        judged = Comparison.objects.filter(
+            experiment=OuterRef("pk"), primary=True, variant__role=Role.CANDIDATE, verdict=asked.verdict
+        )
+        rows = rows.filter(Exists(judged))
+    if asked.workload:
+        rows = rows.filter(Exists(Case.objects.filter(experiment=OuterRef("pk"), workload=asked.workload)))
+    down = asked.ordering.startswith("-")
+    columns = ORDERS.get(asked.ordering.removeprefix("-"), ORDERS["created_at"])
+    last = {"nulls_last": True}
+    return rows.order_by(*(F(one).desc(**last) if down else F(one).asc(**last) for one in columns))
+
+
+def list_page(asked: ListAsked, page: int = 1, *, size: int = PAGE_SIZE) -> ListPage:
+    """Return one page of what fits; a number beyond the last page means the last."""
+    rows = experiments_found(asked)
+    total = rows.count()
+    pages = max(1, -(-total // size))
+    page = min(max(1, page), pages)
+    return ListPage(lines(rows[(page - 1) * size : page * size]), page, pages, total)
+
+
+def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
+    """Return the newest experiments first."""
+    return lines(experiments_found(ListAsked())[:limit])
+
+
+def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
+    """Return rows as the list shows them, in six questions."""
+    found = list(rows.select_related("tree", "target", "submitter").defer("spec"))
+    ids = [row.pk for row in found]
+    counted = tallies(ids)
+    switches: dict[int, list[str]] = {one: [] for one in ids}
+    for experiment, name in Switch.objects.filter(experiment__in=ids).values_list("experiment_id", "name"):
+        switches[experiment].append(name)
+    return tuple(
+        ExperimentLine(
+            id=row.pk,
+            name=row.name,
+            state=row.state,
+            tree=row.tree.name,
+            base_name=row.base_name,
+            variants=counted[row.pk].variants,
+            pruned=counted[row.pk].pruned,
+            boots_over=counted[row.pk].boots_over,
+            boots_total=counted[row.pk].boots_total,
+            verdicts=counted[row.pk].verdicts,
+            problem=row.problem,
+            created_at=row.created_at,
+            finished_at=row.finished_at,
+            submitter=row.submitter.username if row.submitter else "",
+            target=row.group or row.target.name,
+            switches=tuple(switches[row.pk]),
+        )
+        for row in found
+    )
+
+
+def filter_choices() -> FilterChoices:
+    """Return what there is to choose from, in four questions."""
+    used = User.objects.filter(Exists(Experiment.objects.filter(submitter=OuterRef("pk"))))
+    return FilterChoices(
+        states=tuple(ExperimentState.values),
+        trees=_names(Tree.objects.order_by("name"), "name"),
+        verdicts=tuple(Comparison.Verdict.values),
+        targets=_names(Target.objects.order_by("name"), "name"),
+        workloads=_names(Case.objects.order_by("workload").distinct(), "workload"),
+        submitters=_names(used.order_by("username"), "username"),
+    )
+
+
+def _names(
+    rows: QuerySet[Tree] | QuerySet[Target] | QuerySet[Case] | QuerySet[User], column: str
+) -> tuple[str, ...]:
+    found: Sequence[str] = list(rows.values_list(column, flat=True))
+    return tuple(found)
+
+
+def _equal(asked: ListAsked) -> Q:
+    columns = {
+        "state": "state",
+        "tree": "tree__name",
+        "target": "target__name",
+        "submitter": "submitter__username",
+    }
+    wanted = {column: getattr(asked, name) for name, column in columns.items() if getattr(asked, name)}
+    if asked.created_after:
+        wanted["created_at__gte"] = asked.created_after
+    if asked.created_before:
+        wanted["created_at__lt"] = asked.created_before
+    return Q(**wanted)
+
+
+def _holds(word: str) -> Q:
+    """Where a word may stand: the experiment's name or number, its base, who submitted it, a switch's title or author."""
+    number = word.removeprefix("#")
+    own = Q(name__icontains=word) | Q(submitter__username__icontains=word) | Q(base_name__icontains=word)
+    if len(word) >= 4:
+        own |= Q(base_commit__startswith=word.lower())
+    if number.isascii() and number.isdecimal() and len(number) < 19:
+        own |= Q(pk=int(number))
+    told = Switch.objects.filter(experiment=OuterRef("pk")).filter(
+        Q(title__icontains=word) | Q(author__icontains=word) | Q(name__icontains=word)
+    )
+    return own | Q(Exists(told))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads about metal machines: how they are reached, and whether they are at work."""
+
+from __future__ import annotations
+
+from lab.errors import UnknownRow
+from lab.machine import Access, read_access
+from lab.models import Run, Target
+from lab.states import RunState
+
+
+def access_of(name: str) -> Access:
+    """How a machine is reached. Raises UnknownRow, FieldRefused."""
+    target = Target.objects.filter(name=name, driver="metal").first()
+    if target is None:
+        raise UnknownRow(f'there is no machine "{name}"')
+    return read_access(target.access)
+
+
+def is_booting(name: str) -> bool:
+    """Whether a run is on a target now."""
+    return Run.objects.filter(target__name=name, state=RunState.RUNNING).exists()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people do to an experiment that is there: cancel it, run it again, take its description for another one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from lab.access import may_change
+from lab.errors import NotAllowed, Outdated, UnknownRow
+from lab.models import Experiment, User
+from lab.once import Submitted, submit_once
+from lab.settle import cancel_experiment
+from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.states import ExperimentState
+
+OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+
+
+def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None = None) -> None:
+    """Cancel what is still open of an experiment, for its submitter or an operator.
+
+    scopes: of the token it is asked with. Raises UnknownRow, NotAllowed, Outdated where it is over.
+    """
+    row = _get(experiment_id)
+    if not may_change(by, row.submitter, scopes=scopes):
+        if scopes is not None and may_change(by, row.submitter):
+            raise NotAllowed(
+                f"this token may not cancel experiment {experiment_id}: its scopes are {', '.join(scopes)}"
+            )
+        whose = f"{row.submitter}'s" if row.submitter else "nobody's"
+        raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may cancel it")
+    if not cancel_experiment(experiment_id):
+        row.refresh_from_db()
+        raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
+
+
+def rerun_experiment(*, experiment_id: int, by: User, home: Path | None = None) -> Submitted:
+    """Queue the same description again, as a new experiment; kernels that are built are not built again.
+
+    Raises UnknownRow, Outdated while it is not over, and what submit_experiment raises.
+    """
+    row = _get(experiment_id)
+    if row.state in OPEN:
+        raise Outdated(f"experiment {experiment_id} is {row.state}: wait for its end, or cancel it first")
+    return submit_once(spec=stored_spec(row), by=by, origin=row, home=home)
+
+
+def stored_spec(experiment: Experiment) -> ExperimentSpec:
+    """The description an experiment was made from. Raises SpecError where today's lab does not take it any more."""
+    return spec_from_mapping(experiment.spec)
+
+
+def stored_description(experiment_id: int) -> dict[str, Any]:
+    """The description of an experiment without what is as it would be anyway. Raises UnknownRow."""
+    row = _get(experiment_id)
+    return without_defaults(row.spec)
+
+
+def description_as_toml(description: Mapping[str, Any]) -> str:
+    """A description as the file that labctl reads."""
+    return tomli_w.dumps(without_defaults(description), multiline_strings=True)
+
+
+def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored description without empty parts, and without what intake noted beside a patch's text."""
+    kept = {}
+    for key, value in given.items():
+        if key == "origin" or value is None or value in ("", [], {}):
+            continue
+        if isinstance(value, Mapping):
+            value = without_defaults(value)
+        elif isinstance(value, list):
+            value = [without_defaults(one) if isinstance(one, Mapping) else one for one in value]
+        kept[key] = value
+    return kept
+
+
+def _get(experiment_id: int) -> Experiment:
+    row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
+    if row is None:
+        raise UnknownRow(f"there is no experiment {experiment_id}")
+    return row

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Alerts: a step that appeared in a trend which a standing experiment feeds, told once.
+
+Trends know only boots that count: what was lost, failed or was invalid makes no step. A step that is still pending, as one
+outlier at the end may be, waits until it is sure; one that was there before the standing experiment is not news.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from smtplib import SMTPException
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+
+from lab.access import may
+from lab.errors import NotAllowed, UnknownRow
+from lab.hooks.events import tell_alert
+from lab.models import Alert, Revision, Standing, User
+from lab.queries.trends import Point, StepView, TrendPage, fed_by
+from lab.standing.quiet import is_quiet
+from lab.states import ExperimentState
+
+# A step is the same one when further revisions move its place by so many measured ones.
+NEAR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Which alerts of a standing experiment were told now; problem: why no mail went out, "" if it did or nobody asked."""
+
+    standing: str
+    alerts: tuple[str, ...]
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"standing {self.standing}: {'; '.join(self.alerts)}{f' ({self.problem})' if self.problem else ''}"
+
+
+def raise_alerts() -> list[Alert]:
+    """Look for new steps in the trends of those whose experiments ended since; returns the new alerts."""
+    found = []
+    for standing in Standing.objects.filter(stale=True).order_by("pk"):
+        if Standing.objects.filter(pk=standing.pk, stale=True).update(stale=False) == 1:
+            try:
+                found += _raise(standing)
+            except BaseException:
+                Standing.objects.filter(pk=standing.pk).update(stale=True)
+                raise
+    return found
+
+
+def _raise(standing: Standing) -> list[Alert]:
+    own = standing.experiments.values_list("base_commit", flat=True)
+    placed = Revision.objects.filter(tree=standing.tree_id, commit__in=own).order_by("position").first()
+    if placed is None:
+        return []
+    new = []
+    for page in fed_by(standing.pk):
+        told = list(standing.alerts.filter(trend=page.line.key))
+        for step in page.steps:
+            if step.pending or step.bad.position < placed.position or _is_told(step, page.points, told):
+                continue
+            alert, is_new = _alert(standing, page, step)
+            told.append(alert)
+            new += [alert] if is_new else []
+    return new
+
+
+def _is_told(step: StepView, points: Sequence[Point], told: Sequence[Alert]) -> bool:
+    """Whether one of the alerts is of this step, even if it has moved since."""
+    places = {point.revision.commit: index for index, point in enumerate(points)}
+    earliest = min(places[step.earliest.commit], step.index - NEAR)
+    latest = max(places[step.latest.commit], step.index + NEAR)
+    worse = step.verdict == "regression"
+    return any(alert.worse == worse and earliest <= places.get(alert.commit, -1) <= latest for alert in told)
+
+
+def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, bool]:
+    over = standing.experiments.filter(state=ExperimentState.DONE).order_by("-finished_at", "-pk")
+    worse = step.verdict == "regression"
+    percent = f" by {abs(100 * (step.ratio - 1)):.1f} %" if step.ratio is not None else ""
+    return Alert.objects.get_or_create(
+        standing=standing,
+        trend=page.line.key,
+        commit=step.bad.commit,
+        defaults={
+            "experiment": over.first(),
+            "metric": page.line.metric,
+            "ratio": step.ratio if step.ratio is not None else 1.0,
+            "worse": worse,
+            "text": f"{page.line.title} got {'worse' if worse else 'better'}{percent} at {step.bad.commit[:12]} {step.bad.subject}",
+        },
+    )
+
+
+def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
+    """Send mails and events of alerts not told yet, but for those whose quiet hours it is.
+
+    A mail that cannot be sent is tried again the next time; the events are told once.
+    """
+    moment = now or timezone.now()
+    waiting: dict[Standing, list[Alert]] = defaultdict(list)
+    for alert in Alert.objects.filter(told_at=None).select_related("standing").order_by("pk"):
+        if not is_quiet(alert.standing, moment):
+            waiting[alert.standing].append(alert)
+    told = []
+    for standing, alerts in waiting.items():
+        ours = [alert for alert in alerts if _claim(alert, moment)]
+        if ours:
+            told.append(Telling(standing.name, tuple(one.text for one in ours), _mail(standing, ours)))
+    return told
+
+
+def _claim(alert: Alert, now: datetime) -> bool:
+    with transaction.atomic():
+        ours = Alert.objects.filter(pk=alert.pk, told_at=None).update(told_at=now) == 1
+        if ours:
+            tell_alert(alert)
+    return ours
+
+
+def _mail(standing: Standing, alerts: Sequence[Alert]) -> str:
+    """Send one mail of them all; returns what kept it from going out, having put the alerts back."""
+    if not standing.mail_to:
+        return ""
+    first, more = alerts[0].text, len(alerts) - 1
+    subject = f"[kperflab] {standing.name}: {first}{f' (and {more} more)' if more else ''}"
+    try:
+        send_mail(" ".join(subject.split())[:200], _text(standing, alerts), None, standing.mail_to)
+    except (SMTPException, OSError) as exc:
+        Alert.objects.filter(pk__in=[alert.pk for alert in alerts]).update(told_at=None)
+        return f"no mail could be sent, it is tried again: {type(exc).__name__}: {exc}"
+    return ""
+
+
+def _text(standing: Standing, alerts: Sequence[Alert]) -> str:
+    lines = []
+    for alert in alerts:
+        lines += [alert.text, f"  {settings.PUBLIC_URL}{reverse('trend', args=[alert.trend])}"]
+        if alert.experiment_id:
+            lines.append(f"  {settings.PUBLIC_URL}{reverse('experiment', args=[alert.experiment_id])}")
+        lines.append("")
+    lines += ["-- ", f"The standing experiment {standing.name} of {settings.PUBLIC_URL} asked to tell you."]
+    return "\n".join(lines)
+
+
+def see_alert(*, alert_id: int, by: User, scopes: Sequence[str] | None = None) -> Alert:
+    """Note that somebody has seen an alert; the first one stays. Raises UnknownRow, NotAllowed."""
+    if not may(by, "submit", scopes=scopes):
+        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators mark alerts as seen")
+    Alert.objects.filter(pk=alert_id, seen_at=None).update(seen_by=by, seen_at=timezone.now())
+    alert = Alert.objects.filter(pk=alert_id).first()
+    if alert is None:
+        raise UnknownRow(f"there is no alert {alert_id}")
+    return alert

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab's whole store goes through a backup into an empty machine: rows, files, pages; and what else may be handed to restore."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.tests.clusters import cluster
+from lab.tests.labs import CLEAN, PAGES, ROOT, Lab, edited, filled, first_difference
+
+# Whole labs, each with a database and command lines of its own.
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    home = tmp_path_factory.mktemp("first")
+    if request.param == "sqlite":
+        yield filled(home, "")
+    else:
+        with cluster() as url:
+            yield filled(home, url)
+
+
+@pytest.fixture(scope="module")
+def backup(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("backups") / "lab.zip"
+    told = lab.labctl("backup", str(file), "--files", "kept").stdout
+    assert "rows, 61 files," in told.replace("\n", "")
+    return file
+
+
+@pytest.fixture
+def empty(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
+    """An empty machine with an empty cluster of the same kind."""
+    home = tmp_path / "second"
+    if not lab.url:
+        yield Lab(home, "")
+    else:
+        with cluster() as url:
+            yield Lab(home, url)
+
+
+def moved(rows: dict[str, list[tuple[Any, ...]]], old: Path, new: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows as they are in another home."""
+
+    def value(one: Any) -> Any:
+        return (
+            one.replace(f"{old}/", f"{new}/") if isinstance(one, str) and one.startswith(f"{old}/") else one
+        )
+
+    return {name: sorted((tuple(map(value, row)) for row in table), key=repr) for name, table in rows.items()}
+
+
+def test_an_empty_machine_becomes_the_lab_row_for_row_and_page_for_page(
+    lab: Lab, backup: Path, empty: Lab
+) -> None:
+    told = empty.labctl("restore", str(backup))
+    assert "restored the lab of" in told.stdout
+    before, after = moved(lab.rows(), lab.home, empty.home), empty.rows()
+    assert before.keys() == after.keys()
+    assert len(before["lab_sample"]) > 3000
+    assert [name for name in before if before[name] != after[name]] == []
+    assert (empty.home / "secret.key").read_text() == (lab.home / "secret.key").read_text()
+    assert stat.S_IMODE((empty.home / "secret.key").stat().st_mode) == 0o600
+    pages = lab.pages()
+    assert [line.split()[1] for line in pages] == ["200"] * len(PAGES)
+    assert [first_difference(a, b) for a, b in zip(pages, empty.pages(), strict=True) if a != b] == []
+    assert not list(empty.home.glob(".restoring*"))
+    # New rows are numbered after the old ones.
+    code = "import django; django.setup(); from lab.models import Tree; print(Tree.objects.create(name='new', kind='git').pk)"
+    assert int(empty.run("-c", code).stdout) == len(before["lab_tree"]) + 1
+
+
+def test_only_what_kept_experiments_need_goes_along(lab: Lab, backup: Path) -> None:
+    with zipfile.ZipFile(backup) as archive:
+        names = archive.namelist()
+    runs = {name.split("/")[2] for name in names if name.startswith("files/runs/")}
+    assert len(runs) == 30
+    assert "files/artifacts/abc/vmlinux" in names
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+def test_no_password_of_the_environment_is_in_a_backup(lab: Lab, backup: Path) -> None:
+    with zipfile.ZipFile(backup) as archive:
+        told = json.loads(archive.read("manifest.json"))
+    assert "s3cr3t-pw" not in json.dumps(told)
+    assert "KPERFLAB_SMTP" not in told["settings"]
+
+
+def test_a_lab_that_is_there_is_lost_only_when_asked_for(lab: Lab, backup: Path, empty: Lab) -> None:
+    empty.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    before = empty.rows()
+    refused = empty.labctl("restore", str(backup), ok=False)
+    assert refused.returncode == 64
+    assert (
+        "this lab has experiments already: restore elsewhere, or give --replace to lose them"
+        in refused.stderr
+    )
+    assert empty.rows() == before
+    empty.labctl("restore", str(backup), "--replace")
+    assert len(empty.rows()["lab_experiment"]) == 6
+
+
+def test_a_backup_of_older_code_is_brought_forward_and_one_of_newer_code_refused(
+    lab: Lab, empty: Lab, tmp_path: Path
+) -> None:
+    older = Lab(empty.home.with_name("older"), empty.url)
+    older.run("manage.py", "migrate", "lab", "0010_fleet", "--verbosity", "0")
+    code = "import django; django.setup(); from lab.models import Tree; Tree.objects.create(name='old', kind='git')"
+    older.run("-c", code)
+    file = tmp_path / "older.zip"
+    older.labctl("backup", str(file))
+    told = older.labctl("restore", str(file), "--replace").stdout
+    assert "then " in told
+    assert "migrations" in told
+    assert older.run("manage.py", "migrate", "--check").returncode == 0
+    assert [row[1] for row in older.rows()["lab_tree"]] == ["old"]
+    newer = edited(
+        file, tmp_path / "newer.zip", lambda told: told["migrations"].append("lab.9999_of_tomorrow")
+    )
+    refused = older.labctl("restore", str(newer), "--replace", ok=False)
+    assert (
+        "is of newer code, kperflab 0.1.0 with lab.9999_of_tomorrow: update this machine first"
+        in refused.stderr
+    )
+
+
+def test_a_restore_that_fails_half_way_leaves_everything_as_it_was(
+    lab: Lab, backup: Path, empty: Lab, tmp_path: Path
+) -> None:
+    empty.run("-m", "bench.load_store", "--experiments", "1", "--samples", "300")
+    before, key = empty.rows(), (empty.home / "secret.key").read_text()
+
+    def one_row_more(told: dict[str, Any]) -> None:
+        told["tables"]["lab_sample"]["rows"] += 1
+
+    file = edited(backup, tmp_path / "odd.zip", one_row_more)
+    refused = empty.labctl("restore", str(file), "--replace", ok=False)
+    assert refused.returncode == 64
+    assert "its table lab_sample has" in refused.stderr
+    assert (empty.rows(), (empty.home / "secret.key").read_text()) == (before, key)
+    assert not list(empty.home.glob(".restoring*"))
+    assert not list(empty.home.glob(".*.restoring*"))
+
+
+def test_a_backup_made_while_others_write_is_of_one_moment(lab: Lab, tmp_path: Path) -> None:
+    """Each experiment that is added brings a switch with it: a backup has as many of either."""
+    add = (
+        "import sys, django; django.setup(); from django.db import transaction; from lab.models import Experiment, Switch\n"
+        "for number in range(150):\n"
+        "  with transaction.atomic():\n"
+        "    one = Experiment.objects.get(pk=1); one.pk = None; one.name = 'twin'; one.save()\n"
+        "    Switch.objects.create(experiment=one, position=9, name='twin', kind='patch', text='')\n"
+    )
+    environment = CLEAN | {
+        "KPERFLAB_HOME": str(lab.home),
+        "PYTHONPATH": str(ROOT),
+        "KPERFLAB_DATABASE": lab.url,
+    }
+    environment |= {"DJANGO_SETTINGS_MODULE": "lab.settings"}
+    with subprocess.Popen([sys.executable, "-c", add], cwd=ROOT, env=environment) as writer:
+        found: list[tuple[int, int]] = []
+        while writer.poll() is None:
+            file = tmp_path / f"{len(found)}.zip"
+            lab.labctl("backup", str(file))
+            with zipfile.ZipFile(file) as archive:
+                told = json.loads(archive.read("manifest.json"))["tables"]
+            found.append((told["lab_experiment"]["rows"], told["lab_switch"]["rows"]))
+    assert found
+    assert [pair for pair in found if pair[0] != pair[1]] == []

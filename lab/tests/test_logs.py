@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from lab.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, said, subjects
+
+FORGED = "guest\n2026-11-22T00:00:00.000Z INFO run=9: all is well\r\x1b[2Jgone\u202eback\u2028next"
+
+
+def told(
+    text: str, form: logging.Formatter | None = None, *, exc: BaseException | None = None, **extra: object
+) -> str:
+    """One line as a service would write it."""
+    exc_info = (type(exc), exc, exc.__traceback__) if exc else None
+    record = logging.getLogger("x").makeRecord(
+        "workers.tasks", logging.WARNING, "f", 1, text, (), exc_info, extra=extra
+    )
+    NamesItsSubject().filter(record)
+    return (form or OneLine()).format(record)
+
+
+def test_a_line_says_what_it_is_about_and_the_inner_block_counts() -> None:
+    with about(experiment=3, run=7), about(target="guest", run=8):
+        line = told("booted")
+    assert line.endswith("Z WARNING experiment=3 run=8 target=guest: booted")
+    assert told("booted").endswith("Z WARNING: booted")
+    with about(run=7):
+        assert " run=9:" in told("booted", run=9), "what the call says counts more"
+
+
+def test_an_object_a_line_holds_the_same_and_nothing_that_happened_to_be_on_the_record() -> None:
+    with about(run=7, worker="host:1:1"):
+        found = json.loads(told("booted", OneObject(), password="hunter22hunter22"))
+    assert set(found) == {"time", "level", "logger", "text", "run", "worker"}
+    assert (found["run"], found["logger"], found["text"]) == (7, "workers.tasks", "booted")
+
+
+@pytest.mark.parametrize("form", [OneLine(), OneObject()], ids=["text", "json"])
+def test_nobody_writes_a_second_line_by_what_he_is_called(form: logging.Formatter) -> None:
+    with about(target=FORGED):
+        line = told(f"{FORGED} is quarantined", form)
+    assert line.isprintable()
+    assert len(line.splitlines()) == 1
+
+
+def test_a_value_with_blanks_cannot_be_taken_for_the_next_field() -> None:
+    with about(target="a run=5"):
+        assert ' target="a run=5": x' in told("x")
+
+
+def test_lines_that_an_error_quotes_stand_behind_a_bar() -> None:
+    try:
+        raise ValueError(FORGED)
+    except ValueError as exc:
+        lines = told("failed", exc=exc).splitlines()
+        found = json.loads(told("failed", OneObject(), exc=exc))
+    assert len(lines) > 3
+    assert all(line.startswith("  | ") for line in lines[1:])
+    assert "ValueError: guest\n" in found["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("postgres://lab:s3cr3t-x@db/lab refused", "postgres://***@db/lab refused"),
+        ("redis://:hunter2@host:6379/0", "redis://***@host:6379/0"),
+        ("Authorization: Token 0123456789abcdef0123456789abcdef", "Authorization: Token ***"),
+        ("password=hunter2 user=lab", "password=*** user=lab"),
+        ("{'password': 'hunter2'}", "{'password': ***"),
+        ("a token is missing", "a token is missing"),
+        ("https://example.org/a:b@c", "https://example.org/a:b@c"),
+    ],
+)
+def test_credentials_are_blanked(text: str, kept: str) -> None:
+    assert said(text) == kept
+
+
+def test_the_installations_own_secrets_are_blanked_wherever_they_stand() -> None:
+    assert said(f"x{settings.SECRET_KEY}y") == "x***y"
+
+
+def test_a_long_text_ends_with_how_much_is_missing() -> None:
+    assert said("a" * (LONGEST + 5)).endswith("a … 5 more characters")
+
+
+def test_a_field_nobody_knows_is_a_fault_of_ours() -> None:
+    with pytest.raises(TypeError, match="lines are about experiment, build"), about(colour="red"):
+        pass
+
+
+def test_a_thread_is_told_what_its_parent_worked_on() -> None:
+    lines = []
+
+    def work(given: dict[str, str | int]) -> None:
+        lines.append(told("bare"))
+        with about(**given):
+            lines.append(told("told"))
+
+    with about(build=4):
+        thread = threading.Thread(target=work, args=(subjects(),))
+        thread.start()
+        thread.join()
+    assert "build=4" not in lines[0]
+    assert "build=4" in lines[1]
+
+
+def test_a_service_logs_objects_when_asked_and_keeps_celery_and_django_in_the_same_form(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import logging, workers.app; from lab.logs import set_up, about; set_up();"
+        "log = logging.getLogger\n"
+        "with about(run=1): log('workers').info('a'); log('django').warning('b'); log('gunicorn.error').info('c');"
+        "log('celery.worker').info('too much'); log('celery').warning('d')"
+    )
+    environment = os.environ | {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_LOG": "json"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(one["text"], one["run"]) for one in found] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
+    assert set(found[0]) <= {"time", "level", "logger", "text", *FIELDS}

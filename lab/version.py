@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which code this is, and which the lab runs: workers with other code take nothing until they are updated."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from lab.models import Deployment
+
+# What decides what a worker builds, boots and writes. The pages may differ: they only read.
+PACKAGES = ("kernels", "workloads", "lab", "workers")
+SUFFIXES = frozenset({".py", ".c", ".h", ".toml", ".config", ".patch", ".bt"})
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def code_version(root: Path = _ROOT) -> str:
+    """12 hex digits over the sources that this process runs; equal sources are equal wherever they came from."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in SUFFIXES and "tests" not in path.relative_to(root).parts:
+                digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def lab_version() -> str:
+    """The version that was deployed last, "" where none ever was: every worker is welcome then."""
+    return Deployment.objects.order_by("-pk").values_list("version", flat=True).first() or ""
+
+
+def deploy(version: str) -> bool:
+    """Make this the lab's version; False if it is already."""
+    if lab_version() == version:
+        return False
+    Deployment.objects.create(version=version)
+    return True
+
+
+def other_version(own: str) -> str:
+    """Why a worker of this version takes nothing; "" if it may."""
+    wanted = lab_version()
+    if not wanted or wanted == own:
+        return ""
+    return f"it runs version {own}, the lab {wanted}: update it, then restart it"
