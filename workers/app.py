@@ -1,20 +1,82 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Celery application; importing it makes Django ready, so it comes before `lab.models`."""
+"""The Celery application; importing it makes Django ready, so it comes before `lab.models`.
+
+A task is called where it is sent, in one process and without a broker, unless the process is one of a fleet's workers: those
+call `over_the_broker()` first. Messages are wake-ups and nothing else, so that none of Celery's promises matters: they are
+acknowledged before the work, never sent again, and a lost or a doubled one does no harm.
+"""
 
 import os
+from urllib.parse import urlsplit
 
 import django
 from celery import Celery
+from celery.signals import setup_logging
+
+from lab.logs import set_up
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 django.setup()
 
+from django.conf import settings  # noqa: E402  the settings are there now
+
+from workers.errors import NoBroker  # noqa: E402
+
 app = Celery("kperflab")
 app.conf.update(
-    # One process, no broker: a task is called where it is sent, its errors reach the caller.
+    # One process, no broker: errors reach the caller.
     task_always_eager=True,
     task_eager_propagates=True,
     broker_url="memory://localhost/",
     result_backend=None,
     task_ignore_result=True,
+    task_serializer="json",
+    accept_content=["json"],
+    task_default_queue="upkeep",
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    # Leases decide how long work may take without a sign of life, not Celery.
+    task_time_limit=None,
+    task_soft_time_limit=None,
+    # A broker that is away is waited for; what is under way goes on, for it belongs to the database.
+    broker_connection_retry=True,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    # A cut network is noticed by a worker that waits for messages.
+    broker_transport_options={
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "socket_connect_timeout": 5,
+    },
+    broker_connection_timeout=5,
+    worker_enable_remote_control=False,
+    worker_send_task_events=False,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    enable_utc=True,
 )
+
+
+def over_the_broker() -> Celery:
+    """Make this process send and take messages; returns the application. Raises NoBroker."""
+    if not settings.REDIS:
+        raise NoBroker(
+            "workers of a fleet are woken over Redis: set KPERFLAB_REDIS, or run `labctl work --local` on one machine"
+        )
+    app.conf.update(broker_url=broker_url(settings.REDIS), task_always_eager=False)
+    return app
+
+
+def broker_url(redis: str) -> str:
+    """Celery's spelling of a Redis URL: it has a name of its own for sockets."""
+    parts = urlsplit(redis)
+    if parts.scheme != "unix":
+        return redis
+    return f"redis+socket://{parts.netloc}{parts.path}?virtual_host=0"
+
+
+@setup_logging.connect
+def _log(**_given: object) -> None:
+    """Celery's processes log as all others do; it would install its own form otherwise."""
+    set_up()

@@ -8,10 +8,25 @@ from functools import cache
 from pathlib import Path
 
 from workers.drivers.base import Driver
+from workers.drivers.fake import FakeDriver
 from workers.drivers.libvirt import LibvirtDriver
+from workers.drivers.metal import MetalDriver
+from workers.drivers.playing import play
 from workers.run import Bench
 
-DRIVERS: Mapping[str, Callable[[Path], Driver]] = {"libvirt": LibvirtDriver}
+DRIVERS: Mapping[str, Callable[[Path], Driver]] = {
+    "libvirt": LibvirtDriver,
+    "metal": MetalDriver,
+    "fake": lambda home: FakeDriver(play),
+}
+
+# Whose guests run on the processors of the machine that the worker is on.
+ON_THIS_MACHINE = frozenset({"libvirt"})
+
+
+def takes_machine_time(driver: str) -> bool:
+    """Whether boots of this driver and builds would spoil each other's times here."""
+    return driver in ON_THIS_MACHINE
 
 
 class Drivers(Mapping[str, Driver]):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lab.bisect import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
-from lab.bisect_outcome import refused
+from lab.bisection.outcome import refused
+from lab.bisection.search import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
 from lab.errors import SpecError, SubmissionRejected
 from lab.models import BisectionStep
 from lab.queue import return_dead_claims

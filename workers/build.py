@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -14,28 +15,50 @@ from kernels.request import ModuleSource
 from kernels.toolchain import detect_toolchain
 from kernels.tree import Revision, open_tree
 from lab.claims import Claim
+from lab.errors import LabError
+from lab.files import name_of
+from lab.holding import in_use
 from lab.queries.orders import BuildOrder, build_order
 from lab.record import BuildSuccess, Failure, record_build_failure, record_build_log, record_build_success
+from workers.carry import bring_if_there, send
+from workers.errors import SourceMissing
 from workers.lease import Lease
+from workers.sending import send_log
+from workers.sources import bring_sources
+from workers.tail import shown_live
 from workloads.catalog import load_catalog
 
 
 def build_claimed(claim: Claim, builder: Builder) -> None:
     """Build what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
+    with Lease(claim) as lease:
+        found = _built(claim, builder, lease)
+        if isinstance(found, Failure):
+            lease.record(lambda: record_build_failure(claim, found))
+        else:
+            lease.record(lambda: record_build_success(claim, found))
+
+
+def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failure:
     order = build_order(claim.id)
-    lease = Lease(claim)
     try:
+        bring_sources(order, builder.home, lease.beat)
         request = build_request(order, builder.home / "trees")
         key = builder.key(request, on_wait=lease.beat)
-        cached = builder.artifacts.has(key)
-        log = builder.log_path(key)
-        record_build_log(claim, str(log))
-        started = monotonic()
-        artifact = builder.build(request, on_progress=lambda done, expected: lease.beat())
-    except KernelsError as exc:
-        record_build_failure(claim, failure(exc))
-    else:
-        record_build_success(claim, success(artifact, cached=cached, wall_seconds=monotonic() - started))
+        with in_use(builder.home, key, lease.beat):
+            bring_if_there(builder.home, key, lease.beat)
+            cached = builder.artifacts.has(key)
+            log = builder.log_path(key)
+            record_build_log(claim, name_of(log, builder.home))
+            started = monotonic()
+            with shown_live(log, builder.home):
+                artifact = builder.build(request, on_progress=lambda done, expected: lease.beat())
+            send(builder.home, artifact, lease.beat)
+    except (KernelsError, LabError, SourceMissing) as exc:
+        send_log(builder.home, getattr(exc, "log", None))
+        return failure(exc, builder.home)
+    found = success(artifact, cached=cached, wall_seconds=monotonic() - started)
+    return replace(found, log=name_of(artifact.log, builder.home))
 
 
 def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
@@ -67,11 +90,10 @@ def success(artifact: Artifact, *, cached: bool, wall_seconds: float) -> BuildSu
         cpu_seconds=0.0 if cached else artifact.metadata.seconds_cpu,
         wall_seconds=round(wall_seconds, 2),
         cached=cached,
-        log=str(artifact.log),
     )
 
 
-def failure(exc: KernelsError) -> Failure:
-    """Describe why a build failed; the log's path goes with those that have one."""
+def failure(exc: KernelsError | LabError | SourceMissing, home: Path) -> Failure:
+    """Describe why a build failed; the log's name goes with those that have one."""
     log = getattr(exc, "log", None)
-    return Failure(exc.blame, str(exc), exc.detail, str(log) if log else "", exc.retry)
+    return Failure(exc.blame, str(exc), exc.detail, name_of(log, home) if log else "", exc.retry)

@@ -18,7 +18,10 @@ from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.spec import read_spec
-from workers import local, profile_tables, tables, terminal
+from workers import local
+from workers.ctl import progressbar, servectl, terminal, watchctl
+from workers.ctl.doors.choose import local_door
+from workers.serve import serve as serve_pages
 
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
 out = Console(highlight=False)
@@ -41,12 +44,11 @@ def replay(description: Path) -> int:
     with terminal.narration(out) as say:
         experiment_id = local.take_up(spec, say=say)
     started = monotonic()
-    with terminal.live_bar(out, experiment_id, local.latest_build_line):
+    door = local_door()
+    with progressbar.beside(out, door, experiment_id):
         local.work_through(experiment_id)
     out.print()
-    terminal.show_outcomes(out, experiment_id)
-    tables.show_comparison(out, experiment_id)
-    profile_tables.show_profiles(out, experiment_id)
+    watchctl.show_end(door, door.experiment(experiment_id))
     out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
     return experiment_id
 
@@ -67,8 +69,8 @@ def demo(
         return
     for experiment_id in done:
         out.print(Text(f"http://127.0.0.1:{port}/experiments/{experiment_id}/comparison/", style="bold"))
-    out.print("serving until Ctrl-C")
-    local.serve(port)
+    servectl.say("serving until Ctrl-C, and working on what is submitted there")
+    raise typer.Exit(serve_pages(port, say=servectl.say))
 
 
 def main() -> None:

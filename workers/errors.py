@@ -70,6 +70,10 @@ class TargetLost(WorkersError):
     retry = True
 
 
+class TargetMisdescribed(WorkersError):
+    """What the target's `access` says makes no sense to its driver; names the place in it."""
+
+
 class LibvirtMissing(WorkersError):
     """No libvirt daemon answers; names the command that starts it."""
 
@@ -78,6 +82,22 @@ class DomainRefused(WorkersError):
     """libvirt would not start the guest; the message is its own."""
 
     retry = True
+
+
+class NeverFetched(WorkersError):
+    """A machine that is on, but does not ask for what it is to boot: its firmware, DHCP or the network between."""
+
+    retry = True
+
+
+class NotLoaded(WorkersError):
+    """A machine that fetched its script, but not the kernel and initrd that it names."""
+
+    retry = True
+
+
+class MachineUnfit(WorkersError):
+    """A machine that cannot boot this: its access, the lab's address, or what is asked of it is wrong."""
 
 
 class GuestFileUnreadable(WorkersError):
@@ -94,3 +114,19 @@ class ProfileUnreadable(WorkersError):
 
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
+
+
+class NoBroker(WorkersError):
+    """A worker of a fleet without anything that could wake it."""
+
+
+class NoSuchTarget(WorkersError):
+    """A worker for a target that the lab does not have."""
+
+
+class AlreadyWorking(WorkersError):
+    """This machine has a worker for the same state root."""
+
+
+class SourceMissing(WorkersError):
+    """A build's commit that this machine can get from nowhere."""

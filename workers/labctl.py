@@ -1,187 +1,134 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`labctl`: the lab from a terminal.
+"""`labctl`: the lab from a terminal, over REST; with --local everything happens in this one process.
 
-With `--local` (or LABCTL_LOCAL=1) everything happens in this one process, over SQLite.
-Exit codes of `submit`, `watch` and `compare`: 0 no regression, 1 a regression, 2 the data cannot
-tell, 3 the lab failed; 64 the input was wrong.
+A command's module is imported when the command is called: `--help`, completion and what goes over REST
+need neither Django nor libvirt.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
-import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.preview import preview_experiment
-from lab.queries.comparison import comparison_page
-from lab.queries.executions import build_page, run_page
-from lab.queries.experiments import experiment_list
-from lab.spec import ExperimentSpec, read_spec
-from workers import local, profile_tables, profilectl, tables, terminal, trendctl
+from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.options import EXIT_LAB as EXIT_LAB
+from workers.ctl.options import EXIT_OK as EXIT_OK
+from workers.ctl.options import EXIT_USAGE as EXIT_USAGE
+from workers.ctl.options import err
 
-EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
+# One line a paragraph: the terminal folds them.
+EPILOG = """
+Which lab: --local or --server; else LABCTL_LOCAL=1 or LABCTL_SERVER; else `local` or `server` in \
+~/.config/labctl/config.toml. Whose token: LABCTL_TOKEN, else what `labctl login` kept for that server.
+
+Defaults of submit (tree, base, target, workload, preset, design, clock, boots, profile): an option, else the table \
+`defaults` of .labctl.toml at the top of the current git tree, else that of config.toml. `labctl config` shows them.
+
+Exit codes of submit --wait, watch and compare: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab \
+failed, 64 the input was wrong.
+"""
+
+
+COMMANDS: dict[str, dict[str, Place]] = {
+    "Experiments": {
+        "submit": Place("submitctl", "Submit an experiment: a file, a series, or a branch."),
+        "preview": Place(
+            "submitctl", "Show what an experiment would build, boot, take and be able to tell; queue nothing."
+        ),
+        "watch": Place(
+            "watchctl", "Follow an experiment to its end, print its comparison, and exit with the verdict."
+        ),
+        "list": Place("watchctl", "List experiments, newest first."),
+        "show": Place("watchctl", "Show how an experiment stands, or how it ended."),
+        "compare": Place("reportctl", "Print the comparison; the exit code is the verdict."),
+        "profile": Place(
+            "profilectl",
+            "Print who calls the symbols a workload watches, and what certainly moved, all variants side by side.",
+        ),
+        "reply": Place(
+            "reportctl",
+            "Print a reply to the list: the table, what is certain and what is not, method and environment.",
+        ),
+        "export": Place("reportctl", "Write what was measured into a file."),
+        "log": Place("watchctl", "Print a build's log or a run's console."),
+        "notes": Place("watchctl", "Show what people wrote about an experiment, or write to it."),
+        "rerun": Place("submitctl", "Submit an experiment's description once more."),
+        "keep": Place(
+            "submitctl",
+            "Keep an experiment's logs, profiles and kernels, whatever the retention policy says.",
+        ),
+        "unkeep": Place(
+            "submitctl",
+            "Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay.",
+        ),
+        "cancel": Place("submitctl", "Cancel what is still open of an experiment; what is measured stays."),
+    },
+    "What a description may name": {
+        "trees": Place("namesctl", "List the trees kernels can be built from."),
+        "targets": Place("namesctl", "List the machines kernels can boot on."),
+        "workloads": Place("namesctl", "List what can be run, with its presets."),
+        "patches": Place(
+            "namesctl", "List the switches of the catalogue, which a description names with `catalog = `."
+        ),
+    },
+    "A server": {
+        "login": Place(
+            "loginctl", "Get a token from a server and keep it, in a file that only you can read."
+        ),
+        "logout": Place(
+            "loginctl",
+            "Forget the token kept for a server, and end it there.",
+        ),
+        "whoami": Place("loginctl", "Show whom the server takes you for, and what you may do."),
+        "config": Place(
+            "loginctl", "Show the server and the defaults in force, and which file or variable says so."
+        ),
+    },
+    "This machine": {
+        "run": Place(
+            "submitctl", "Build, boot and compare what is still open of an experiment, on this machine."
+        ),
+        "trend": Place("trendctl", "List the trends, show one, or measure revisions for them."),
+        "bisect": Place(
+            "trendctl",
+            "Find the commit that changed a metric; the same command after a crash goes on where it stopped.",
+        ),
+        "work": Place(
+            "workctl",
+            "Build and boot whatever is queued, until Ctrl-C or SIGTERM; both give back what is being worked on.",
+        ),
+        "serve": Place(
+            "servectl", "Serve the pages on this machine, with a worker beside them, until interrupted."
+        ),
+        "target": Place("targetctl", "Take machines in, change, look at and switch them."),
+        "lab": Place(
+            "labgroup",
+            "Keep a lab going, on the machine that it runs on: its settings are read from the environment.",
+        ),
+        "sign-in": Place("servectl", "Print a link that signs you in, in a browser on this machine."),
+    },
+}
+
+
+class Commands(LateGroup):
+    """All of labctl's."""
+
+    places = {name: place for places in COMMANDS.values() for name, place in places.items()}  # noqa: RUF012
+
 
 cli = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Patches to verdicts on real kernels.",
+    epilog=EPILOG,
 )
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
-Local = Annotated[bool, typer.Option("--local", envvar="LABCTL_LOCAL", help="work in this process alone")]
-ExperimentId = Annotated[int, typer.Argument(help="the experiment's number, as `labctl list` shows it")]
-
-
-def _need_local(given: bool) -> None:
-    if not given:
-        err.print(Text(local.NOT_LOCAL))
-        raise typer.Exit(EXIT_USAGE)
-    local.prepare()
-
-
-def exit_code(experiment_id: int) -> int:
-    """Turn an experiment's end into the exit code a pipeline reads."""
-    page = comparison_page(experiment_id)
-    if page.state in {"failed", "cancelled"}:
-        return EXIT_LAB
-    if page.verdicts.get("regression"):
-        return EXIT_REGRESSION
-    return EXIT_UNKNOWN if page.verdicts.get("inconclusive") or not page.verdicts else EXIT_OK
-
-
-@cli.command()
-def submit(
-    description: Annotated[Path, typer.Argument(help="the experiment's TOML file")],
-    is_local: Local = False,
-    wait: Annotated[bool, typer.Option(help="build, boot and compare before returning")] = True,
-) -> None:
-    """Submit an experiment; the same command after a crash goes on where it stopped."""
-    _need_local(is_local)
-    spec = _read(description)
-    with terminal.narration(err) as say:
-        experiment_id = local.take_up(spec, say=say)
-    if not wait:
-        out.print(f"experiment {experiment_id} is queued; run it: labctl run {experiment_id} --local")
-        return
-    run(experiment_id, is_local=True)
-
-
-def _read(description: Path) -> ExperimentSpec:
-    try:
-        data = description.read_bytes()
-    except OSError as exc:
-        raise typer.BadParameter(f'cannot read "{description}": {exc.strerror}') from exc
-    return read_spec(data, description.parent)
-
-
-@cli.command()
-def preview(
-    description: Annotated[Path, typer.Argument(help="the experiment's TOML file")], is_local: Local = False
-) -> None:
-    """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
-    _need_local(is_local)
-    spec = _read(description)
-    with terminal.narration(err) as say:
-        found = preview_experiment(spec=spec, on_progress=say)
-    tables.show_preview(out, found)
-
-
-@cli.command()
-def run(experiment_id: ExperimentId, is_local: Local = False) -> None:
-    """Build, boot and compare what is still open of an experiment."""
-    _need_local(is_local)
-    with terminal.live_bar(out, experiment_id, local.latest_build_line):
-        local.work_through(experiment_id)
-    _show(experiment_id)
-    raise typer.Exit(exit_code(experiment_id))
-
-
-def _show(experiment_id: int) -> None:
-    terminal.show_outcomes(out, experiment_id)
-    tables.show_comparison(out, experiment_id)
-    profile_tables.show_profiles(out, experiment_id)
-
-
-@cli.command("list")
-def list_experiments(is_local: Local = False) -> None:
-    """List experiments, newest first."""
-    _need_local(is_local)
-    for line in experiment_list():
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in line.verdicts.items())
-        boots = f"{line.boots_over}/{line.boots_total} boots"
-        out.print(Text(f"{line.id:>5}  {line.state:<9}  {boots:<14}  {line.name}  {verdicts}".rstrip()))
-
-
-@cli.command()
-def show(experiment_id: ExperimentId, is_local: Local = False) -> None:
-    """Show how an experiment stands, or how it ended."""
-    _need_local(is_local)
-    _show(experiment_id)
-
-
-@cli.command()
-def compare(experiment_id: ExperimentId, is_local: Local = False) -> None:
-    """Print the comparison; the exit code is the verdict."""
-    _need_local(is_local)
-    tables.show_comparison(out, experiment_id)
-    raise typer.Exit(exit_code(experiment_id))
-
-
-@cli.command()
-def log(
-    build: Annotated[int, typer.Option(help="print this build's log")] = 0,
-    run_number: Annotated[int, typer.Option("--run", help="print this run's console")] = 0,
-    is_local: Local = False,
-) -> None:
-    """Print a build's log or a run's console, whole."""
-    _need_local(is_local)
-    if bool(build) == bool(run_number):
-        raise typer.BadParameter("give --build or --run")
-    path = build_page(build).log if build else run_page(run_number).console
-    try:
-        text = Path(path or "").read_text(errors="replace")
-    except OSError as exc:
-        raise typer.BadParameter(f"its log is gone ({exc.strerror}): {path or 'none was kept'}") from exc
-    # Control characters of an untrusted console must not reach the terminal.
-    out.print(
-        Text("".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text))
-    )
-
-
-@cli.command()
-def cancel(experiment_id: ExperimentId, is_local: Local = False) -> None:
-    """Cancel what is still open of an experiment; what is measured stays."""
-    _need_local(is_local)
-    local.cancel(experiment_id)
-    out.print(f"experiment {experiment_id} is cancelled")
-
-
-@cli.command()
-def targets(is_local: Local = False) -> None:
-    """List the machines kernels can boot on."""
-    _need_local(is_local)
-    for target in local.targets():
-        out.print(Text(target))
-
-
-@cli.command()
-def serve(
-    port: Annotated[int, typer.Option(help="port on the loopback address")] = 8000, is_local: Local = False
-) -> None:
-    """Serve the pages on this machine until interrupted."""
-    _need_local(is_local)
-    local.serve(port)
-
-
-trendctl.register(cli)
-profilectl.register(cli)
+for _panel, _places in COMMANDS.items():
+    announce(cli, _places, _panel)
 
 
 def main() -> None:
@@ -192,6 +139,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         err.print("\nstopped; the same command goes on from here")
         sys.exit(EXIT_LAB)
+    except BrokenPipeError:
+        # Whoever read us has enough, such as head. Python would complain once more at exit.
+        sys.stdout = None
+        sys.exit(EXIT_OK)
     except Exception as exc:
         sys.exit(_explain(exc))
 
@@ -199,14 +150,27 @@ def main() -> None:
 def _explain(exc: Exception) -> int:
     """Print an error somebody expected; returns the exit code. Raises any other again."""
     # Typer keeps its click to itself: what a wrong call raises is known by how it formats itself.
-    format_message = getattr(exc, "format_message", None)
+    format_message: Callable[[], str] | None = getattr(exc, "format_message", None)
     blame = getattr(exc, "blame", None)
+    if (away := _database_away(exc)) and format_message is None:
+        err.print(Text(f"labctl: {away}", style="red"), soft_wrap=True)
+        return EXIT_LAB
     if format_message is None and blame is None:
         raise exc
-    err.print(Text(f"labctl: {format_message() if format_message else exc}", style="red"))
+    said = format_message().removeprefix("Invalid value: ") if format_message else exc
+    err.print(Text(f"labctl: {said}", style="red"), soft_wrap=True)
     if detail := getattr(exc, "detail", ""):
         err.print(Text(detail, style="dim"))
     return EXIT_LAB if blame in {"lab", "kernel"} else EXIT_USAGE
+
+
+def _database_away(exc: Exception) -> str:
+    """A line for a database that does not answer; "" for any other error. Django is not imported for this."""
+    kind = type(exc)
+    if (kind.__module__, kind.__name__) != ("django.db.utils", "OperationalError"):
+        return ""
+    reason = (str(exc).strip().splitlines() or ["it says nothing"])[0]
+    return f"the lab's database does not answer ({reason[:300]}); where it is this machine's service: make status, make up"
 
 
 if __name__ == "__main__":

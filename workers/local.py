@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
+from time import sleep
 
 from django.conf import settings
 from django.core.management import call_command
 
 from lab.errors import SubmissionRejected
-from lab.queries.executions import running_build_log
 from lab.queries.experiments import get_experiment
-from lab.queries.hardware import target_lines
 from lab.queue import next_build, next_run, return_dead_claims
 from lab.settle import cancel_experiment, settle
 from lab.spec import ExperimentSpec
-from lab.submit import find_unfinished, submit_experiment
+from lab.submit import OPEN, find_unfinished, submit_experiment
 from workers.drivers.libvirt import LibvirtDriver
+from workers.drivers.metal import MetalDriver
 from workers.tasks import boot_kernel, build_kernel
 
 Say = Callable[[str], None]
-TAIL_BYTES = 4096
-NOT_LOCAL = "there is no server to talk to yet: add --local to work on this machine alone"
+# How long to wait for what another process is at.
+OTHERS_S = 0.2
 
 
 def prepare() -> None:
@@ -47,10 +44,15 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
 
 
 def work_through(experiment_id: int) -> None:
-    """Build, boot and compare until nothing of the experiment is open."""
-    while build_next(experiment_id) or boot_next(experiment_id):
-        pass
-    settle(experiment_id)
+    """Build, boot and compare until nothing of the experiment is open, beside a worker if there is one."""
+    while True:
+        while build_next(experiment_id) or boot_next(experiment_id):
+            pass
+        if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN:
+            return
+        return_dead_claims()
+        # Others are at what is left, or more blocks were just queued.
+        sleep(OTHERS_S)
 
 
 def build_next(experiment_id: int) -> bool:
@@ -66,21 +68,10 @@ def boot_next(experiment_id: int) -> bool:
     run_id = next_run(experiment_id)
     if run_id is not None:
         boot_kernel.delay(run_id)
+        if next_run(experiment_id) == run_id:
+            # Its target boots for somebody else.
+            sleep(OTHERS_S)
     return run_id is not None
-
-
-def latest_build_line() -> str:
-    """What the running build printed last, nothing if none runs."""
-    log = running_build_log()
-    if not log:
-        return ""
-    try:
-        with Path(log).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            lines = file.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines[:-1]) if line.strip()), "")
 
 
 def cancel(experiment_id: int) -> None:
@@ -90,19 +81,6 @@ def cancel(experiment_id: int) -> None:
         raise SubmissionRejected(f"experiment {experiment_id} is {state}: there is nothing to cancel")
 
 
-def targets() -> tuple[str, ...]:
-    """Return a line for each target."""
-    return target_lines()
-
-
-def serve(port: int) -> None:
-    """Serve the pages on the loopback address until interrupted."""
-    bind = f"127.0.0.1:{port}"
-    gunicorn = Path(sys.executable).with_name("gunicorn")
-    argv = [str(gunicorn), "--bind", bind, "--threads", "4", "--log-level", "warning", "web.wsgi"]
-    os.execv(gunicorn, argv)  # noqa: S606
-
-
 def sweep() -> list[str]:
-    """Remove guests and files that killed processes left; returns what it removed. Raises LibvirtMissing."""
-    return LibvirtDriver(settings.HOME).sweep()
+    """Remove guests and files that killed processes left, and turn off machines; returns their names. Raises LibvirtMissing."""
+    return MetalDriver(settings.HOME).sweep() + LibvirtDriver(settings.HOME).sweep()

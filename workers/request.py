@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kernels.artifact import Artifact
 from workers.drivers.base import BootRequest, Disk, Machine
@@ -15,6 +17,7 @@ from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
 from workloads.guest.ramdisk import check_memory, ramdisk_option
+from workloads.guest.tuning import Tuning
 from workloads.image import build_image
 from workloads.instruction_clock import GUEST_SECONDS, Clock
 
@@ -25,16 +28,19 @@ SILENCE_DEADLINE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a boot is for. name: for people."""
+    """What a boot is for. name: for people; target, access: see BootRequest."""
 
     name: str
     workload: Workload
     plan: Plan
     machine: Machine
+    target: str = ""
+    access: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=Tuning)
 
 
 def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> BootRequest:
-    """Initramfs and plan in one file, the disk beside it; under the instruction clock the disk is in that file too.
+    """Initramfs and plan in one file, the disk beside it; in that file too under the instruction clock and on metal.
 
     home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
     """
@@ -42,7 +48,7 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
     image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
     disks: tuple[Disk, ...] = ()
     cmdline = ""
-    if image and job.machine.clock == "instructions":
+    if image and not job.machine.has_disks:
         check_memory(image, job.machine.memory_mib)
         files[DISK_FILE], cmdline = image.read_bytes(), ramdisk_option(image)
     elif image:
@@ -55,7 +61,7 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         name=job.name,
         kernel=artifact.boot_vmlinux,
         initrd=initrd,
-        cmdline=cmdline,
+        cmdline=f"{cmdline} {job.tuning.cmdline()}".strip(),
         machine=job.machine,
         disks=disks,
         release=artifact.metadata.release,
@@ -63,6 +69,8 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         boot_deadline_s=BOOT_DEADLINE_S[job.machine.clock],
         silence_deadline_s=SILENCE_DEADLINE_S,
         hz=_hz(artifact),
+        target=job.target,
+        access=job.access,
     )
 
 

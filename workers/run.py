@@ -7,40 +7,58 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, Protocol
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.decode import decode_oops
-from kernels.elf import read_build_id
-from kernels.errors import ArtifactMissing, KernelsError
+from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.claims import Claim
+from lab.errors import LabError
+from lab.files import name_of
+from lab.machine import read_tuning
 from lab.queries.orders import RunOrder, run_order
 from lab.queue import release
-from lab.rawprofiles import keep_raw
-from lab.record import RunRecord, SampleValue, TakenProfile, forget_artifact, record_run
+from lab.record import (
+    RunRecord,
+    SampleValue,
+    forget_artifact,
+    note_corrupt_artifact,
+    record_run,
+    record_run_console,
+)
 from lab.states import Outcome
 from workers.accelerator import choose_accelerator
+from workers.carry import at_hand
 from workers.collect.dmesg import Finding, scan_console
-from workers.collect.perfdata import Kernel, read_perf_data
+from workers.collect.profiled import Collected, collect
 from workers.drivers.base import BootRequest, Driver, Machine
-from workers.errors import WorkersError
+from workers.errors import ClaimLost, WorkersError
 from workers.lease import Lease
 from workers.request import Job, boot_request
+from workers.sending import send_runs
+from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
 from workloads.errors import WorkloadFailed, WorkloadsError
 from workloads.guest.plan import Plan
 from workloads.guest.records import Record
+from workloads.guest.tuning import Tuning, untuned
 from workloads.instruction_clock import Clock
-from workloads.readings import Readings, files_of
-from workloads.step import PERF_DATA, Purpose
+from workloads.readings import Readings
+from workloads.step import Purpose
 
 # Beyond what the steps themselves may take: unpacking, power-off.
 SLACK_S = 60.0
-OURS = (WorkersError, WorkloadsError, KernelsError)
+OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
+# A kernel whose artifact is spoilt more often than this is not built once more: the store or its disk is broken.
+MOST_CORRUPT = 3
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +71,51 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came back from a guest: its records, and what it and its host said of themselves."""
+    """What came back from a guest: its records, what it and its host said of themselves, and seconds by step."""
 
     records: tuple[Record, ...]
     environment: Mapping[str, Any]
+    steps: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_claimed(claim: Claim, bench: Bench) -> None:
     """Boot what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
-    order = run_order(claim.id)
-    directory = bench.home / "runs" / f"{order.id}-{order.attempt}"
-    directory.mkdir(parents=True, exist_ok=True)
-    console = directory / "console.log"
-    try:
-        artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)
-    except ArtifactMissing:
-        # Somebody cleared the store: the kernel is built again, and this boot waits for it.
-        forget_artifact(order.build_id)
-        release(claim)
-        return
-    try:
-        found = carry_out(order, artifact, bench, directory, Lease(claim))
-    except OURS as exc:
-        found = _ended_badly(exc, console, bench, order)
-    record_run(claim, found)
+    with Lease(claim) as lease:
+        order = run_order(claim.id)
+        directory = bench.home / "runs" / f"{order.id}-{order.attempt}"
+        directory.mkdir(parents=True, exist_ok=True)
+        console = directory / "console.log"
+        record_run_console(
+            claim, console=name_of(console, bench.home), directory=name_of(directory, bench.home)
+        )
+        try:
+            with (
+                at_hand(bench.home, order.artifact_key, lease.beat) as artifact,
+                shown_live(console, bench.home),
+            ):
+                found = carry_out(order, artifact, bench, directory, lease)
+        except ClaimLost:
+            raise
+        except (ArtifactMissing, ArtifactCorrupt) as exc:
+            if _build_again(order, exc):
+                release(claim)
+                return
+            found = _ended_badly(exc, console, bench, order)
+        except OURS as exc:
+            found = _ended_badly(exc, console, bench, order)
+        lease.record(lambda: record_run(claim, found))
+    send_runs(bench.home)
+
+
+def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> bool:
+    """Have a kernel built again that was removed or spoilt, the boot waiting for it; False for one that always is."""
+    if isinstance(exc, ArtifactCorrupt):
+        times = note_corrupt_artifact(order.build_id)
+        log.warning("build %s, found so %s times: %s", order.build_id, times, exc)
+        if times > MOST_CORRUPT:
+            return False
+    forget_artifact(order.build_id)
+    return True
 
 
 def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path, lease: Lease) -> RunRecord:
@@ -85,22 +124,35 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     purpose: Purpose = order.purpose  # type: ignore[assignment]  # the tables know the same three
     clock = clock_of(order)
     plan = workload.plan(
-        order.params, iterations=order.iterations, warmup=order.warmup, purpose=purpose, clock=clock
+        order.params,
+        iterations=order.iterations,
+        warmup=order.warmup,
+        purpose=purpose,
+        clock=clock,
+        off_cpu=order.off_cpu,
     )
     job = _job(order, workload, plan, artifact, bench)
     request = boot_request(job, artifact, bench.home, directory)
     answers = boot(request, plan, bench.drivers[order.driver], lease)
+    tuned = tuned_as_asked(job.tuning, answers.environment)
+    began = monotonic()
     readings = workload.read(answers.records, purpose=purpose, clock=clock)
+    collected = Collected()
+    if purpose == "profiled":
+        collected = collect(answers.records, artifact, bench.home, directory, order.vcpus)
     return RunRecord(
         outcome=Outcome.FINISHED,
         samples=_samples(readings),
-        environment={**answers.environment, "config_sha256": artifact.metadata.config_sha256},
+        environment={**answers.environment, **tuned, "config_sha256": artifact.metadata.config_sha256},
         line=readings.line,
-        extras=readings.extras,
+        extras={**readings.extras, **collected.extras},
         findings=_findings(request.console),
-        console=str(request.console),
-        directory=str(directory),
-        profile=_profile(answers.records, artifact, bench, directory) if purpose == "profiled" else None,
+        console=name_of(request.console, bench.home),
+        directory=name_of(directory, bench.home),
+        profiles=collected.profiles,
+        counters=collected.counters,
+        unavailable=collected.unavailable,
+        steps={**answers.steps, "collect": monotonic() - began},
     )
 
 
@@ -114,22 +166,35 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
     if clock == "instructions":
         machine = Machine(1, order.memory_mib, "tcg", clock)
     else:
-        accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux)
+        guest = order.driver == "libvirt"
+        accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux) if guest else "none"
         machine = Machine(order.vcpus, order.memory_mib, accelerator)
     name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
-    return Job(name, workload, plan, machine)
+    # Guests under the instruction clock have one CPU, and none of what is tuned.
+    tuning = Tuning() if clock == "instructions" else read_tuning(order.tuning)
+    return Job(name, workload, plan, machine, order.target, order.access, tuning)
 
 
-def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Lease) -> Answers:
+class Beats(Protocol):
+    """Whoever wants to hear that work goes on."""
+
+    def beat(self) -> None:
+        """It does. Raises ClaimLost to end it."""
+
+
+def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answers:
     """Power on, hear the guest out, power off."""
     deadline_s = sum(step.deadline_s for step in plan.steps) + SLACK_S
     records: list[Record] = []
+    began = monotonic()
     try:
         with driver.boot(request) as session:
+            booted = monotonic()
             for record in session.records(deadline_s):
                 lease.beat()
                 if record.kind != "beat":
                     records.append(record)
+            worked = monotonic()
     finally:
         request.initrd.unlink(missing_ok=True)
     environment = {
@@ -137,7 +202,16 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Lease) -> Answ
         "host": dict(session.host),
         "machine": asdict(request.machine),
     }
-    return Answers(tuple(records), environment)
+    steps = {"boot": booted - began, "workload": worked - booted}
+    return Answers(tuple(records), environment, steps)
+
+
+def tuned_as_asked(tuning: Tuning, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """What the machine was asked to be before it measured, and where it was not; nothing if nothing was asked."""
+    asked = tuning.asked()
+    state = environment["guest"].get("tuning")
+    lines = untuned(asked, state if isinstance(state, Mapping) else {})
+    return {"tuning": {"asked": asked, "untuned": lines}} if asked else {}
 
 
 def _afterwards(bye: Record) -> dict[str, str]:
@@ -155,25 +229,6 @@ def _samples(readings: Readings) -> tuple[SampleValue, ...]:
     )
 
 
-def _profile(records: tuple[Record, ...], artifact: Artifact, bench: Bench, directory: Path) -> TakenProfile:
-    """Keep perf.data as it came, and read it with the kernel's own symbols."""
-    perf_data = directory / "perf.data"
-    # What an earlier attempt left may be a link into the store.
-    perf_data.unlink(missing_ok=True)
-    perf_data.write_bytes(files_of(records).get(PERF_DATA, b""))
-    sha256 = keep_raw(bench.home, perf_data)
-    kernel = Kernel(artifact.system_map, artifact.metadata.release, read_build_id(artifact.vmlinux))
-    found = read_perf_data(perf_data, kernel)
-    return TakenProfile(
-        tree=found.tree,
-        lost=found.lost,
-        throttled=found.throttled,
-        truncated=found.truncated,
-        kernel_build_id=found.kernel_build_id,
-        perf_data_sha256=sha256,
-    )
-
-
 def _findings(console: Path) -> tuple[dict[str, Any], ...]:
     return tuple(asdict(finding) for finding in _scan(console))
 
@@ -185,7 +240,7 @@ def _scan(console: Path) -> list[Finding]:
 
 
 def _ended_badly(
-    exc: WorkersError | WorkloadsError | KernelsError, console: Path, bench: Bench, order: RunOrder
+    exc: WorkersError | WorkloadsError | KernelsError | LabError, console: Path, bench: Bench, order: RunOrder
 ) -> RunRecord:
     """Turn the reason into an outcome; an oops is decoded against the kernel that printed it."""
     if isinstance(exc, WorkloadFailed):
@@ -204,6 +259,6 @@ def _ended_badly(
         problem_detail=detail,
         retry=exc.retry,
         findings=_findings(console),
-        console=str(console),
-        directory=str(console.parent),
+        console=name_of(console, bench.home),
+        directory=name_of(console.parent, bench.home),
     )

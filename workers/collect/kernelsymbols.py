@@ -8,6 +8,8 @@ of 0, in tools/perf/util/symbol.c of Linux 6.1), but none that only marks where 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +25,23 @@ _NAME_AT = _DIGITS + 3
 _TEXT = b"TtWw"
 # What the linker script calls the bounds of code: no function.
 _BOUND = re.compile(r"_+\w*text(_start|_end|_begin)?")
+# "ffffffffc0201000 t bh_lookup\t[bh_lookup_module]"
+_OF_A_MODULE = re.compile(rb"^([0-9a-f]{16}) [tTwW] (\S{1,500})\t\[(\w{1,100})\]$", re.MULTILINE | re.ASCII)
+_MOST_OF_MODULES = 1 << 18
 _LOWEST = np.uint64(1 << 63)
 _NIBBLES = np.full(256, 255, np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.uint8)
 
 
 class KernelSymbols:
-    """Functions of one kernel by address."""
+    """Functions of one kernel by address. modules: those of the modules it had loaded."""
 
-    def __init__(self, system_map: Path) -> None:
-        """Read a System.map. Raises ProfileUnreadable when it is none."""
+    def __init__(self, system_map: Path, kallsyms: bytes = b"") -> None:
+        """Read a System.map, and of the guest's own kallsyms the lines about modules.
+
+        Raises ProfileUnreadable when there is no System.map.
+        """
+        self.modules = ModuleSymbols(kallsyms)
         try:
             self._text = system_map.read_bytes()
         except OSError as exc:
@@ -76,6 +85,30 @@ class KernelSymbols:
             if not _BOUND.fullmatch(name):
                 return name
         return ""
+
+
+class ModuleSymbols:
+    """Functions of modules by address, as the guest lists them: a guest may have loaded them anywhere."""
+
+    def __init__(self, kallsyms: bytes) -> None:
+        """Read lines of /proc/kallsyms; what is none of a module's function is passed over."""
+        lines = islice(_OF_A_MODULE.finditer(kallsyms), _MOST_OF_MODULES)
+        found = sorted(
+            (int(line[1], 16), line[3].decode(), line[2].decode(errors="replace")) for line in lines
+        )
+        self._addresses = [address for address, _, _ in found]
+        self._named = [(module, name) for _, module, name in found]
+
+    def name(self, address: int, frame: str) -> str:
+        """The function at an address in the module that a frame is called by ("[ext4]"); the frame if it has none.
+
+        The module stays in the name, for the kernel may have a function of that name, too.
+        """
+        place = bisect_right(self._addresses, address) - 1
+        if place < 0:
+            return frame
+        module, name = self._named[place]
+        return f"{name} [{module}]" if frame.replace("-", "_") == f"[{module}]" else frame
 
 
 def _text_symbols(text: bytes) -> tuple[NDArray[np.int64], Addresses]:

@@ -7,27 +7,32 @@ at most MOST_BYTES.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from lab.analysis.frametree import FrameTree
 from workers.collect.kernelsymbols import KernelSymbols
-from workers.collect.perfdata_header import Attr, read_frame
-from workers.collect.perfdata_names import read_story
+from workers.collect.perfdata_header import Attr, Frame, read_frame
+from workers.collect.perfdata_names import Story, read_story
 from workers.collect.perfdata_records import (
     LOST,
     LOST_SAMPLES,
     THROTTLE,
     VALUE_LOST,
     Records,
+    Samples,
     read_samples,
+    times,
     walk,
 )
-from workers.collect.perfdata_stacks import tree_of
+from workers.collect.perfdata_stacks import Weighing, tree_of
+from workers.collect.perfdata_tracing import read_tracepoints
+from workers.collect.waits import Recorded, Window, lock_waits, off_cpu_waits
 from workers.errors import ProfileUnreadable
+from workloads.passes import Kind
 
 MOST_BYTES = 256 << 20
 _LOST_AT_ONCE = np.uint64(1 << 40)
@@ -35,11 +40,16 @@ _LOST_AT_ONCE = np.uint64(1 << 40)
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The kernel that a profile should be of. release: its `uname -r`; build_id: in hex; "" is not checked."""
+    """The kernel that a profile should be of. release: its `uname -r`; build_id: in hex; "" is not checked.
+
+    told_id: the build id as the guest told it beside the file; kallsyms: what its /proc/kallsyms says of modules.
+    """
 
     system_map: Path
     release: str = ""
     build_id: str = ""
+    told_id: str = ""
+    kallsyms: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class PerfProfile:
 
     lost: samples the kernel dropped because the buffer was full. throttled: times it paused sampling because it was too
     often. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.
-    by_cpu: samples by CPU.
+    by_cpu: samples by CPU. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
     """
 
     tree: FrameTree
@@ -57,19 +67,57 @@ class PerfProfile:
     truncated: str
     kernel_build_id: str
     by_cpu: Mapping[int, int]
+    waits: int = 0
+    unended: int = 0
+    unbegun: int = 0
 
     @property
     def samples(self) -> int:
-        """Samples kept."""
+        """Samples kept, or nanoseconds."""
         return self.tree.samples
 
 
 def read_perf_data(path: Path, kernel: Kernel) -> PerfProfile:
-    """Read one perf.data, which nobody has to trust.
+    """Read one perf.data, which nobody has to trust, as samples of CPUs.
 
     Raises ProfileUnreadable for what is no whole perf.data of this kernel, but for an end that is missing: what was
     whole is then told, and why there is no more.
     """
+    opened = _open(path, kernel)
+    if not len(opened.samples.tid):
+        raise ProfileUnreadable("this perf.data holds no sample")
+    return _told(opened, opened.samples, None)
+
+
+def read_waits(path: Path, kernel: Kernel, kind: Kind, windows: Sequence[Window] = ()) -> PerfProfile:
+    """Read one perf.data as waits: nanoseconds, below who waited. None at all is an answer, too.
+
+    windows: from when to when it recorded, in seconds of its clock; all the time if there are none.
+    Raises ProfileUnreadable as read_perf_data, and where tracepoints are not described.
+    """
+    opened = _open(path, kernel)
+    points = read_tracepoints(opened.frame.tracing)
+    pair = lock_waits if kind == "lock" else off_cpu_waits
+    lost = opened.records.of(LOST, LOST_SAMPLES)
+    recorded = Recorded(windows, times(opened.records, lost, opened.frame.attrs))
+    waits = pair(opened.records, opened.samples, points, recorded)
+    found = _told(opened, opened.samples.only(waits.begin), Weighing(waits.ns, locks=kind == "lock"))
+    return replace(found, waits=len(waits.ns), unended=waits.unended, unbegun=waits.unbegun)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A file taken apart."""
+
+    frame: Frame
+    records: Records
+    samples: Samples
+    story: Story
+    symbols: KernelSymbols
+    build_id: str
+
+
+def _open(path: Path, kernel: Kernel) -> _Opened:
     data = _bytes(path)
     frame = read_frame(data)
     _check_same("release", frame.release, kernel.release)
@@ -77,17 +125,20 @@ def read_perf_data(path: Path, kernel: Kernel) -> PerfProfile:
     samples = read_samples(records, frame.attrs)
     story = read_story(records, frame.attrs)
     build_id = next((mapped.build_id for mapped in story.kernel if mapped.build_id), frame.build_id)
-    _check_same("build id", build_id, kernel.build_id)
-    tree = tree_of(records.words, samples, story, KernelSymbols(kernel.system_map))
+    _check_same("build id", build_id or kernel.told_id, kernel.build_id)
+    symbols = KernelSymbols(kernel.system_map, kernel.kallsyms)
+    return _Opened(frame, records, samples, story, symbols, build_id or kernel.told_id)
+
+
+def _told(opened: _Opened, samples: Samples, weighing: Weighing | None) -> PerfProfile:
+    cpus = np.unique(samples.cpu, return_counts=True)
     return PerfProfile(
-        tree=tree,
-        lost=_lost(records, frame.attrs),
-        throttled=len(records.of(THROTTLE)),
-        truncated=records.truncated,
-        kernel_build_id=build_id,
-        by_cpu=dict(
-            zip(*(part.tolist() for part in np.unique(samples.cpu, return_counts=True)), strict=True)
-        ),
+        tree=tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing),
+        lost=_lost(opened.records, opened.frame.attrs),
+        throttled=len(opened.records.of(THROTTLE)),
+        truncated=opened.records.truncated,
+        kernel_build_id=opened.build_id,
+        by_cpu=dict(zip(*(part.tolist() for part in cpus), strict=True)),
     )
 
 

@@ -20,8 +20,9 @@ _SECTION = struct.Struct("<QQ")
 # Of perf_event_attr: type, size, config, period, sample_type, read_format, flags.
 _ATTR = struct.Struct("<IIQQQQQ")
 _SAMPLE_ID_ALL = 1 << 18
-_BUILD_ID, _RELEASE, _ARCH, _COMPRESSED = 2, 4, 6, 27
+_TRACING, _BUILD_ID, _RELEASE, _ARCH, _COMPRESSED = 1, 2, 4, 6, 27
 _FEATURES = 256
+_MOST_OF_A_FEATURE = 4 << 20
 _MOST_ATTRS = 4096
 # Of the record header, build_id_event: pid, build id (20 bytes, then its size), then the file's name.
 _BUILD_ID_EVENT = struct.Struct("<IHHi20sB3x")
@@ -46,7 +47,7 @@ class Frame:
     """A perf.data without its records, which are the bytes from `begin` to `end`.
 
     truncated: why records are missing at the end, "" if none are. release: `uname -r`, build_id: the kernel's in hex;
-    "" when the file does not say.
+    "" when the file does not say. tracing: the section that describes tracepoints.
     """
 
     attrs: tuple[Attr, ...]
@@ -55,6 +56,7 @@ class Frame:
     truncated: str
     release: str
     build_id: str
+    tracing: bytes = b""
 
 
 def read_frame(data: bytes) -> Frame:
@@ -85,7 +87,13 @@ def read_frame(data: bytes) -> Frame:
     if machine and machine not in _MACHINES:
         raise ProfileUnreadable(f"this perf.data was recorded on {machine[:40]!r}, which is not read here")
     return Frame(
-        attrs, begin, end, truncated, _string(said.get(_RELEASE, b"")), _kernel_id(said.get(_BUILD_ID, b""))
+        attrs,
+        begin,
+        end,
+        truncated,
+        release=_string(said.get(_RELEASE, b"")),
+        build_id=_kernel_id(said.get(_BUILD_ID, b"")),
+        tracing=said.get(_TRACING, b""),
     )
 
 
@@ -128,8 +136,8 @@ def _features(data: bytes, at: int, flags: int) -> dict[int, bytes]:
             break
         begin, size = _SECTION.unpack_from(data, at)
         at += _SECTION.size
-        if begin + size <= len(data) and number in (_BUILD_ID, _RELEASE, _ARCH):
-            found[number] = data[begin : begin + min(size, 1 << 20)]
+        if begin + size <= len(data) and number in (_TRACING, _BUILD_ID, _RELEASE, _ARCH):
+            found[number] = data[begin : begin + min(size, _MOST_OF_A_FEATURE)]
     return found
 
 

@@ -29,7 +29,7 @@ _REFUSED = {_AUXTRACE: "AUX traces", _COMPRESSED: "compressed records", _COMPRES
 _IP, _TID, _TIME, _READ, _CALLCHAIN, _ID, _CPU, _STREAM, _IDENTIFIER = (
     *(1 << 0, 1 << 1, 1 << 2, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 9, 1 << 16),
 )
-_ADDR, _PERIOD = 1 << 3, 1 << 8
+_ADDR, _PERIOD, _RAW = 1 << 3, 1 << 8, 1 << 10
 _FIELDS = (_IDENTIFIER, _IP, _TID, _TIME, _ADDR, _ID, _STREAM, _CPU, _PERIOD)
 # What follows the time in the sample_id at the end of the other records.
 _AFTER_TIME = (_ID, _STREAM, _CPU, _IDENTIFIER)
@@ -63,7 +63,8 @@ class Records:
 class Samples:
     """Columns, one entry a sample: process, thread, time in ns (or order), CPU; chain: first word and words of it.
 
-    A sample without a callchain has its instruction pointer for one.
+    A sample without a callchain has its instruction pointer for one. raw: first byte and size of what a tracepoint
+    recorded; no bytes if the sample is of none.
     """
 
     pid: Integers
@@ -72,6 +73,12 @@ class Samples:
     cpu: Integers
     chain: Integers
     length: Integers
+    raw: Integers
+    raw_size: Integers
+
+    def only(self, chosen: Integers) -> Samples:
+        """Some of them, by their indices."""
+        return Samples(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 def walk(data: bytes, frame: Frame) -> Records:
@@ -114,16 +121,16 @@ def _places(halves: memoryview, begin: int) -> tuple[list[int], int]:
 def read_samples(records: Records, attrs: Sequence[Attr]) -> Samples:
     """All samples, in the order of the file. Raises ProfileUnreadable when they hold less than they say."""
     chosen = records.of(SAMPLE)
+    if not len(chosen):
+        none = np.zeros(0, np.int64)
+        return Samples(none, none, none.astype(np.uint64), none, none, none, none, none)
     parts = [
         _columns(records, chosen[mask], attr)
         for mask, attr in _by_layout(records, chosen, _distinct(attrs), "samples", _place_in_sample)
     ]
-    if not parts or not sum(len(part[0]) for part in parts):
-        raise ProfileUnreadable("this perf.data holds no sample")
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
     columns = [np.concatenate(column)[order] for column in zip(*(part[1:] for part in parts), strict=True)]
-    pid, tid, time, cpu, chain, length = columns
-    return Samples(pid, tid, time, cpu, chain, length)
+    return Samples(*columns)
 
 
 def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
@@ -221,27 +228,40 @@ def _columns(records: Records, chosen: Integers, attr: Attr) -> tuple[Integers |
     task = word(_TID)
     time = word(_TIME) if attr.sample_type & _TIME else chosen.astype(np.uint64)
     cpu = word(_CPU) if attr.sample_type & _CPU else np.zeros(len(at), np.uint64)
-    chain, length = _chains(records, at, width, attr, 1 + fixed)
+    chain, length, behind = _chains(records, at, width, attr, 1 + fixed)
+    raw, raw_size = _raw(records, behind, at + width, attr)
     low = np.uint64(0xFFFFFFFF)
     pid, tid = (task & low).astype(np.int64), (task >> np.uint64(32)).astype(np.int64)
-    return chosen, pid, tid, time, (cpu & low).astype(np.int64), chain, length
+    return chosen, pid, tid, time, (cpu & low).astype(np.int64), chain, length, raw, raw_size
 
 
 def _chains(
     records: Records, at: Integers, width: Integers, attr: Attr, fixed: int
-) -> tuple[Integers, Integers]:
-    """First word and number of words of each callchain."""
+) -> tuple[Integers, Integers, Integers]:
+    """First word and number of words of each callchain, and the word behind it in the record."""
     pointer = at + 1 + _before(attr, _IP)
-    one = np.ones(len(at), np.int64)
-    if not attr.sample_type & _CALLCHAIN:
-        return pointer, one
     cursor = at + fixed
     if attr.sample_type & _READ:
         cursor = cursor + _values(records, cursor, at + width, attr.read_format)
+    if not attr.sample_type & _CALLCHAIN:
+        return pointer, np.ones(len(at), np.int64), cursor
     count = _count(records, cursor, at + width)
+    behind = cursor + 1 + count
     if not attr.sample_type & _IP:
-        return cursor + 1, count
-    return np.where(count > 0, cursor + 1, pointer), np.maximum(count, 1)
+        return cursor + 1, count, behind
+    return np.where(count > 0, cursor + 1, pointer), np.maximum(count, 1), behind
+
+
+def _raw(records: Records, cursor: Integers, end: Integers, attr: Attr) -> tuple[Integers, Integers]:
+    """First byte and bytes of what tracepoints recorded: a size of 4 bytes, then so many."""
+    if not attr.sample_type & _RAW:
+        return 8 * cursor, np.zeros(len(cursor), np.int64)
+    if (cursor >= end).any():
+        raise ProfileUnreadable("this perf.data has samples that end before their tracepoint's fields")
+    size = (records.words[cursor] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    if (size > 8 * (end - cursor) - 4).any():
+        raise ProfileUnreadable("this perf.data has tracepoints' fields longer than their samples")
+    return 8 * cursor + 4, size
 
 
 def _values(records: Records, cursor: Integers, end: Integers, read_format: int) -> Integers | int:

@@ -10,17 +10,22 @@ Equal callchains become one before anything is named, and each address is named 
 Repeats of a frame in brackets are one frame. A return address may be the first of a function: the call before it never
 returns and ends the function it stands in, which is then the one named. What lies inside tells it from an interrupted
 first instruction, where an interrupt was entered, and from a call under way, where a thunk is.
+
+Where samples are waits for locks, the innermost frame is the function that the lock's user called: what is inside it is
+how locks are made.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.frametree import FrameTree, grow_tree
-from workers.collect.kernelsymbols import KernelSymbols
+from lab.analysis.frametree import FrameTree, build_tree, grow_tree
+from workers.collect.kernelsymbols import KernelSymbols, ModuleSymbols
 from workers.collect.perfdata_names import (
     KERNEL_TEXT,
     UNKNOWN,
@@ -42,6 +47,20 @@ _MARKERS = np.uint64((1 << 64) - 4095)
 # Entries of interrupts and exceptions (x86, arm64), and the thunks of x86 that have the callee's address on the stack.
 _ENTRIES = ("asm_", "el0", "el1", "__x86_", "srso_", "retbleed_")
 _PAGE = np.uint64(12)
+# Functions of kernel/locking, by how their names begin, and of the tracepoint itself.
+_LOCKING = re.compile(
+    r"_*(raw_)?(spin|read|write)_lock|_*(native_|pv_)*queued_(spin|read|write)_lock|do_raw_(spin|read|write)_lock"
+    r"|_*(ww_|rt_)?mutex_|_*rt_(spin|read|write)_|_*rwbase_|_*rwsem_|_*percpu_(down|rwsem)|osq_lock"
+    r"|_*down(_read|_write|_interruptible|_killable|_timeout|_common|_nested|_trylock)*(\.|$)|_*trace(iter)?_contention_"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What samples count, where that is not one each. weights: one a sample; locks: they are waits for locks."""
+
+    weights: Integers
+    locks: bool
 
 
 class _Chains:
@@ -57,8 +76,12 @@ class _Chains:
         self.user = self.addresses < _KERNEL_HALF
 
 
-def tree_of(words: Words, samples: Samples, story: Story, symbols: KernelSymbols) -> FrameTree:
+def tree_of(
+    words: Words, samples: Samples, story: Story, symbols: KernelSymbols, weighing: Weighing | None = None
+) -> FrameTree:
     """The tree of all samples. Raises ProfileUnreadable when the kernel's symbols do not fit the addresses."""
+    if not len(samples.tid):
+        return build_tree([])
     which, starts, lengths = _distinct(words, samples)
     chains = _Chains(words, starts, lengths)
     names: dict[str, int] = {UNKNOWN: 0}
@@ -78,9 +101,13 @@ def tree_of(words: Words, samples: Samples, story: Story, symbols: KernelSymbols
     numbers[user] = _user_frames(story, moment, chains.addresses[flat][user] >> _PAGE, names)
 
     numbers, lengths = _merged(numbers, lengths, names)
+    if weighing and weighing.locks:
+        numbers, lengths = _from_the_caller(numbers, lengths, names)
     commands, command = commands_at(story, samples.tid, samples.time)
     command_numbers = _intern(commands, names)
-    stacks, counts = np.unique(pair * len(commands) + command, return_counts=True)
+    stacks, stack = np.unique(pair * len(commands) + command, return_inverse=True)
+    counts = np.zeros(len(stacks), np.int64)
+    np.add.at(counts, stack, weighing.weights if weighing else 1)
     return grow_tree(
         tuple(names),
         *_outermost_first(command_numbers[stacks % len(commands)], numbers, lengths, stacks // len(commands)),
@@ -126,7 +153,7 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
     called, number = symbols.names(distinct - shift)
     numbers = _intern(called, names)[number]
     missing = np.array([not name for name in called], np.bool_)[number]
-    numbers[missing] = _mapped_frames(story, distinct[missing], names)
+    numbers[missing] = _mapped_frames(story, distinct[missing], names, symbols.modules)
     nameless = np.isin(numbers, [names[UNKNOWN], names.get(KERNEL_TEXT, -1)])
     # A module loaded while perf recorded has no name either, but is never nearly all there is.
     if nameless.sum() > 0.9 * len(distinct):
@@ -153,16 +180,13 @@ def _shift(story: Story, symbols: KernelSymbols) -> np.uint64:
     return np.uint64(0)
 
 
-def _mapped_frames(story: Story, addresses: Words, names: dict[str, int]) -> Integers:
+def _mapped_frames(story: Story, addresses: Words, names: dict[str, int], modules: ModuleSymbols) -> Integers:
     """Numbers of frames in modules and other code that the kernel came to hold while it ran."""
     space = Space()
     for mapped in story.kernel:
         space.put(mapped)
-    called = [UNKNOWN, *space.names]
-    starts, ends = np.array(space.starts, np.uint64), np.array(space.ends, np.uint64)
-    place = np.searchsorted(starts, addresses, side="right") - 1
-    inside = (place >= 0) & (addresses < ends[place]) if len(ends) else np.zeros(len(addresses), np.bool_)
-    return _intern(called, names)[np.where(inside, place + 1, 0)]
+    frames = ((address, space.name(address)) for address in addresses.tolist())
+    return _intern([modules.name(address, frame) for address, frame in frames], names)
 
 
 def _user_frames(story: Story, moments: Integers, pages: Words, names: dict[str, int]) -> Integers:
@@ -183,6 +207,19 @@ def _merged(numbers: Integers, lengths: Integers, names: dict[str, int]) -> tupl
     again = np.zeros(len(numbers), np.bool_)
     again[1:] = (row[1:] == row[:-1]) & (numbers[1:] == numbers[:-1]) & nameless[numbers[1:]]
     return numbers[~again], np.bincount(row[~again], minlength=len(lengths))
+
+
+def _from_the_caller(
+    numbers: Integers, lengths: Integers, names: dict[str, int]
+) -> tuple[Integers, Integers]:
+    """Stacks with only the outermost of the locking functions they begin with, and how many frames each keeps."""
+    locking = np.array([_LOCKING.match(name) is not None for name in names], np.bool_)[numbers]
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(numbers)) - (np.cumsum(lengths) - lengths)[row]
+    first = lengths.copy()
+    np.minimum.at(first, row[~locking], place[~locking])
+    kept = place >= first[row] - 1
+    return numbers[kept], np.bincount(row[kept], minlength=len(lengths))
 
 
 def _outermost_first(

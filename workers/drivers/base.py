@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from workloads.guest.records import Record
 from workloads.instruction_clock import Clock
 
-Accelerator = Literal["kvm", "tcg"]
+# "none": the machine itself, not emulated, or not a machine.
+Accelerator = Literal["kvm", "tcg", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Machine:
     memory_mib: int
     accelerator: Accelerator
     clock: Clock = "wall"
+
+    @property
+    def has_disks(self) -> bool:
+        """Whether images can be plugged in; else the guest brings its disk along, as a ramdisk."""
+        return self.clock == "wall" and self.accelerator != "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class BootRequest:
     silence_deadline_s: longest time without a record, heartbeats included; they come every second, but not under
         the instruction clock, where all records come in the end and this deadline does not hold.
     hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
+    target, access: the machine's name and how to reach it, where the driver has more than one.
     """
 
     name: str
@@ -66,6 +73,8 @@ class BootRequest:
     boot_deadline_s: float
     silence_deadline_s: float
     hz: int = 0
+    target: str = ""
+    access: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def console(self) -> Path:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from workers.drivers.base import BootRequest
-from workers.errors import WorkersError, WrongKernel
+from workers.errors import GuestSilent, WorkersError, WrongKernel
 from workloads.guest.records import Record, encode_record
 
 CONSOLE = "[    0.000000] Linux version (a fake one)\n"
+BEAT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Script:
     records: (kind, name, payload) after hello; step, exit and bye records are the script's own affair.
     problem: raised after the records instead of the bye; before hello if `boots` is false.
     release: what `uname -r` says; the requested one if empty.
+    seconds: how long all of it takes, with heartbeats; a guest that hangs spends them in silence.
     """
 
     records: tuple[tuple[str, str, bytes], ...] = ()
@@ -30,6 +33,7 @@ class Script:
     boots: bool = True
     release: str = ""
     console: str = CONSOLE
+    seconds: float = 0.0
 
 
 @dataclass
@@ -51,6 +55,7 @@ class FakeDriver:
         request.directory.mkdir(parents=True, exist_ok=True)
         request.console.write_text(script.console)
         if script.problem and not script.boots:
+            time.sleep(script.seconds)
             raise script.problem
         release = script.release or request.release
         if request.release and release != request.release:
@@ -99,10 +104,21 @@ class FakeSession:
         if not self._script.problem:
             records.append(Record(len(records) + 1, "bye", "-", b'{"completed":true,"uptime_s":1.0}'))
         self._request.raw_records.write_bytes(b"".join(map(encode_record, records)))
-        yield from records[1:]
+        yield from self._in_time(records[1:])
         self.host.update(load_after=0.0, steal_share=0.0)
         if self._script.problem:
             raise self._script.problem
+
+    def _in_time(self, records: list[Record]) -> Iterator[Record]:
+        """The last record, or the problem, comes when the script's seconds are over."""
+        yield from records[:-1]
+        end = time.monotonic() + self._script.seconds
+        beats = not isinstance(self._script.problem, GuestSilent)
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, BEAT_S) if beats else left)
+            if beats:
+                yield Record(0, "beat", "-", b"")
+        yield from records[-1:]
 
 
 def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tuple[str, str, bytes], ...]:
@@ -122,3 +138,8 @@ def played(step: str, out: str, *, status: int = 0, err: str = "") -> tuple[tupl
         ("exit", step, json.dumps(ending).encode()),
     ]
     return tuple(record for record in records if record[2])
+
+
+def sent(path: str, data: bytes) -> tuple[tuple[str, str, bytes], ...]:
+    """The records of one file as the agent sends it: its bytes, and nothing at its end."""
+    return (("file", path, data), ("file", path, b""))

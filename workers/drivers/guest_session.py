@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from workers.drivers.base import BootRequest
 from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
@@ -42,7 +42,9 @@ class RemoteControl(Protocol):
 
 
 class GuestSession:
-    """A Session over two streams, whoever connected them."""
+    """A Session over two streams, whoever connected them. noun: what messages call the other side."""
+
+    noun: ClassVar[str] = "guest"
 
     def __init__(
         self, request: BootRequest, streams: Streams, machine: RemoteControl, facts: Mapping[str, Any]
@@ -52,7 +54,7 @@ class GuestSession:
         self._machine = machine
         self._before: Moment = take_moment()
         self._step = "before its first step"
-        self.host: dict[str, Any] = {**host_facts(), **facts, "accelerator": request.machine.accelerator}
+        self.host: dict[str, Any] = {**self.host_facts(), **facts, "accelerator": request.machine.accelerator}
         self.hello: dict[str, Any] = {}
 
     def greet(self) -> None:
@@ -64,10 +66,12 @@ class GuestSession:
             raise BootFailed(f"while it booted: {panic}", panic.detail) from panic
         if record is None and self._streams.ended:
             raise self._gone(
-                BootFailed("the guest reset or switched itself off while it booted", self._streams.tail())
+                BootFailed(
+                    f"the {self.noun} reset or switched itself off while it booted", self._streams.tail()
+                )
             )
         if record is None:
-            self._show_stacks()
+            self.show_stacks()
             raise BootFailed(
                 f"the kernel did not reach its user space within {deadline_s:g} s", self._streams.tail()
             )
@@ -75,10 +79,11 @@ class GuestSession:
             self.hello = dict(json.loads(record.payload))
             release = str(self.hello["release"])
         except (ValueError, KeyError, TypeError):
-            raise RecordCorrupt(record.seq, "the guest's first words make no sense") from None
+            raise RecordCorrupt(record.seq, f"the {self.noun}'s first words make no sense") from None
         if self._request.release and release != self._request.release:
             raise WrongKernel(
-                f'the guest runs kernel "{release}", not "{self._request.release}"', self._streams.tail()
+                f'the {self.noun} runs kernel "{release}", not "{self._request.release}"',
+                self._streams.tail(),
             )
 
     def records(self, deadline_s: float) -> Iterator[Record]:
@@ -91,7 +96,15 @@ class GuestSession:
                 if record.kind == "bye":
                     return
         finally:
-            self.host.update(change(self._before, take_moment()))
+            self.host.update(self.host_change())
+
+    def host_facts(self) -> dict[str, Any]:
+        """What of this host matters to the other side, and does not change."""
+        return host_facts()
+
+    def host_change(self) -> dict[str, Any]:
+        """... and what has changed since the session began."""
+        return change(self._before, take_moment())
 
     def _next(self, end: float, deadline_s: float) -> Record:
         # Under the instruction clock nothing is sent while the plan runs: the host's reading would disturb it.
@@ -107,24 +120,25 @@ class GuestSession:
                     self._step = f'in step "{record.name}"'
                 return record
             if self._streams.ended:
-                message = f"the guest reset or switched itself off {self._step}"
+                message = f"the {self.noun} reset or switched itself off {self._step}"
                 raise self._gone(GuestPanicked(message, self._streams.tail()))
             if now >= end:
-                self._show_stacks()
-                message = f"the guest did not finish within {deadline_s:g} s; it was {self._step}"
+                self.show_stacks()
+                message = f"the {self.noun} did not finish within {deadline_s:g} s; it was {self._step}"
                 raise GuestHung(message, self._streams.tail())
             if now >= self._streams.last_record_at + silence_s:
-                self._show_stacks()
-                message = f"no sign of life from the guest for {silence_s:g} s {self._step}"
+                self.show_stacks()
+                message = f"no sign of life from the {self.noun} for {silence_s:g} s {self._step}"
                 raise GuestSilent(message, self._streams.tail())
             if held:
                 return Record(0, "beat", "-", b"")
 
-    def _show_stacks(self) -> None:
+    def show_stacks(self) -> None:
+        """Have a stuck kernel show where it is, and wait for that."""
         self._machine.interrupt()
         self._streams.drain(STACKS_S)
 
     def _gone(self, own_doing: WorkersError) -> WorkersError:
         if self._machine.ended_itself():
             return own_doing
-        return TargetLost(f"the guest was ended from outside {self._step}", self._streams.tail())
+        return TargetLost(f"the {self.noun} was ended from outside {self._step}", self._streams.tail())

@@ -21,7 +21,7 @@ from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
-from workers.drivers.streams import Fifo, Streams, accept, listen
+from workers.drivers.streams import Fifo, LocalStreams, Streams, accept, listen
 from workers.errors import OverlayFailed, WorkersError
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class LibvirtDriver:
                 accept(door, CONNECT_DEADLINE_S) if isinstance(door, socket.socket) else door
                 for door in doors
             )
-            streams = leave.streams = Streams(
+            streams = leave.streams = LocalStreams(
                 console,
                 records,
                 request.console.open("wb"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The two byte streams of a guest, console and records, each into its file and watched as it comes."""
+"""The two byte streams of a machine, console and records, each into its file and watched as it comes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 import selectors
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -97,32 +97,31 @@ class Fifo:
         self._file = -1
 
 
-@dataclass
-class Streams:
-    """Reads both streams in one thread; knows when each last spoke."""
+class Streams(ABC):
+    """Hears both streams in one thread, however they come; knows when the records last spoke.
 
-    console: Stream
-    records: Stream
-    console_file: BinaryIO
-    records_file: BinaryIO
-    ended: bool = False
-    last_record_at: float = field(default_factory=time.monotonic)
+    ended: nothing will come any more. last_record_at: of time.monotonic().
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, console_file: BinaryIO, records_file: BinaryIO) -> None:
+        self.console_file = console_file
+        self.records_file = records_file
+        self.ended = False
+        self.last_record_at = time.monotonic()
         self._reader = RecordReader()
         self._ready: deque[Record] = deque()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self.console, selectors.EVENT_READ)
-        self._selector.register(self.records, selectors.EVENT_READ)
         self._tail = bytearray()
         self._console_bytes = self._records_bytes = 0
         self._panic_at = 0.0
 
+    @abstractmethod
+    def read(self, timeout_s: float) -> None:
+        """Wait so long for something to come, and take it. Raises RecordCorrupt, TargetLost."""
+
     def close(self) -> None:
         """Close everything; what the files hold is whole."""
-        self._selector.close()
-        for stream in (self.console, self.records, self.console_file, self.records_file):
-            stream.close()
+        self.console_file.close()
+        self.records_file.close()
 
     def next(self, deadline: float) -> Record | None:
         """The next record; nothing if none came by the deadline (time.monotonic()) or the guest has ended.
@@ -132,7 +131,7 @@ class Streams:
         while not self._ready and not self.ended:
             until = min(deadline, self._panic_at + PANIC_GRACE_S) if self._panic_at else deadline
             # Even at a deadline that has passed: what came while the caller was busy counts.
-            self._read(max(0.0, until - time.monotonic()))
+            self.read(max(0.0, until - time.monotonic()))
             if time.monotonic() >= until:
                 break
         if self._ready:
@@ -147,7 +146,7 @@ class Streams:
         while not self.ended and (left := end - time.monotonic()) > 0:
             # Whoever wanted to know of damage has been told.
             with suppress(RecordCorrupt, TargetLost):
-                self._read(left)
+                self.read(left)
         self._ready.clear()
         return self.ended
 
@@ -160,7 +159,55 @@ class Streams:
         causes = [one.title for one in scan_console(bytes(self._tail)) if one.kind in FATAL]
         return GuestPanicked(causes[0] if causes else "the guest panicked", self.tail())
 
-    def _read(self, timeout_s: float) -> None:
+    def take_console(self, data: bytes) -> None:
+        """What came over the console: into its file, and looked through."""
+        if self._console_bytes < CONSOLE_LIMIT:
+            self.console_file.write(data)
+            self.console_file.flush()
+        self._console_bytes += len(data)
+        self.watch_console(data)
+
+    def watch_console(self, data: bytes) -> None:
+        """Look for a panic in what came over the console; whoever calls this keeps it."""
+        # A panic's line may come in two pieces.
+        seen = max(0, len(self._tail) - len(PANIC))
+        self._tail += data
+        if not self._panic_at and self._tail.find(PANIC, seen) >= 0:
+            self._panic_at = time.monotonic()
+        del self._tail[:-TAIL_BYTES]
+
+    def take_records(self, data: bytes) -> None:
+        """What came of the records. Raises RecordCorrupt, TargetLost."""
+        self._records_bytes += len(data)
+        if self._records_bytes > RECORDS_LIMIT:
+            raise TargetLost(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records")
+        self.records_file.write(data)
+        self._ready.extend(self._reader.feed(data))
+        self.last_record_at = time.monotonic()
+
+
+class LocalStreams(Streams):
+    """Streams that QEMU writes to on this host."""
+
+    def __init__(
+        self, console: Stream, records: Stream, console_file: BinaryIO, records_file: BinaryIO
+    ) -> None:
+        super().__init__(console_file, records_file)
+        self.console = console
+        self.records = records
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(console, selectors.EVENT_READ)
+        self._selector.register(records, selectors.EVENT_READ)
+
+    def close(self) -> None:
+        """See Streams."""
+        self._selector.close()
+        self.console.close()
+        self.records.close()
+        super().close()
+
+    def read(self, timeout_s: float) -> None:
+        """See Streams."""
         for key, _ in self._selector.select(timeout_s):
             stream = self.console if key.fileobj is self.console else self.records
             try:
@@ -173,26 +220,6 @@ class Streams:
                 self._selector.unregister(stream)
                 self.ended = not self._selector.get_map()
             elif stream is self.console:
-                self._take_console(data)
+                self.take_console(data)
             else:
-                self._take_records(data)
-
-    def _take_console(self, data: bytes) -> None:
-        if self._console_bytes < CONSOLE_LIMIT:
-            self.console_file.write(data)
-            self.console_file.flush()
-        self._console_bytes += len(data)
-        # A panic's line may come in two pieces.
-        seen = max(0, len(self._tail) - len(PANIC))
-        self._tail += data
-        if not self._panic_at and self._tail.find(PANIC, seen) >= 0:
-            self._panic_at = time.monotonic()
-        del self._tail[:-TAIL_BYTES]
-
-    def _take_records(self, data: bytes) -> None:
-        self._records_bytes += len(data)
-        if self._records_bytes > RECORDS_LIMIT:
-            raise TargetLost(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records")
-        self.records_file.write(data)
-        self._ready.extend(self._reader.feed(data))
-        self.last_record_at = time.monotonic()
+                self.take_records(data)

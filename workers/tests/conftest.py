@@ -3,44 +3,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as django_settings
 
 import workers.app  # noqa: F401
+from kernels.artifact import Artifact, ArtifactStore
+from kernels.build import Builder, BuildRequest
+from kernels.config import ConfigRequest
 from kernels.tests.pretend import CONFIG, PretendKernel
+from kernels.toolchain import detect_toolchain
+from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.models import Experiment
+from lab.prepare import CONFIG_BASE, _base_fragments
 from lab.spec import ExperimentSpec, spec_from_mapping
 from workers import local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import FakeDriver, Script, played
+from workers.drivers.playing import showgids_line
 from workers.run import Bench
+from workers.tests.machines import StandIn
 
 
 def opens(ns_per_open: float, iterations: int = 3) -> Script:
     """A guest that runs showgids: one warm-up, then equal iterations."""
     lines = [
-        json.dumps(
-            {
-                "iteration": index,
-                "warmup": index == 0,
-                "values": {
-                    "ns_per_open": ns_per_open * (1 + index / 1000),
-                    "opens_per_second": 1e9 / ns_per_open,
-                    "elapsed": ns_per_open / 1e6,
-                    "user": 0.01,
-                    "system": 0.1,
-                    "cpu": 180.0,
-                },
-            }
-        )
+        showgids_line(index, ns_per_open * (1 + index / 1000), warmup=index == 0)
         for index in range(iterations)
     ]
-    return Script(records=played("soft-roce", "") + played("open", "\n".join(lines) + "\n"))
+    return Script(records=played("soft-roce", "") + played("open", "".join(lines)))
 
 
 @dataclass
@@ -78,6 +73,30 @@ class FakeLab:
         return self.kernel.diff(revision)
 
 
+@pytest.fixture(autouse=True)
+def nobodys_preferences(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have a lab of their own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    for name in ("LABCTL_SERVER", "LABCTL_TOKEN", "LABCTL_LOCAL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def artifact() -> Artifact:
+    """Any kernel that has been built here before; else the base that the whole path needs too."""
+    kept = sorted(
+        (django_settings.HOME / "artifacts").glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime
+    )
+    # Not one of before kernels booted over the network.
+    kept = [path for path in kept if "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()]
+    if kept:
+        return ArtifactStore(django_settings.HOME / "artifacts").get(kept[-1].parent.name)
+    tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], django_settings.HOME / "trees")
+    base = resolve(tree, "")
+    config = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
+    return Builder(django_settings.HOME).build(BuildRequest(tree, base, base, config, detect_toolchain()))
+
+
 @pytest.fixture(scope="session")
 def pretend_kernel(tmp_path_factory: pytest.TempPathFactory) -> PretendKernel:
     return PretendKernel(tmp_path_factory.mktemp("pretend"))
@@ -109,3 +128,10 @@ def fake_lab(
     lab.scripts[""] = lambda request: opens(1000.0 + len(lab.driver.requests) % 3)
     monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(fake_home, {"libvirt": lab.driver}))
     return lab
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Iterator[StandIn]:
+    """A machine that is off, and boots from nothing until its BMC was told so."""
+    with StandIn(tmp_path) as machine:
+        yield machine

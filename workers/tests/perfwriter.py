@@ -10,6 +10,8 @@ IP, TID, TIME, READ, CALLCHAIN, ID, CPU, PERIOD, IDENTIFIER = (
     *(1 << 0, 1 << 1, 1 << 2, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 16),
 )
 PLAIN = IP | TID | TIME | CALLCHAIN
+RAW = 1 << 10
+TRACED = PLAIN | RAW
 KERNEL, USER = 1, 2
 IN_KERNEL, IN_USER = (1 << 64) - 128, (1 << 64) - 512
 _ATTR_BYTES = 128
@@ -70,6 +72,28 @@ def sample(
     ip = ip if ip is not None else real[0]
     body = struct.pack("<QIIQQ", ip, tid if pid is None else pid, tid, time, len(chain))
     return record(9, KERNEL if ip >> 63 else USER, body + struct.pack(f"<{len(chain)}Q", *chain))
+
+
+def event(tid: int, time: int, chain: Sequence[int], raw: bytes) -> bytes:
+    """A sample of TRACED: one event of a tracepoint, with its fields."""
+    body = struct.pack("<QIIQQ", chain[0], tid, tid, time, len(chain))
+    body += struct.pack(f"<{len(chain)}Q", *chain) + struct.pack("<I", len(raw)) + raw
+    return record(9, KERNEL, body)
+
+
+def tracing(formats: Sequence[str]) -> bytes:
+    """The section that describes tracepoints, all of one system."""
+    texts = b"".join(struct.pack("<Q", len(text)) + text.encode() for text in formats)
+    head = b"\x17\x08Dtracing0.6\0\0\x08" + struct.pack("<I", 4096)
+    head += b"header_page\0" + struct.pack("<Q", 0) + b"header_event\0" + struct.pack("<Q", 0)
+    return (
+        head
+        + struct.pack("<I", 0)
+        + struct.pack("<I", 1)
+        + b"lock\0"
+        + struct.pack("<I", len(formats))
+        + texts
+    )
 
 
 def attr(sample_type: int, read_format: int = 0, *, sample_id_all: bool = True) -> bytes:

@@ -11,10 +11,11 @@ from functools import cache
 import pytest
 
 from kernels.tests.pretend import FAKELINUX
-from lab.bisect import conclude_step, get_bisection, step_spec, take_step
-from lab.bisect_start import Asked, start_bisection
+from lab.bisection.search import conclude_step, get_bisection, step_spec, take_step
+from lab.bisection.start import Asked, start_bisection
 from lab.errors import LabError, UnknownRow
 from lab.models import Bisection, BisectionStep, Experiment
+from lab.queries.bisections import bisection_page
 from workers import bisection, local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
@@ -70,6 +71,48 @@ def run(found: Bisection) -> Iterator[BisectionStep]:
 
 def answers(steps: Iterator[BisectionStep]) -> list[tuple[int, str]]:
     return [(step.revision, step.outcome) for step in steps]
+
+
+@pytest.fixture
+def series(fake_lab: FakeLab, line: list[str]) -> str:
+    """The last three of the line's commits as they would be mailed; Eve wrote them."""
+    mails = fake_lab.kernel._git("format-patch", "--stdout", f"{line[4]}..{line[7]}")
+    mails = mails.replace("] change ", "] patch ")
+    return mails.replace("From: kperflab <kperflab@localhost>", "From: Eve <eve@example.org>") + "\n"
+
+
+def test_the_patch_of_a_series_that_made_it_slower_is_found(
+    fake_lab: FakeLab, line: list[str], series: str, asked: Asked
+) -> None:
+    asked = replace(asked, good=line[4], bad="", series=series)
+    found = start_bisection(asked=asked)
+    assert found.line[0] == line[4]
+    assert len(found.line) == 4
+    # Nobody had committed them: they are in no branch of the tree.
+    assert not set(found.line[1:]) & set(line)
+    behave(fake_lab, found.line, lambda number: 1250.0 if number >= 2 else 1000.0)
+    assert answers(run(found)) == [(3, "bad"), (1, "good"), (2, "bad")]
+    page = bisection_page(found.pk)
+    assert [(one.subject, one.author) for one in page.suspects] == [
+        ("patch 6", "Eve <eve@example.org>"),
+    ]
+
+
+def test_the_same_series_goes_on_where_it_stopped(line: list[str], series: str, asked: Asked) -> None:
+    asked = replace(asked, good=line[4], bad="", series=series)
+    first = start_bisection(asked=asked)
+    assert start_bisection(asked=asked).pk == first.pk
+    assert (
+        start_bisection(asked=replace(asked, series=series.replace("return 7", "return 77"))).pk != first.pk
+    )
+
+
+def test_a_series_that_does_not_apply_names_its_patch(line: list[str], series: str, asked: Asked) -> None:
+    with pytest.raises(LabError, match="patch 5"):
+        start_bisection(asked=replace(asked, good=line[0], bad="", series=series))
+    with pytest.raises(LabError, match="there is no diff in it"):
+        start_bisection(asked=replace(asked, bad="", series="nothing of the kind"))
+    assert not Bisection.objects.exists()
 
 
 def test_the_commit_that_made_it_slower_is_found(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:

@@ -18,12 +18,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from kernels.artifact import Artifact, ArtifactStore
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
-from lab.prepare import CONFIG_BASE, _base_fragments
+from kernels.artifact import Artifact
 from workers.drivers.base import BootRequest, Disk, Machine
 from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.leftovers import BootId
@@ -42,6 +37,7 @@ from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step, StepKind
 from workloads.guest.records import Record, gather
+from workloads.guest.tuning import Tuning, untuned
 
 pytestmark = pytest.mark.real
 
@@ -51,18 +47,6 @@ Ask = Callable[..., BootRequest]
 def test_a_missing_daemon_is_told_with_the_command_that_starts_it(tmp_path: Path) -> None:
     with pytest.raises(LibvirtMissing, match="virtlogd -d; libvirtd -d"):
         LibvirtDriver(tmp_path, uri=f"qemu+unix:///system?socket={tmp_path}/none&mode=direct#/system")
-
-
-@pytest.fixture(scope="session")
-def artifact() -> Artifact:
-    """Any kernel that has been built here before; else the base that the whole path needs too."""
-    kept = sorted((settings.HOME / "artifacts").glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime)
-    if kept:
-        return ArtifactStore(settings.HOME / "artifacts").get(kept[-1].parent.name)
-    tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], settings.HOME / "trees")
-    base = resolve(tree, "")
-    config = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
-    return Builder(settings.HOME).build(BuildRequest(tree, base, base, config, detect_toolchain()))
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +153,18 @@ def test_hello_and_host_say_what_measured(driver: LibvirtDriver, ask: Ask, artif
     assert session.host["qemu"][0].isdigit()
 
 
+def test_a_guest_is_tuned_as_far_as_it_can_be_and_says_how_far(driver: LibvirtDriver, ask: Ask) -> None:
+    tuning = Tuning(governor="performance", smt=False, isolcpus="1", irq_affinity="0")
+    request = ask(sh("cat /proc/irq/default_smp_affinity"), cmdline=tuning.cmdline())
+    with driver.boot(request) as session:
+        records = list(session.records(60))
+        state = session.hello["tuning"]
+    assert (state["isolcpus"], state["irq_affinity"], state["smt"]) == ("1", "0", "off")
+    # A guest has no frequencies to govern.
+    assert untuned(tuning.asked(), state) == ["governor: asked performance, is unknown to its kernel"]
+    assert [record.payload.strip() for record in records if record.kind == "out"] == [b"1"]
+
+
 def test_a_disk_starts_from_the_golden_image_and_leaves_it_alone(
     driver: LibvirtDriver, ask: Ask, home: Path
 ) -> None:
@@ -233,6 +229,34 @@ def test_a_guest_destroyed_by_others_is_lost_not_judged(driver: LibvirtDriver, a
         driver.hypervisor.connection.lookupByName(name).destroy()
         with pytest.raises(TargetLost, match="from outside"):
             list(records)
+
+
+def test_a_guest_whose_qemu_is_killed_is_lost_not_judged(driver: LibvirtDriver, ask: Ask) -> None:
+    with driver.boot(ask(sh("sleep 60"))) as session:
+        records = session.records(60)
+        next(records)
+        (name,) = driver.hypervisor.domains(driver.traces.prefix)
+        os.kill(qemu_of(name), signal.SIGKILL)
+        with pytest.raises(TargetLost, match="from outside"):
+            list(records)
+
+
+def qemu_of(domain: str) -> int:
+    (found,) = (
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if f"guest={domain},".encode() in path.read_bytes()
+    )
+    return found
+
+
+def test_a_guest_that_resets_is_not_started_again(driver: LibvirtDriver, ask: Ask) -> None:
+    reset = ask(sh("sleep 1; echo b > /proc/sysrq-trigger; sleep 60"))
+    told = pytest.raises(GuestPanicked, match="reset or switched itself off in step")
+    with driver.boot(reset) as session, told:
+        list(session.records(60))
+    driver.close()
+    assert driver.hypervisor.domains(driver.traces.prefix) == []
 
 
 def test_whatever_the_caller_does_the_guest_is_gone(driver: LibvirtDriver, ask: Ask) -> None:

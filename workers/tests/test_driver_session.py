@@ -15,7 +15,7 @@ import pytest
 from workers.drivers import streams as streams_module
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.guest_session import GuestSession
-from workers.drivers.streams import Streams
+from workers.drivers.streams import LocalStreams, Streams
 from workers.errors import BootFailed, GuestHung, GuestPanicked, GuestSilent, TargetLost, WrongKernel
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record, encode_record
@@ -88,7 +88,9 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guest]:
     records, our_records = socket.socketpair()
     for ours in (our_console, our_records):
         ours.setblocking(False)
-    streams = Streams(our_console, our_records, request.console.open("wb"), request.raw_records.open("wb"))
+    streams = LocalStreams(
+        our_console, our_records, request.console.open("wb"), request.raw_records.open("wb")
+    )
     remote = Remote()
     session = GuestSession(request, streams, remote, {"machine": "q35"})
     yield Guest(console, records, session, streams, remote, request)

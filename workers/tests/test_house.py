@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
     "workers": ({"kernels", "workloads", "lab", "workers"}, True, True),
     "web": ({"lab", "web"}, True, False),
     "bench": (set(OURS), True, True),
+    "docs": (set(OURS) | {"docs"}, True, True),
     "manage": ({"lab"}, True, False),
 }
 
@@ -183,3 +185,11 @@ def test_every_exception_says_who_is_to_blame_and_whether_to_retry() -> None:
         or not isinstance(getattr(error, "retry", None), bool)
     ]
     assert vague == []
+
+
+def test_every_marker_is_told_from_the_tests_that_run_side_by_side() -> None:
+    """One that the Makefile does not know would run among the fast ones, on whatever they all use."""
+    markers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["markers"]
+    alone = re.search(r"^ALONE := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert alone is not None
+    assert {marker.partition(":")[0] for marker in markers} <= set(alone[1].split(" or "))

@@ -15,7 +15,7 @@ from workers.drivers.base import BootRequest, Machine
 from workers.drivers.libvirt import LibvirtDriver
 from workers.errors import GuestHung, GuestPanicked
 from workers.request import Job, boot_request
-from workers.tests.test_driver_real import artifact, driver, home  # noqa: F401 fixtures
+from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import Workload, load_catalog
 from workloads.guest.plan import Plan, Step
 from workloads.guest.records import Record, gather

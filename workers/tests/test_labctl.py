@@ -9,6 +9,7 @@ import pytest
 
 from lab.spec import read_spec
 from workers import demo, labctl
+from workers.ctl.late import load
 from workers.tests.conftest import FakeLab, opens
 
 
@@ -25,10 +26,15 @@ def call(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
     ("argv", "said"),
     [
         (("frobnicate",), "No such command"),
-        (("submit",), "Missing argument"),
+        (("submit", "--local"), "give a file"),
+        (("watch",), "Missing argument 'EXPERIMENT'"),
+        (("cmpare", "3"), "Did you mean 'compare'"),
+        (("list", "--local", "--state", "don"), 'did you mean "done"'),
+        (("list", "--local", "--server", "https://lab.example"), "give one of them"),
         (("list",), "add --local"),
         (("compare", "12345", "--local"), "there is no experiment 12345"),
-        (("log", "--local"), "give --build or --run"),
+        (("log", "--local"), "labctl: give --build or --run"),
+        (("run", "12345", "--local"), "there is no experiment 12345"),
     ],
 )
 @pytest.mark.django_db
@@ -77,6 +83,13 @@ def test_an_experiment_without_its_base_exits_with_3(
     experiment = fake_lab.run(fake_lab.spec({}))
     assert call(monkeypatch, "show", str(experiment.pk), "--local") == 0
     assert call(monkeypatch, "compare", str(experiment.pk), "--local") == labctl.EXIT_LAB
+
+
+@pytest.mark.parametrize("name", labctl.Commands.places)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    place = labctl.Commands.places[name]
+    command = load(place, name)
+    assert str(command.help).splitlines()[0] == place.told
 
 
 def test_every_story_is_a_valid_description() -> None:

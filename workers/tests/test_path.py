@@ -13,9 +13,11 @@ from lab.models import Build, Experiment, Run, Sample
 from lab.queue import claim_run, next_run
 from workers import local
 from workers.build import build_claimed
+from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script, played
 from workers.errors import GuestHung, GuestPanicked
 from workers.tests.conftest import FakeLab, opens
+from workers.tests.fakeprofile import profiled
 
 INODE = "fs/inode.c"
 
@@ -194,3 +196,28 @@ def test_a_fault_of_ours_is_kept_with_its_traceback_and_is_no_verdict(
     assert experiment.state == "failed"
     assert build_claimed is not fails
     assert experiment.comparisons.exclude(verdict="inconclusive").count() == 0
+
+
+def test_a_profiled_boot_leaves_profiles_counters_and_what_was_not_there(
+    fake_lab: FakeLab, faster: str
+) -> None:
+    said = opens(1000.0).records[-2][2].decode()
+
+    def script(request: BootRequest) -> Script:
+        return profiled(request, "open", said) if "profiled" in request.name else opens(1000.0)
+
+    fake_lab.scripts[""] = script
+    measure = {"boots": 2, "iterations": 2, "warmup": 1, "profile": True, "profile_boots": 1}
+    experiment = fake_lab.run(fake_lab.spec({"faster": faster}, measure=measure))
+    runs = experiment.runs.filter(purpose="profiled")
+    assert {run.state for run in runs} == {"done"}
+    for run in runs:
+        assert run.counters == {"perf stat": {"context-switches": 12.0}, "vmstat": {"pgfault": 7}}
+        assert {one["what"] for one in run.unavailable} == {
+            *("cycles", "slab", "the kernel's build id", "waits for spinlocks"),
+        }
+        cpu, lock = run.profiles.order_by("kind")
+        assert cpu.samples == 3
+        assert cpu.overhead == pytest.approx(0.25)
+        assert (lock.kind, lock.samples, lock.waits) == ("lock", 500, 1)
+    assert not experiment.runs.filter(purpose="measured").exclude(counters={}).exists()

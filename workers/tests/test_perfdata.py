@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def read(tmp_path: Path) -> Reader:
     """Reads a file made of these records, or these bytes."""
     (tmp_path / "System.map").write_text(MAP)
 
-    def reader(content: bytes | Sequence[bytes], **known: str) -> PerfProfile:
+    def reader(content: bytes | Sequence[bytes], **known: Any) -> PerfProfile:
         data = content if isinstance(content, bytes) else perf.perf_data([KERNEL_TEXT, *content])
         (tmp_path / "perf.data").write_bytes(data)
         return read_perf_data(tmp_path / "perf.data", Kernel(tmp_path / "System.map", **known))

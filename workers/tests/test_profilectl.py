@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.analysis.flame import read_folded
 from lab.analysis.frametree import build_tree, pack
+from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
 from lab.models import Experiment, Profile
-from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
+from lab.tests.waits import MS, add_waiting_boots
 from workers import labctl
+from workers.ctl import profilectl
 from workers.tests.test_labctl import call
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +24,10 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def experiment(db: None) -> Experiment:
+    return profiled()
+
+
+def profiled() -> Experiment:
     made = make_experiment(state="done", profile=True)
     case = make_case(made)
     for variant, reads in ((make_variant(made), 680), (make_variant(made, "p"), 260)):
@@ -124,3 +132,74 @@ def test_an_experiment_without_profiles_has_nothing_to_export(
     empty = make_experiment()
     argv = ("export", "profile", empty.pk, "--form", "folded", "--out", "-")
     assert "has no profile" in said(monkeypatch, capsys, *argv)[2]
+
+
+def test_lock_waits_come_as_milliseconds_a_boot_with_what_profiling_cost(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variant, ns in (("base", 40 * MS), ("p", 4 * MS)):
+        stacks = {("showgids", "open", "down_read"): ns}
+        add_waiting_boots(experiment.variants.get(name=variant), experiment.cases.get(), stacks)
+    code, out, _ = said(monkeypatch, capsys, "profile", experiment.pk, "--kind", "lock")
+    assert code == 0
+    assert "ms a boot (lock)" in out
+    assert "42.00 ±" in out
+    assert "4.20 ±" in out
+    assert "▼" in out
+    assert "overhead of lock profiles: +2.0 % (+2.0 … +2.0, 6 boots)" in out
+    argv = ("export", "profile", experiment.pk, "--kind", "lock", "--out", "-", "--form")
+    assert "down_read 126000000" in said(monkeypatch, capsys, *argv, "folded")[1]
+    assert "waits are no samples" in " ".join(said(monkeypatch, capsys, *argv, "script.txt")[2].split())
+    assert "there are: cpu, lock" in said(monkeypatch, capsys, "profile", experiment.pk, "--kind", "locks")[2]
+
+
+def test_counters_that_moved_follow_the_symbols_and_what_was_not_there_says_why(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin, case = make_twin(experiment), experiment.cases.get()
+    for block in range(3):
+        make_run(twin, case, purpose="profiled", block=block, state="done")
+    for run in experiment.runs.all():
+        faults = 500 if run.variant.name == "p" else 1000
+        run.counters = {"vmstat": {"pgfault": faults + run.block, "quiet": 0}}
+        run.unavailable = [{"what": "cycles", "why": "no PMU"}]
+        run.save()
+    _, out, _ = said(monkeypatch, capsys, "profile", experiment.pk)
+    assert "pgfault" in out
+    assert "501 −50.0▼" in out
+    assert "1 of 1 counters certainly moved" in out
+    assert "not available: cycles: no PMU (9 of 9 boots)" in out
+
+
+def test_the_forms_that_help_names_are_those_that_there_are() -> None:
+    assert list(TREE_FORMS) == list(profilectl.TREES)
+    assert list(DIFFERENCE_FORMS) == list(profilectl.DIFFERENCES)
+    assert set(Profile.Kind.values) == set(profilectl.KINDS)
+
+
+def test_profiles_come_over_rest_as_they_do_here(
+    live_server: Any,
+    transactional_db: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    experiment = profiled()
+    for argv in (("profile",), ("profile", "--mail", "--symbols", "down_read"), ("profile", "--json")):
+        command, *options = argv
+        here = said(monkeypatch, capsys, command, experiment.pk, *options)
+        monkeypatch.setenv("LABCTL_SERVER", live_server.url)
+        assert call(monkeypatch, command, str(experiment.pk), *options) == 0
+        assert capsys.readouterr().out == here[1]
+    for form, more in (("folded", ()), ("json", ("--base", "base"))):
+        written = []
+        for where in (("--local",), ("--server", live_server.url)):
+            file = tmp_path / "x"
+            wanted = ("export", "profile", str(experiment.pk), "--form", form, "--variant", "p", *more)
+            assert call(monkeypatch, *wanted, "--out", str(file), *where) == 0
+            written.append(file.read_bytes())
+        assert written[0] == written[1]
+    wanted = ("export", "profile", str(experiment.pk), "--form", "folded", "--case", "7", "--out", "-")
+    capsys.readouterr()
+    assert call(monkeypatch, *wanted) == labctl.EXIT_USAGE
+    assert "cases 1 to 1, not 7" in capsys.readouterr().err

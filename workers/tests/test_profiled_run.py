@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import lzma
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -15,19 +17,26 @@ from kernels.elf import read_build_id
 from kernels.errors import ArtifactCorrupt
 from kernels.tests.test_artifact import METADATA
 from lab.rawprofiles import raw_path
+from workers.collect.profiled import collect
 from workers.errors import ProfileUnreadable
-from workers.run import Bench, _profile
 from workers.tests.test_perfdata import GOLDEN
+from workers.tests.test_waits import WINDOWS
 from workloads.guest.records import Record
-from workloads.step import PERF_DATA
+from workloads.passes import NOTES, PERF_DATA, RECORDERS
 
 RELEASE = "6.1.192-ke3b61b3e121b"
 WHOLE = lzma.decompress((GOLDEN / "perf.data.xz").read_bytes())
 
 
-def artifact(directory: Path, release: str = RELEASE) -> Artifact:
+PROFILED = GOLDEN.parent / "profiled"
+
+
+def artifact(directory: Path, symbols: Path = GOLDEN, release: str = RELEASE) -> Artifact:
     directory.mkdir()
-    shutil.copy(GOLDEN / "System.map", directory)
+    lines = {
+        line for golden in {GOLDEN, symbols} for line in (golden / "System.map").read_text().splitlines()
+    }
+    (directory / "System.map").write_text("\n".join(sorted(lines)) + "\n")
     # Any ELF file will do: this perf.data tells no build id to hold against it.
     shutil.copy("/usr/bin/true", directory / "vmlinux")
     return Artifact("ab" * 32, directory, dataclasses.replace(METADATA, release=release))
@@ -42,7 +51,7 @@ def sent(data: bytes) -> tuple[Record, ...]:
 def test_a_profile_is_read_with_the_artifacts_symbols_and_its_file_kept(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    taken = _profile(sent(WHOLE), artifact(tmp_path / "artifact"), Bench(tmp_path, {}), run)
+    (taken,) = collect(sent(WHOLE), artifact(tmp_path / "artifact"), tmp_path, run).profiles
     assert taken.tree.samples == 787
     assert raw_path(tmp_path, taken.perf_data_sha256).read_bytes() == WHOLE
     assert raw_path(tmp_path, taken.perf_data_sha256).samefile(run / "perf.data")
@@ -51,9 +60,9 @@ def test_a_profile_is_read_with_the_artifacts_symbols_and_its_file_kept(tmp_path
 def test_a_second_attempt_leaves_the_first_ones_file_as_it_is(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    kernel, bench = artifact(tmp_path / "artifact"), Bench(tmp_path, {})
-    first = _profile(sent(WHOLE), kernel, bench, run)
-    second = _profile(sent(WHOLE[:-20000]), kernel, bench, run)
+    kernel = artifact(tmp_path / "artifact")
+    (first,) = collect(sent(WHOLE), kernel, tmp_path, run).profiles
+    (second,) = collect(sent(WHOLE[:-20000]), kernel, tmp_path, run).profiles
     assert "ends" in second.truncated
     assert raw_path(tmp_path, first.perf_data_sha256).read_bytes() == WHOLE
 
@@ -62,7 +71,7 @@ def test_a_profile_of_another_kernel_is_unreadable_and_its_file_kept(tmp_path: P
     run = tmp_path / "run"
     run.mkdir()
     with pytest.raises(ProfileUnreadable, match="of another kernel: its release is"):
-        _profile(sent(WHOLE), artifact(tmp_path / "artifact", "6.1.1"), Bench(tmp_path, {}), run)
+        collect(sent(WHOLE), artifact(tmp_path / "artifact", release="6.1.1"), tmp_path, run)
     assert len(list((tmp_path / "profiles").glob("*/*"))) == 1
 
 
@@ -70,7 +79,7 @@ def test_a_guest_that_sent_no_perf_data_is_told_as_an_empty_file(tmp_path: Path)
     run = tmp_path / "run"
     run.mkdir()
     with pytest.raises(ProfileUnreadable, match="it is empty"):
-        _profile((), artifact(tmp_path / "artifact"), Bench(tmp_path, {}), run)
+        collect((), artifact(tmp_path / "artifact"), tmp_path, run)
 
 
 def test_a_build_id_is_read_from_an_elf_files_notes(tmp_path: Path) -> None:
@@ -78,3 +87,61 @@ def test_a_build_id_is_read_from_an_elf_files_notes(tmp_path: Path) -> None:
     (tmp_path / "vmlinux").write_bytes(b"none")
     with pytest.raises(ArtifactCorrupt):
         read_build_id(tmp_path / "vmlinux")
+
+
+def test_the_kernel_that_runs_is_told_by_its_build_id(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    kernel = artifact(tmp_path / "artifact")
+    own = bytes.fromhex(read_build_id(kernel.vmlinux))
+    notes = struct.pack("<III4s", 4, len(own), 3, b"GNU\0") + own
+    found = collect((*sent(WHOLE), Record(90, "file", NOTES, notes)), kernel, tmp_path, run)
+    assert found.profiles[0].kernel_build_id == own.hex()
+    with pytest.raises(ProfileUnreadable, match="of another kernel: its build id is"):
+        collect((*sent(WHOLE), Record(90, "file", NOTES, notes[:-1] + b"\1")), kernel, tmp_path, run)
+
+
+def test_a_guest_that_does_not_tell_its_build_id_is_said_to(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    missing = collect(sent(WHOLE), artifact(tmp_path / "artifact"), tmp_path, run).unavailable
+    assert {"what": "the kernel's build id", "why": f"the guest did not send {NOTES}"} in missing
+
+
+def passes(*, why: bytes = b"") -> tuple[Record, ...]:
+    """What one guest sent of its passes under `perf record`: the golden recordings of another boot of that kernel."""
+    cpu = json.dumps({"recorded": False, "values": {"elapsed": 2.0}}) + "\n"
+    cpu += json.dumps({"recorded": True, "values": {"elapsed": 2.5}, "window": [0, 100]}) + "\n"
+    records = [("out", "open:cpu", cpu.encode()), ("exit", "open:cpu", b"{}"), ("file", PERF_DATA, WHOLE)]
+    for kind in ("lock", "off-cpu"):
+        data = RECORDERS[kind].data
+        windows = [
+            {"recorded": True, "values": {"elapsed": 1.0}, "window": list(one)} for one in WINDOWS[kind]
+        ]
+        records += [("out", f"open:{kind}", "\n".join(map(json.dumps, windows)).encode())]
+        records += [("exit", f"open:{kind}", b"{}"), ("file", f"{data}.why", why)]
+        records += [("file", data, lzma.decompress((PROFILED / f"{kind}.data.xz").read_bytes()))]
+    return tuple(Record(seq, *one) for seq, one in enumerate(records, 1))
+
+
+def test_each_recorder_leaves_a_profile_of_its_kind(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    found = collect(passes(), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
+    cpu, lock, off_cpu = found.profiles
+    assert (cpu.kind, lock.kind, off_cpu.kind) == ("cpu", "lock", "off-cpu")
+    assert cpu.overhead == pytest.approx(0.25)
+    assert (lock.waits, lock.tree.samples, lock.overhead) == (4, 54_458_928, 0.0)
+    assert raw_path(tmp_path, lock.perf_data_sha256).samefile(run / "perf.lock.data")
+    assert found.extras["half_waits"] == {"lock": 0, "off-cpu": 19}
+    told = [one["what"] for one in found.unavailable if "went on" in one["why"]]
+    assert told == ["waits off the CPUs: those without an end"]
+
+
+def test_a_recorder_that_a_kernel_cannot_run_is_told_and_the_others_stay(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    why = b"this kernel has no tracepoint lock:contention_begin\n"
+    found = collect(passes(why=why), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
+    assert [one.kind for one in found.profiles] == ["cpu"]
+    assert {"what": "waits for locks, waits off the CPUs", "why": why.decode().strip()} in found.unavailable

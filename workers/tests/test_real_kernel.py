@@ -98,9 +98,16 @@ def _the_walk_was_cold(experiment: Experiment) -> None:
 
 
 def _the_profile_names_the_path_of_the_mail(experiment: Experiment) -> None:
-    for profile in Profile.objects.filter(run__experiment=experiment):
+    profiles = Profile.objects.filter(run__experiment=experiment).select_related("run__variant__build")
+    for profile in profiles.filter(kind="cpu"):
         assert profile.samples > 200
-    assert Profile.objects.filter(run__experiment=experiment).count() == 3
+        assert profile.kernel_build_id
+        assert profile.overhead is not None
+    assert (profiles.filter(kind="cpu").count(), profiles.filter(kind="lock").count()) == (3, 3)
+    for run in experiment.runs.filter(purpose="profiled"):
+        assert run.counters["perf stat"]["context-switches"] > 0
+        assert set(run.counters) == {"perf stat", "vmstat", "slab"}
+        assert any("PMU" in one["why"] for one in run.unavailable)
 
 
 def _the_pages_show_it(experiment: Experiment, client: Client) -> None:

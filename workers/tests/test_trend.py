@@ -90,7 +90,7 @@ def test_the_command_line_measures_shows_and_bisects(
     wanted: Wanted, line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The bar's own thread would not see a test's rows.
-    monkeypatch.setattr("workers.trendctl.SCREEN", SILENT)
+    monkeypatch.setattr("workers.ctl.trendctl.SCREEN", SILENT)
     range_ = ("--tree", wanted.tree, "--revisions", f"{line[3]}..{line[7]}")
     assert call(monkeypatch, "trend", *range_, "--boots", "2", "--local") == labctl.EXIT_OK
     assert "ns_per_open of showgids (smoke)" in capsys.readouterr().out

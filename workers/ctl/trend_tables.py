@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lab.queries.bisections import BisectionPage, BisectionStepView
 from lab.queries.trends import RevisionView, StepView, TrendPage
-from workers.tables import VERDICT_STYLE, number, percent
+from workers.ctl.table_style import VERDICT_STYLE, number, percent
 
 OUTCOME_STYLE = {
     "bad": "red",

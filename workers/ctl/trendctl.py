@@ -3,31 +3,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lab.bisect_start import Asked, start_bisection
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.bisection.start import Asked, start_bisection
 from lab.errors import SpecError
 from lab.models import BisectionStep
 from lab.queries.bisections import bisection_page
 from lab.queries.trends import trend_list, trend_page
 from lab.trend import Wanted, measurements
-from workers import bisection, local, terminal, trend_tables
+from workers import bisection
+from workers.ctl import handed, progressbar, terminal, trend_tables
+from workers.ctl.doors.choose import local_door
+from workers.ctl.options import Local, err, on_this_machine, out
 from workloads.instruction_clock import CLOCKS, Clock
 
 # Of `bisect`: found, nothing to find, cannot be told, the lab failed.
 EXIT_FOUND, EXIT_NO_STEP, EXIT_UNTOLD, EXIT_LAB = 0, 1, 2, 3
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-Local = Annotated[bool, typer.Option("--local", envvar="LABCTL_LOCAL", help="work in this process alone")]
 ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions")]
 Target = Annotated[str, typer.Option(help="the machine to boot on")]
 SCREEN = bisection.Screen(
     narrate=lambda: terminal.narration(err),
-    bar=lambda experiment_id: terminal.live_bar(err, experiment_id, local.latest_build_line),
+    bar=lambda experiment_id: progressbar.beside(err, local_door(), experiment_id),
 )
 
 
@@ -35,12 +36,6 @@ def register(cli: typer.Typer) -> None:
     """Add the commands to labctl."""
     cli.command()(trend)
     cli.command()(bisect)
-
-
-def _ready(is_local: bool) -> None:
-    if not is_local:
-        raise SpecError(local.NOT_LOCAL)
-    local.prepare()
 
 
 def _clock(name: str) -> Clock:
@@ -62,7 +57,7 @@ def trend(  # noqa: PLR0913  an argument is an option
     is_local: Local = False,
 ) -> None:
     """List the trends, show one, or measure revisions for them."""
-    _ready(is_local)
+    on_this_machine(is_local)
     if bool(tree) != bool(revisions):
         raise typer.BadParameter("give --tree and --revisions, or neither")
     if tree:
@@ -85,8 +80,14 @@ def trend(  # noqa: PLR0913  an argument is an option
 
 
 def bisect(  # noqa: PLR0913
-    good: Annotated[str, typer.Option(help="a revision before the step")] = "",
+    good: Annotated[
+        str, typer.Option(help="a revision before the step; with --series, what it applies to")
+    ] = "",
     bad: Annotated[str, typer.Option(help="a revision after it")] = "",
+    series: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="look among these patches: an mbox, - for standard input"),
+    ] = None,
     tree: Annotated[str, typer.Option(help="a registered name, or a git URL or path")] = "",
     workload: Annotated[str, typer.Option(help="what to run")] = "showgids",
     preset: Annotated[str, typer.Option(help="its parameters")] = "smoke",
@@ -100,16 +101,19 @@ def bisect(  # noqa: PLR0913
     is_local: Local = False,
 ) -> None:
     """Find the commit that changed a metric; the same command after a crash goes on where it stopped."""
-    _ready(is_local)
+    on_this_machine(is_local)
     if step_of:
         asked = _step_of(step_of, boots, most_boots)
     else:
-        if not (tree and good and bad):
-            raise typer.BadParameter("give --tree, --good and --bad, or --trend")
+        text, base = _series(series)
+        good = good or base
+        if not (tree and good and bool(bad) != bool(text)):
+            raise typer.BadParameter("give --tree, --good and --bad (or --series in its place), or --trend")
         asked = Asked(
             tree=tree,
             good=good,
             bad=bad,
+            series=text,
             workload=workload,
             preset=preset,
             metric=metric,
@@ -120,6 +124,17 @@ def bisect(  # noqa: PLR0913
             target=target,
         )
     raise typer.Exit(_bisect(asked))
+
+
+def _series(source: Path | None) -> tuple[str, str]:
+    """A series' text and the base it names, empty if it names none. Raises SpecError."""
+    if source is None:
+        return "", ""
+    data = handed.read_handed(source)
+    if not handed.is_series(data):
+        raise SpecError(f"{source} holds neither mails nor a diff")
+    given = handed.handed_series(data, source)
+    return given.text, given.series.base_commit if given.series else ""
 
 
 def _measure(wanted: Wanted) -> None:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How tasks behave that are sent every so often: never beside themselves, and patient with services that are away."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from threading import Lock
+from typing import Any
+
+from celery import Task
+from django.db import InterfaceError, OperationalError
+from kombu.exceptions import OperationalError as BrokerAway
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+_LOCKS: dict[str, Lock] = defaultdict(Lock)
+
+
+class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the class differ
+    """A task of a fleet that is sent again anyway: while the database or the broker is away it is one line in the log."""
+
+    abstract = True
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Do it, as far as it goes. In the process that sent it, its errors are the sender's."""
+        try:
+            return super().__call__(*arguments, **named)
+        except (OperationalError, InterfaceError, RedisError, BrokerAway) as exc:
+            if self.request.is_eager:
+                raise
+            log.warning("%s waits for its next turn: %s", self.name, " ".join(str(exc).split())[:300])
+            return None
+
+
+class OneAtATime(Patient):
+    """A task that one thread of a process does at a time; who comes meanwhile goes away again."""
+
+    abstract = True
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Do it, or leave it to who is at it."""
+        lock = _LOCKS[str(self.name)]
+        if not lock.acquire(blocking=False):
+            return None
+        try:
+            return super().__call__(*arguments, **named)
+        finally:
+            lock.release()

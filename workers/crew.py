@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several posts of one host under one command: a process each, started again when it ends, stopped together."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from time import monotonic, sleep
+
+log = logging.getLogger(__name__)
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 0.2
+# A process that ends at once is not started again and again without a pause.
+AGAIN_S = 3.0
+# A build or a guest that is stopped takes some seconds to end.
+STOP_S = 30.0
+
+
+def run_crew(posts: Sequence[Sequence[str]]) -> int:
+    """Run `labctl work` with each of these options until SIGTERM or Ctrl-C; returns the exit code."""
+    stopped: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: stopped.append(number))
+    crew = {tuple(options): _start(options) for options in posts}
+    began = dict.fromkeys(crew, monotonic())
+    while not stopped:
+        sleep(_POLL_S)
+        for options, process in crew.items():
+            if process.poll() is not None and monotonic() - began[options] > AGAIN_S:
+                log.warning("%s ended with %s and is started again", " ".join(options), process.returncode)
+                crew[options], began[options] = _start(options), monotonic()
+    _stop(list(crew.values()))
+    return 0
+
+
+def _start(options: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "workers.labctl", "work", *options], preexec_fn=_die_with_us
+    )
+
+
+def _die_with_us() -> None:
+    """The kernel tells the child when we are gone, however that came about."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Ours are told by us, not by the terminal.
+    os.setpgid(0, 0)
+
+
+def _stop(crew: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in crew:
+        with suppress(ProcessLookupError):
+            process.terminate()
+    end = monotonic() + STOP_S
+    for process in crew:
+        try:
+            process.wait(max(0.0, end - monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

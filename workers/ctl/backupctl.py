@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl lab backup` and `labctl lab restore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.backup.make import Files, back_up
+from lab.backup.restore import restore as restore_lab
+from workers.ctl.options import out, whisper
+
+CHOICES: tuple[Files, ...] = ("none", "kept", "all")
+
+Given = Annotated[Path, typer.Argument(metavar="FILE", help="the backup")]
+Which = Annotated[
+    str, typer.Option(help="run files and artifacts to take along: none, of kept experiments, or all")
+]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to the group."""
+    cli.command()(backup)
+    cli.command()(restore)
+
+
+def backup(file: Given, files: Which = "none") -> None:
+    """Write a backup of tables, key and files, while the lab goes on working.
+
+    It holds the secret key and what people signed in with: keep it where only operators read.
+    """
+    chosen = next((one for one in CHOICES if one == files), None)
+    if chosen is None:
+        raise typer.BadParameter(f"--files {files}: choose {', '.join(CHOICES)}")
+    made = back_up(file, files=chosen, say=whisper)
+    out.print(Text(f"{file}: {made.rows:,} rows, {made.files:,} files, {made.size:,} bytes"), soft_wrap=True)
+
+
+def restore(
+    file: Given,
+    replace: Annotated[bool, typer.Option("--replace", help="lose the lab that this machine has")] = False,
+) -> None:
+    """Make this machine's lab what a backup is of; the lab is stopped meanwhile.
+
+    The backup is checked whole first, and put in place as the last step: what fails leaves everything as it was.
+    """
+    found = restore_lab(file, replace=replace, say=whisper)
+    newer = f", then {found.migrated} migrations" if found.migrated else ""
+    out.print(
+        Text(f"restored the lab of {found.made_at}: {found.rows:,} rows, {found.files:,} files{newer}"),
+        soft_wrap=True,
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Comparisons as tables for a terminal, from plain data: of this machine's lab or of one that answered over HTTP.
+
+Everything a submission or a guest may have named is printed as plain text (rich's `Text`),
+never as markup.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from lab.exports.plain import plain
+from lab.exports.shape import CaseData, CellData, ComparisonData
+from workers.ctl.table_style import VERDICT_STYLE, number, percent, plain_table
+
+# A machine that is busy for hours leaves out every boot, for the same reason.
+MOST_LEFT_OUT = 6
+_CONTROLS = {"a/a": "false alarm", "placebo": "differs"}
+
+
+def show_comparison(console: Console, data: ComparisonData) -> None:
+    """Print every case's table, the mails' own lines, and what verified runs counted."""
+    for one in data["variants"]:
+        if one["state"] == "pruned":
+            console.print(Text(f"not built: {plain(one['name'])}: {plain(one['problem'])}", style="dim"))
+        elif one["role"] != "base" and (told := one["problem"] or one["note"]):
+            console.print(Text(f"{plain(one['name'])}: {plain(told)}", style="yellow"))
+    if data["verdicts"].get("inconclusive"):
+        console.print(Text("in brackets behind inconclusive: the boots it would take to tell", style="dim"))
+    for case in data["cases"]:
+        if case["metrics"]:
+            console.print(case_table(data, case))
+            if any(metric["effects"] for metric in case["metrics"]):
+                console.print(effects_table(data, case))
+        else:
+            console.print(Text(f"{plain(case['title'])}: no boot to compare", style="bold yellow"))
+        _show_remarks(console, case)
+        for line in case["lines"]:
+            console.print(Text(f"  {plain(line['variant'])}: {plain(line['line'])}"))
+        for proof in case["proofs"]:
+            for told in proof["statement"].splitlines():
+                console.print(Text(f"  {plain(proof['variant'])}: {plain(told)}"))
+
+
+def _show_remarks(console: Console, case: CaseData) -> None:
+    """Say below a table what its cells cannot: why there is no ratio, what to know, what was left out."""
+    for metric in case["metrics"]:
+        for cell in metric["cells"]:
+            if cell["low"] is None and cell["reason"]:
+                told = f"  {metric['name']}, {plain(cell['variant'])}: {plain(cell['reason'])}"
+                console.print(Text(told, style="dim"))
+    cells = [cell for metric in case["metrics"] for cell in metric["cells"]]
+    for note in dict.fromkeys(note for cell in cells for note in cell["notes"]):
+        console.print(Text(f"  {plain(note)}", style="yellow"))
+    if any(cell["partial"] for cell in cells):
+        console.print(Text("  partial: boots that were asked for are missing", style="yellow"))
+    for boot in case["invalid"][:MOST_LEFT_OUT]:
+        reasons = plain("; ".join(boot["reasons"]))
+        told = f"  left out: {plain(boot['variant'])}, boot {boot['block'] + 1}: {reasons}"
+        console.print(Text(told, style="yellow"))
+    if len(case["invalid"]) > MOST_LEFT_OUT:
+        more = len(case["invalid"]) - MOST_LEFT_OUT
+        console.print(
+            Text(f"  and {more} more boots; labctl compare --format json tells all", style="yellow")
+        )
+    if case["metrics"]:
+        console.print(Text(f"  {_alarms(case)}", style="dim"))
+
+
+def _alarms(case: CaseData) -> str:
+    """The A/A record of the primary metrics."""
+    told = [
+        f"{metric['name']} {metric['alarms']['called']} of {metric['alarms']['compared']}"
+        for metric in case["metrics"]
+        if metric["primary"]
+    ]
+    return f"A/A on this target to this day, false alarms: {', '.join(told)}"
+
+
+def case_table(data: ComparisonData, case: CaseData) -> Table:
+    """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
+    base = data["base"]["name"]
+    fine = data["experiment"]["clock"] == "instructions"
+    counted = ", executed instructions" if fine else ""
+    table = plain_table(f"{plain(case['title'])}: change against {base}{counted}")
+    table.add_column("", overflow="fold")
+    for head in ("median", "±%", "± floor" if fine else "95 % interval"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("verdict (boots)", no_wrap=True)
+    for metric in case["metrics"]:
+        name = Text(f"{metric['name']} [{metric['unit']}]", style="bold" if metric["primary"] else "")
+        table.add_row(name)
+        table.add_row(Text(f"  {base}"), Text(number(metric["base_median"])))
+        for cell in metric["cells"]:
+            table.add_row(*_cells(cell, fine=fine))
+    return table
+
+
+def _cells(cell: CellData, *, fine: bool) -> list[Text]:
+    low, high = _change(cell["low"], fine), _change(cell["high"], fine)
+    interval = f"{low} … {high}" if cell["low"] is not None else "–"
+    verdict = cell["verdict"]
+    if cell["role"] in _CONTROLS and cell["verdict"] in {"regression", "improvement"}:
+        verdict = _CONTROLS[cell["role"]]
+    if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
+        verdict += f" ({cell['boots_needed']:,})"
+    elif cell["verdict"] == "inconclusive" and cell["low"] is None:
+        verdict += " (no ratio)"
+    return [
+        Text(f"  {plain(cell['variant'])}"),
+        Text(number(cell["median"])),
+        Text(_change(cell["ratio"], fine)),
+        Text(interval),
+        Text(verdict, style=VERDICT_STYLE.get(cell["verdict"], "")),
+    ]
+
+
+def effects_table(data: ComparisonData, case: CaseData) -> Group:
+    """Lay out what each switch does over all combinations, and what each two do beyond that."""
+    reasons: list[str] = []
+    table = plain_table(f"{plain(case['title'])}: main effects and interactions")
+    table.add_column("", overflow="fold")
+    fine = data["experiment"]["clock"] == "instructions"
+    for head in ("±%", "± floor" if fine else "95 % interval", "" if fine else "q"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for metric in case["metrics"]:
+        if not (metric["primary"] and metric["effects"]):
+            continue
+        table.add_row(Text(f"{metric['name']} [{metric['unit']}]", style="bold"))
+        for effect in metric["effects"]:
+            label = plain(" × ".join(effect["switches"]))
+            if effect["ratio"] is None:
+                # Below the table's columns, or one long reason would squeeze them all.
+                reasons.append(f"{label}: {plain(effect['reason'])}")
+                continue
+            low, middle, high = (
+                _change(end, fine) for end in (effect["low"], effect["ratio"], effect["high"])
+            )
+            q_value = "" if effect["q"] is None else f"{effect['q']:.3f}"
+            table.add_row(Text(f"  {label}"), Text(middle), Text(f"{low} … {high}"), Text(q_value))
+    left_out = (Text(f"  {line}", style="dim") for line in dict.fromkeys(reasons))
+    return Group(table, *left_out)
+
+
+def _change(ratio: float | None, fine: bool) -> str:
+    return percent(None if ratio is None else 100 * (ratio - 1), fine=fine)

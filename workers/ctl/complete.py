@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the shell completes: numbers, names and revisions. It answers quickly or not at all, and never prints."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from workers.ctl.doors.base import Door, Kind
+from workers.ctl.doors.choose import open_door
+from workers.ctl.plaintext import plain_line
+
+NEWEST = 30
+REFS = 200
+Found = list[tuple[str, str]]
+
+
+def experiments(incomplete: str) -> Found:
+    """The newest experiments, by number, with their names."""
+    return _asked(
+        incomplete, lambda door: [(str(row["id"]), str(row["name"])) for row in door.experiments({}, NEWEST)]
+    )
+
+
+def trees(incomplete: str) -> Found:
+    """Registered trees."""
+    return _named("trees", incomplete)
+
+
+def targets(incomplete: str) -> Found:
+    """Targets."""
+    return _named("targets", incomplete)
+
+
+def workloads(incomplete: str) -> Found:
+    """Workloads, with what they do."""
+    return _named("workloads", incomplete)
+
+
+def branches(incomplete: str) -> Found:
+    """Branches and tags of the current git tree."""
+    done = subprocess.run(
+        ["git", "for-each-ref", "--format=%(refname:short)", f"--count={REFS}", "refs/heads", "refs/tags"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [(name, "") for name in done.stdout.splitlines() if name.startswith(incomplete)]
+
+
+def one_of(*words: str) -> Callable[[str], Found]:
+    """Fixed words."""
+    return lambda incomplete: [(word, "") for word in words if word.startswith(incomplete)]
+
+
+def _named(kind: Kind, incomplete: str) -> Found:
+    return _asked(
+        incomplete,
+        lambda door: [(str(row["name"]), str(row.get("summary", ""))) for row in door.names(kind)],
+    )
+
+
+def _asked(incomplete: str, ask: Callable[[Door], Found]) -> Found:
+    """What a door answers; nothing where there is none, since a shell waits for us in the middle of a line."""
+    found: Any = []
+    try:
+        with open_door(is_local=False, server="", say=lambda _: None, hasty=True) as door:
+            found = ask(door)
+    except Exception:  # a completion has nobody to complain to
+        return []
+    return [(plain_line(value), plain_line(told)) for value, told in found if value.startswith(incomplete)]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Requests to a server: tried again where that cannot do a thing twice, never with the token to another host."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from workers.ctl.doors.base import Say
+from workers.ctl.doors.errors import NoDoor, ServerAway, ServerBusy, ServerStrange
+from workers.ctl.doors.problems import refusal
+
+BASE = "/api/v1/"
+ATTEMPTS = 5
+FIRST_WAIT_S = 0.5
+# A command that waits longer than this for one request should rather say so.
+LONGEST_WAIT_S = 60.0
+# The server did not begin with the request: any may be sent again.
+NOT_TAKEN = {429, 503}
+# It may have: only those that may come twice.
+UNKNOWN_END = {502, 504}
+# Submitting makes the tree ready first, which may take a fetch.
+TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One request. path: below the API's base, or a whole path of this server; again: may come twice.
+
+    basic: a name and a password in place of the token.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, str | int] = field(default_factory=dict)
+    json: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    again: bool = True
+    basic: tuple[str, str] | None = None
+
+
+class Server:
+    """One server and what is sent to it. Closing it closes the connections."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str = "",
+        say: Say = lambda _: None,
+        hasty: bool = False,
+        sleep: Callable[[float], None] | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
+            raise NoDoor(f'server: "{url}" is no address; write https://lab.example.org')
+        self._say, self._sleep = say, sleep or time.sleep
+        self._attempts = 1 if hasty else ATTEMPTS
+        headers = {"User-Agent": "labctl", "Accept": "application/json, */*;q=0.5"}
+        if token:
+            headers["Authorization"] = f"Token {token}"
+        # Redirects are followed by nobody: the token goes to the host that was named, and to no other.
+        self._client = httpx.Client(
+            headers=headers, timeout=1.0 if hasty else TIMEOUT, follow_redirects=False, transport=transport
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def ask(self, asking: Asking) -> httpx.Response:
+        """The answer, if it is 2xx. Raises Refused for 4xx, ServerAway, ServerBusy, ServerStrange."""
+        for attempt in range(1, self._attempts + 1):
+            last = attempt == self._attempts
+            try:
+                answer = self._send(asking)
+            except httpx.TransportError as exc:
+                if last or not (asking.again or isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout)):
+                    raise self._away(exc) from exc
+                self._wait(attempt, None, "does not answer")
+                continue
+            status = answer.status_code
+            if status in NOT_TAKEN and not last:
+                self._wait(attempt, answer, "asks for patience" if status == 429 else "is not ready")
+                continue
+            if status in UNKNOWN_END and asking.again and not last:
+                self._wait(attempt, answer, f"answers {status}")
+                continue
+            return self._good(answer)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _send(self, asking: Asking) -> httpx.Response:
+        path = asking.path if asking.path.startswith("/") else f"{BASE}{asking.path}"
+        try:
+            return self._client.request(
+                asking.method,
+                self.url + path,
+                params=dict(asking.params) or None,
+                json=asking.json,
+                headers=dict(asking.headers),
+                auth=asking.basic,
+            )
+        except httpx.InvalidURL as exc:
+            raise NoDoor(f'server: "{self.url}" is no address: {exc}') from exc
+
+    def _good(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        if answer.is_redirect:
+            raise ServerStrange(
+                f"{self.url} sends on to {answer.headers.get('location', 'nowhere')}, where your token was not sent; "
+                "if that is your lab, name it: LABCTL_SERVER"
+            )
+        if answer.status_code in NOT_TAKEN:
+            raise ServerBusy(
+                f"{self.url} is busy (HTTP {answer.status_code}, {self._attempts} attempts); try later"
+            )
+        if answer.status_code >= 500:
+            raise ServerAway(
+                f"{self.url} fails: HTTP {answer.status_code} {answer.reason_phrase}; see its log"
+            )
+        raise refusal(answer, self.url)
+
+    def _away(self, exc: httpx.TransportError) -> ServerAway:
+        said = " ".join(str(exc).split()) or type(exc).__name__
+        return ServerAway(f"no answer from {self.url}: {said}")
+
+    def _wait(self, attempt: int, answer: httpx.Response | None, why: str) -> None:
+        asked = wanted_wait(answer)
+        if asked is not None and asked > LONGEST_WAIT_S:
+            raise ServerBusy(f"{self.url} {why}: it asks to come back in {asked:.0f} s")
+        # Jitter, or all that failed together come back together.
+        backoff = FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
+        seconds = backoff if asked is None else asked + random.uniform(0, 0.5)  # noqa: S311
+        self._say(f"{self.url} {why}; again in {seconds:.1f} s")
+        self._sleep(seconds)
+
+
+def wanted_wait(answer: httpx.Response | None) -> float | None:
+    """Seconds that Retry-After asks for, given as such or as a date; None without a readable one."""
+    said = answer.headers.get("retry-after", "").strip() if answer is not None else ""
+    if said.isdecimal():
+        return float(said)
+    try:
+        moment = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

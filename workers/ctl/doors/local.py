@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab in this process, over its own tables: the same answers as a server's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.errors import FileGone, SpecError, UnknownRow
+from lab.exitcode import exit_code
+from lab.exports.comparison import comparison_data
+from lab.exports.profile_data import as_data, profile_data
+from lab.exports.profile_files import callers_text, profile_file
+from lab.exports.report_forms import REPORT_FORMS, Wishes
+from lab.files import KeptFile
+from lab.keeping import set_kept
+from lab.models import Note
+from lab.preview import preview_experiment
+from lab.queries.choices import submission_choices
+from lab.queries.comparison import comparison_page
+from lab.queries.executions import build_page, run_page
+from lab.queries.experiments import experiment_page, get_experiment
+from lab.queries.hardware import target_list
+from lab.queries.listing import experiment_list
+from lab.queries.progress import progress
+from lab.rerun import stored_spec
+from lab.spec import spec_from_mapping
+from lab.submit import submit_experiment
+from workers import local
+from workers.ctl.doors.base import Json, Kind, Part, Say, Written
+
+# Filters look at so many.
+MANY = 1000
+# Of a log, at once.
+MOST_BYTES = 1 << 20
+
+
+class LocalDoor:
+    """A Door to the tables of this machine. Opening it brings them up to date."""
+
+    where = "this machine"
+    local = True
+
+    def __init__(self) -> None:
+        local.prepare()
+
+    def submit(self, description: Json, say: Say) -> Json:
+        """See Door; the unfinished experiment of the same description is gone on with."""
+        return _queued(local.take_up(spec_from_mapping(description), say=say))
+
+    def preview(self, description: Json, say: Say) -> Json:
+        """See Door."""
+        found: Json = as_data(preview_experiment(spec=spec_from_mapping(description), on_progress=say))
+        return found
+
+    def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
+        """See Door."""
+        wanted = {key: value for key, value in filters.items() if value}
+        lines = [as_data(line) for line in experiment_list(limit=MANY if wanted else limit)]
+        return [line for line in lines if _matches(line, wanted)][:limit]
+
+    def experiment(self, experiment_id: int) -> Json:
+        """See Door."""
+        page = experiment_page(experiment_id)
+        found: Json = as_data(page)
+        found["parts"] = [
+            {**part, "build": part["build"] and part["build"]["id"]} for part in found.pop("variants")
+        ]
+        del found["builds"], found["runs"]
+        found["page"] = ""
+        compared = comparison_page(experiment_id)
+        found["verdicts"] = compared.verdicts
+        found["exit_code"] = exit_code(compared) if page.progress.finished else None
+        return found
+
+    def builds(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        return [as_data(build) for build in experiment_page(experiment_id).builds]
+
+    def runs(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        runs = experiment_page(experiment_id).runs
+        return [{**as_data(run), "variant_name": run.variant, "workload": run.case} for run in runs]
+
+    def comparison(self, experiment_id: int, *, link: str = "") -> Json:
+        """See Door."""
+        return dict(comparison_data(experiment_id, link=link))
+
+    def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+        """See Door."""
+        body = REPORT_FORMS[form].write(experiment_id, Wishes(**wishes))
+        return body.encode() if isinstance(body, str) else body
+
+    def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
+        """See Door."""
+        return profile_data(experiment_id, symbols=symbols, kind=kind)
+
+    def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
+        """See Door."""
+        return callers_text(experiment_id, symbols=symbols, kind=kind)
+
+    def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+        """See Door."""
+        given = {key: value for key, value in wishes.items() if key != "case"}
+        return profile_file(experiment_id, form, case=int(wishes.get("case", "0")), **given)
+
+    def cancel(self, experiment_id: int) -> None:
+        """See Door."""
+        local.cancel(experiment_id)
+
+    def keep(self, experiment_id: int, *, kept: bool) -> None:
+        """See Door."""
+        set_kept(experiment_id, kept=kept)
+
+    def rerun(self, experiment_id: int) -> Json:
+        """See Door."""
+        row = get_experiment(experiment_id)
+        return _queued(submit_experiment(spec=stored_spec(row), origin=row).pk)
+
+    def names(self, kind: Kind) -> list[Json]:
+        """See Door."""
+        if kind == "targets":
+            return [as_data(target) for target in target_list()]
+        choices = submission_choices()
+        table = {"trees": choices.trees, "workloads": choices.workloads, "patches": choices.switches}
+        return [as_data(choice) for choice in table[kind]]
+
+    def log(self, kind: Written, number: int, offset: int) -> Part:
+        """See Door."""
+        if kind == "builds":
+            build = build_page(number)
+            file, over = build.log, build.finished_at is not None
+        else:
+            run = run_page(number)
+            file, over = run.console, run.finished_at is not None
+        return read_part(file, offset, complete=over)
+
+    def notes(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        get_experiment(experiment_id)
+        return [
+            {"author": note.author.username if note.author else "", "created_at": as_data(note.created_at)}
+            | {"text": note.text}
+            for note in Note.objects.filter(experiment=experiment_id).select_related("author").order_by("pk")
+        ]
+
+    def write_note(self, experiment_id: int, text: str) -> Json:
+        """See Door."""
+        raise SpecError("a note has an author: write it on a server, or in the pages")
+
+
+def read_part(file: KeptFile | None, offset: int, *, complete: bool) -> Part:
+    """A file from a byte on. Raises UnknownRow where it is gone."""
+    if file is None:
+        raise UnknownRow("no log was kept of it")
+    try:
+        piece = file.piece(offset, MOST_BYTES)
+    except FileGone as exc:
+        raise UnknownRow(f"its log is gone ({exc}): {file}") from exc
+    end = piece.start + len(piece.data)
+    return Part(piece.data.decode(errors="replace"), end, complete and end >= piece.size)
+
+
+def _queued(experiment_id: int) -> Json:
+    return {"id": experiment_id, "state": progress(experiment_id).state, "page": ""}
+
+
+def _matches(line: Json, wanted: Mapping[str, str]) -> bool:
+    for key, value in wanted.items():
+        if key == "search" and value.lower() not in line["name"].lower():
+            return False
+        if key == "verdict" and value not in line["verdicts"]:
+            return False
+        if key in {"state", "tree"} and line[key] != value:
+            return False
+    return True

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab behind a URL, by its REST API. Imports neither Django nor anything that needs a state root."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from workers.ctl.doors.base import Json, Kind, Part, Say, Written
+from workers.ctl.doors.errors import ServerStrange
+from workers.ctl.doors.http import Asking, Server
+
+PAGE = 500
+TOKEN_ID_LENGTH = 15
+LOG_NAMES = {"builds": "log", "runs": "console"}
+
+
+class RemoteDoor:
+    """A Door over HTTP."""
+
+    local = False
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    @property
+    def where(self) -> str:
+        """The server's URL."""
+        return self._server.url
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+    def submit(self, description: Json, say: Say) -> Json:
+        """See Door. A lost answer is asked for again under the same key, which queues nothing twice."""
+        say(f"sending it to {self.where}")
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        return self._table(Asking("POST", "experiments/", json=description, headers=headers))
+
+    def preview(self, description: Json, say: Say) -> Json:
+        """See Door."""
+        say(f"asking {self.where}")
+        return self._table(Asking("POST", "experiments/preview/", json=description))
+
+    def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
+        """See Door."""
+        given = {key: value for key, value in filters.items() if value}
+        return self._list("experiments/", {"ordering": "-id", **given}, limit)
+
+    def experiment(self, experiment_id: int) -> Json:
+        """See Door."""
+        return self._table(Asking("GET", f"experiments/{experiment_id}/"))
+
+    def builds(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        return self._list("builds/", {"experiment": experiment_id, "ordering": "id"})
+
+    def runs(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        return self._list("runs/", {"experiment": experiment_id, "ordering": "position"})
+
+    def comparison(self, experiment_id: int, *, link: str = "") -> Json:
+        """See Door; a server knows its own address."""
+        return self._table(Asking("GET", f"experiments/{experiment_id}/comparison/"))
+
+    def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+        """See Door."""
+        params = {key: value for key, value in wishes.items() if key != "link"}
+        path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
+        return self._server.ask(Asking("GET", path, params=params)).content
+
+    def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
+        """See Door."""
+        params = {"symbols": ",".join(symbols), "kind": kind}
+        found = self._table(Asking("GET", f"experiments/{experiment_id}/profile/", params=params))
+        return list(found["cases"])
+
+    def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
+        """See Door."""
+        params = {"symbols": ",".join(symbols), "kind": kind}
+        asking = Asking("GET", f"experiments/{experiment_id}/profile/callers/", params=params)
+        return self._server.ask(asking).content.decode(errors="replace")
+
+    def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
+        """See Door."""
+        path = f"experiments/{experiment_id}/profile/{quote(form, safe='')}/"
+        return self._server.ask(Asking("GET", path, params=wishes)).content
+
+    def cancel(self, experiment_id: int) -> None:
+        """See Door."""
+        self._server.ask(Asking("POST", f"experiments/{experiment_id}/cancel/", again=False))
+
+    def keep(self, experiment_id: int, *, kept: bool) -> None:
+        """See Door."""
+        self._server.ask(Asking("POST", f"experiments/{experiment_id}/{'keep' if kept else 'unkeep'}/"))
+
+    def rerun(self, experiment_id: int) -> Json:
+        """See Door. The server answers with the last re-run while that is not over: nothing is queued twice."""
+        return self._table(Asking("POST", f"experiments/{experiment_id}/rerun/"))
+
+    def names(self, kind: Kind) -> list[Json]:
+        """See Door."""
+        if kind == "patches":
+            # The catalogue's come first, then every switch that was ever submitted.
+            rows = self._list("patches/", {}, PAGE)
+            return [row for row in rows if row.get("id") is None]
+        return self._list(f"{kind}/", {})
+
+    def log(self, kind: Written, number: int, offset: int) -> Part:
+        """See Door."""
+        answer = self._server.ask(
+            Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
+        )
+        complete = answer.headers.get("Log-Complete", "true").lower() == "true"
+        end = offset + len(answer.content)
+        return Part(answer.content.decode(errors="replace"), end, complete)
+
+    def notes(self, experiment_id: int) -> list[Json]:
+        """See Door."""
+        return self._list("notes/", {"experiment": experiment_id})
+
+    def write_note(self, experiment_id: int, text: str) -> Json:
+        """See Door."""
+        return self._table(
+            Asking("POST", "notes/", json={"experiment": experiment_id, "text": text}, again=False)
+        )
+
+    # What a person has at a server, and a single process has not.
+
+    def log_in(self, name: str, password: str, wanted: Json) -> Json:
+        """A new token for a person: {token, expiry, …}. wanted: its name, days, and scopes unless all the role has."""
+        return self._table(Asking("POST", "login/", json=wanted, basic=(name, password), again=False))
+
+    def end_token(self, token: str) -> None:
+        """End one's own token at the server, which knows it by its beginning."""
+        self._server.ask(Asking("DELETE", f"tokens/{token[:TOKEN_ID_LENGTH]}/"))
+
+    def who(self) -> Json:
+        """Whose token it is, with role and scopes."""
+        return self._table(Asking("GET", "me/"))
+
+    def _table(self, asking: Asking) -> Json:
+        answer = self._json(asking)
+        if not isinstance(answer, dict):
+            raise ServerStrange(f"{self.where} answers no object to {asking.method} {asking.path}")
+        return answer
+
+    def _list(self, path: str, params: Mapping[str, str | int], limit: int | None = None) -> list[Json]:
+        """All pages of a list, or as many as `limit` needs."""
+        found: list[Json] = []
+        size = PAGE if limit is None else min(PAGE, max(1, limit))
+        page = 1
+        while True:
+            answer = self._json(Asking("GET", path, params={**params, "page": page, "page_size": size}))
+            # Some lists are too short to be paged.
+            rows = answer if isinstance(answer, list) else answer.get("results")
+            if not isinstance(rows, list):
+                raise ServerStrange(f"{self.where} answers no list to GET {path}")
+            found += rows
+            if isinstance(answer, list) or not answer.get("next") or not rows:
+                return found[:limit]
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+            page += 1
+
+    def _json(self, asking: Asking) -> Any:
+        answer = self._server.ask(asking)
+        try:
+            return answer.json()
+        except ValueError as exc:
+            kind = answer.headers.get("content-type", "nothing")
+            raise ServerStrange(
+                f"{self.where} answers {kind} where JSON was expected: is it a kperflab server?"
+            ) from exc

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl lab expire`: the retention policy, shown or carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from django.conf import settings
+from rich.table import Table
+from rich.text import Text
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.holdings import KINDS, Holding
+from lab.retention import Expiry, expire, plan_expiry
+from workers.ctl.options import out
+
+_CALLED = {
+    "artifact": "kernels",
+    "run": "files of boots",
+    "profile": "raw profiles",
+    "source": "sources",
+    "log": "logs of failed builds",
+}
+_MIB = 1 << 20
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command to the group."""
+    cli.command("expire")(show_or_expire)
+
+
+def show_or_expire(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show what would go and how much; remove nothing")
+    ] = False,
+) -> None:
+    """Remove run files and kernels of experiments that ended long ago and that nothing needs; numbers and verdicts stay."""
+    plan = plan_expiry()
+    if plan.before is None:
+        out.print("KPERFLAB_KEEP_DAYS is 0: everything is kept for ever", soft_wrap=True)
+        return
+    went = plan.going if dry_run else expire(plan)
+    _show(plan, went)
+    verb = "would go" if dry_run else "removed"
+    out.print(
+        Text(
+            f"{len(went)} things {verb}, {_size(went)}: of experiments that ended before {plan.before:%Y-%m-%d} "
+            f"({settings.KEEP_DAYS:g} days) and that nothing needs"
+        ),
+        soft_wrap=True,
+    )
+    if in_use := len(plan.going) - len(went):
+        out.print(
+            f"{in_use} more are in use now, or were just asked for again: they go another time",
+            soft_wrap=True,
+        )
+
+
+def _show(plan: Expiry, went: tuple[Holding, ...]) -> None:
+    gone = {(one.kind, one.name) for one in went}
+    stays = [one for one in (*plan.going, *plan.staying) if (one.kind, one.name) not in gone]
+    table = Table("", "go", "from here", "from the store", "stay", "size", box=None)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for kind in KINDS:
+        going = [one for one in went if one.kind == kind]
+        staying = [one for one in stays if one.kind == kind]
+        if going or staying:
+            here, stored = sum(one.here for one in going), sum(one.stored for one in going)
+            table.add_row(
+                _CALLED[kind],
+                str(len(going)),
+                f"{here / _MIB:,.1f} MiB",
+                f"{stored / _MIB:,.1f} MiB",
+                str(len(staying)),
+                _size(staying),
+            )
+    if table.row_count:
+        out.print(table)
+
+
+def _size(found: Iterable[Holding]) -> str:
+    return f"{sum(one.here + one.stored for one in found) / _MIB:,.1f} MiB"

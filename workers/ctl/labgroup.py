@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl lab …`: what operators do on the lab's own machine."""
+
+from __future__ import annotations
+
+import typer
+
+from workers.ctl.late import LateGroup, Place, announce
+
+
+class LabCommands(LateGroup):
+    """All of `labctl lab`."""
+
+    places = {  # noqa: RUF012
+        "status": Place(
+            "statusctl", "Show on one screen what waits, who works, what boots where and what lacks."
+        ),
+        "backup": Place(
+            "backupctl", "Write a backup of tables, key and files, while the lab goes on working."
+        ),
+        "expire": Place("expirectl", "Remove what the retention policy lets go; --dry-run shows it first."),
+        "restore": Place(
+            "backupctl", "Make this machine's lab what a backup is of; the lab is stopped meanwhile."
+        ),
+    }
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the group to labctl."""
+    group = typer.Typer(
+        cls=LabCommands,
+        no_args_is_help=True,
+        help="Keep a lab going, on the machine that it runs on: its settings are read from the environment.",
+    )
+    announce(group, LabCommands.places)
+    cli.add_typer(group, name="lab")

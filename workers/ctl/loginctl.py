@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl login`, `logout`, `whoami` and `config`: which server, as whom, and who says so."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import sys
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from rich.text import Text
+
+from workers.ctl.doors.base import Json
+from workers.ctl.doors.choose import address, remote_door, token_for
+from workers.ctl.doors.errors import DoorError, NotLetIn
+from workers.ctl.options import Server, err, out, whisper
+from workers.ctl.plaintext import plain_line
+from workers.ctl.preferences import Preferences, config_file, read_preferences
+from workers.ctl.tokenfile import forget_token, keep_token, read_token
+
+SCOPES = ("read", "submit", "operate")
+DAYS = 90
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    for command in (login, logout, whoami, config):
+        cli.command()(command)
+
+
+def login(
+    name: Annotated[str, typer.Option("--user", help="your name at the lab; asked for if not given")] = "",
+    with_token: Annotated[
+        bool,
+        typer.Option(
+            "--with-token", help="read a token from standard input instead of asking for a password"
+        ),
+    ] = False,
+    scopes: Annotated[
+        str,
+        typer.Option(
+            help=f"what the token may: some of {', '.join(SCOPES)}; all that your role has if not given"
+        ),
+    ] = "",
+    days: Annotated[int, typer.Option(min=1, help="until the token ends")] = DAYS,
+    server: Server = "",
+) -> None:
+    """Get a token from a server and keep it, in a file that only you can read."""
+    found = read_preferences()
+    url = address(found, server)
+    _warn_of_plain_http(url)
+    token = (
+        sys.stdin.readline().strip() if with_token else _new_token(found, url, name, _scopes(scopes), days)
+    )
+    if not token:
+        raise typer.BadParameter("no token came in on standard input")
+    _check(found, url, token)
+    keep_token(found.token_file, url, token)
+    err.print(Text(f"kept in {found.token_file}, for {url} alone", style="dim"), soft_wrap=True)
+    if found.server != url:
+        err.print(
+            Text(f'  to use it without --server: server = "{url}" in {config_file()}', style="dim"),
+            soft_wrap=True,
+        )
+    if found.token:
+        err.print(Text("LABCTL_TOKEN is set and goes first", style="yellow"))
+
+
+def logout(server: Server = "") -> None:
+    """Forget the token kept for a server, and end it there."""
+    found = read_preferences()
+    url = address(found, server)
+    token = read_token(found.token_file, url)
+    if not forget_token(found.token_file, url):
+        raise typer.BadParameter(f"no token is kept for {url}")
+    try:
+        with remote_door(found, url, whisper, token=token) as door:
+            door.end_token(token)
+        out.print(Text(f"the token for {url} is forgotten here, and ended there"), soft_wrap=True)
+    except DoorError as exc:
+        err.print(
+            Text(f"forgotten here, but it may still be valid at {url}: {exc}", style="yellow"), soft_wrap=True
+        )
+    if found.token:
+        err.print(Text("LABCTL_TOKEN is still set", style="yellow"))
+
+
+def whoami(server: Server = "") -> None:
+    """Show whom the server takes you for, and what you may do."""
+    found = read_preferences()
+    with remote_door(found, server, whisper) as door:
+        out.print(Text(f"{door.where}: {_told(door.who())}"), soft_wrap=True)
+
+
+def config() -> None:
+    """Show the server and the defaults in force, and which file or variable says so."""
+    found = read_preferences()
+    rows = {
+        "server": found.server or "none",
+        "local": str(found.local).lower(),
+        "token": "LABCTL_TOKEN"
+        if found.token
+        else "kept"
+        if found.server and token_for(found, found.server)
+        else "none",
+        "token_file": str(found.token_file),
+        **{key: str(value) for key, value in found.defaults.items()},
+    }
+    for key, value in rows.items():
+        origin = found.origins.get(key, "")
+        line = Text(f"{key:<11} {plain_line(value)}").append(f"  {origin}" if origin else "", style="dim")
+        out.print(line, soft_wrap=True)
+    here = "" if config_file().exists() else " (not there)"
+    err.print(Text(f"configuration: {config_file()}{here}", style="dim"), soft_wrap=True)
+
+
+def _new_token(found: Preferences, url: str, name: str, scopes: list[str], days: int) -> str:
+    name = name or typer.prompt(f"User name at {url}", default=getpass.getuser(), err=True)
+    password = getpass.getpass(f"Password of {name}: ")
+    wanted: Json = {"name": f"labctl on {socket.gethostname()}"[:100], "days": days}
+    wanted |= {"scopes": scopes} if scopes else {}
+    with remote_door(found, url, whisper, token="") as door:
+        try:
+            return str(door.log_in(name, password, wanted)["token"])
+        except NotLetIn as exc:
+            raise NotLetIn(f"{url} does not know {name} with that password") from exc
+
+
+def _check(found: Preferences, url: str, token: str) -> None:
+    """Use a token once before it is kept."""
+    with remote_door(found, url, whisper, token=token) as door:
+        out.print(Text(f"signed in to {url} as {_told(door.who())}"), soft_wrap=True)
+
+
+def _told(who: dict[str, object]) -> str:
+    name = plain_line(who.get("username") or who.get("name") or "nobody")
+    scopes = who.get("scopes")
+    told = [
+        plain_line(who.get("role") or ""),
+        f"token for {', '.join(map(str, scopes))}" if isinstance(scopes, list) else "",
+    ]
+    return ", ".join([name, *filter(None, told)])
+
+
+def _scopes(text: str) -> list[str]:
+    wanted = [word for word in text.replace(",", " ").split() if word]
+    for word in wanted:
+        if word not in SCOPES:
+            from lab.spec_messages import nearest
+
+            raise typer.BadParameter(f'--scopes: there is no scope "{word}"; {nearest(word, SCOPES)}')
+    return wanted
+
+
+def _warn_of_plain_http(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+        err.print(Text(f"{url} is not https: password and token can be read on the way", style="yellow"))

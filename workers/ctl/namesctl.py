@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl trees`, `targets`, `workloads` and `patches`: what a description may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import typer
+from rich.text import Text
+
+from workers.ctl.doors.base import Door, Kind
+from workers.ctl.options import AsJson, err, out, print_json, through_door
+from workers.ctl.plaintext import plain_line
+from workers.ctl.table_style import plain_rows
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    for command in (trees, targets, workloads, patches):
+        cli.command()(command)
+
+
+@through_door
+def trees(door: Door, as_json: AsJson = False) -> None:
+    """List the trees kernels can be built from."""
+    _listed(
+        door, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, as_json
+    )
+
+
+@through_door
+def targets(door: Door, as_json: AsJson = False) -> None:
+    """List the machines kernels can boot on."""
+    columns = {
+        "name": "target",
+        "driver": "driver",
+        "vcpus": "vCPUs",
+        "memory_mib": "MiB",
+        "enabled": "enabled",
+    }
+    _listed(door, "targets", columns, as_json)
+
+
+@through_door
+def workloads(door: Door, as_json: AsJson = False) -> None:
+    """List what can be run, with its presets."""
+    _listed(door, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, as_json)
+
+
+@through_door
+def patches(door: Door, as_json: AsJson = False) -> None:
+    """List the switches of the catalogue, which a description names with `catalog = `."""
+    _listed(door, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, as_json)
+
+
+def _listed(door: Door, kind: Kind, columns: Mapping[str, str], as_json: bool) -> None:
+    """Print a row each; columns: fields with their heads."""
+    rows = door.names(kind)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        err.print(Text(f"no {kind} on {door.where} yet"))
+        return
+    # A column that nobody has something in says nothing.
+    told = {field: head for field, head in columns.items() if any(_cell(row.get(field)) for row in rows)}
+    table = plain_rows(*told.values())
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(field))) for field in told))
+    out.print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(plain_line(one["name"] if isinstance(one, dict) else one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else plain_line(value)

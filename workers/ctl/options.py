@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What labctl's commands have in common: the options that name a lab, and where they print."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from workers.ctl import complete
+from workers.ctl.doors.base import Door
+from workers.ctl.doors.choose import local_door, open_door
+from workers.ctl.doors.errors import NoDoor
+from workers.ctl.preferences import read_preferences
+
+# Exit codes a pipeline reads: no regression, a regression, the data cannot tell, the lab failed, a wrong call.
+EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+WHICH = "Which lab"
+Local = Annotated[
+    bool,
+    typer.Option(
+        "--local", help="this machine alone, without a server (or LABCTL_LOCAL=1)", rich_help_panel=WHICH
+    ),
+]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server", metavar="URL", help="the lab's address (or LABCTL_SERVER)", rich_help_panel=WHICH
+    ),
+]
+ExperimentId = Annotated[
+    int,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help="the experiment's number, as `labctl list` shows it",
+        autocompletion=complete.experiments,
+    ),
+]
+
+AsJson = Annotated[bool, typer.Option("--json", help="print what the lab says as JSON, for programs")]
+
+P = ParamSpec("P")
+Options = TypeVar("Options")
+
+
+def through_door(command: Callable[Concatenate[Door, P], None]) -> Callable[..., None]:
+    """Give a command the options --local and --server; it gets the door they open as its first argument."""
+    signature = inspect.signature(command, eval_str=True)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, default, annotation in (("is_local", False, Local), ("server", "", Server))
+    ]
+
+    @functools.wraps(command)
+    def called(*args: Any, is_local: bool = False, server: str = "", **given: Any) -> None:
+        with open_door(is_local=is_local, server=server, say=whisper) as door:
+            command(door, *args, **given)
+
+    own = list(signature.parameters.values())[1:]
+    called.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return called
+
+
+def with_options(
+    options: type[Options],
+) -> Callable[[Callable[Concatenate[Door, Options, P], None]], Callable[Concatenate[Door, P], None]]:
+    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the door."""
+    hints = get_type_hints(options, include_extras=True)
+    ours = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
+        )
+        for one in fields(options)  # type: ignore[arg-type]
+        if one.default is not MISSING
+    ]
+    names = {one.name for one in ours}
+
+    def wrap(
+        command: Callable[Concatenate[Door, Options, P], None],
+    ) -> Callable[Concatenate[Door, P], None]:
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def called(door: Door, *args: Any, **given: Any) -> None:
+            wish = options(**{name: given.pop(name) for name in names & given.keys()})
+            command(door, wish, *args, **given)
+
+        door, _, *own = signature.parameters.values()
+        called.__signature__ = signature.replace(parameters=[door, *own, *ours])  # type: ignore[attr-defined]
+        return cast("Callable[Concatenate[Door, P], None]", called)
+
+    return wrap
+
+
+def on_this_machine(is_local: bool) -> None:
+    """Make the lab of this machine ready, for a command that only works there. Raises NoDoor without --local."""
+    if not (is_local or read_preferences().local):
+        raise NoDoor("this works on this machine alone, not over a server: add --local")
+    local_door()
+
+
+def print_json(value: Any) -> None:
+    """Print JSON as it is: not by rich, which would fold its lines."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_file(file: Path, data: bytes) -> None:
+    """Write into a file, or to standard output for "-". Raises BadParameter."""
+    if str(file) == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        file.write_bytes(data)
+    except OSError as exc:
+        raise typer.BadParameter(f'cannot write "{file}": {exc.strerror}') from exc
+    err.print(Text(f"{len(data):,} bytes in {file}"))
+
+
+def whisper(line: str) -> None:
+    """Say something on the side."""
+    err.print(Text(f"  {line}", style="dim"), soft_wrap=True)

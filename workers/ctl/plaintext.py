@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Strangers' text on a terminal: whatever a terminal would obey is shown as a replacement character."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lab.exports.plain import one_line
+
+# Also at the very end: the other half may come with the next part of a log.
+_LINE_END = re.compile(r"\r+(?=\n|\Z)")
+
+
+def plain_text(text: str) -> str:
+    """Keep lines and tabs, replace every other control character; a serial console's line ends become ours."""
+    text = _LINE_END.sub("", text)
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def plain_line(text: Any, longest: int = 500) -> str:
+    """The same in one line, cut."""
+    return one_line(" ".join(str(text).split())[:longest])

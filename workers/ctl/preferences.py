@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the command line takes when nobody says otherwise: the server, its token, and defaults of `submit`.
+
+An option of the command wins over an environment variable, that over `.labctl.toml` in the top of the current git
+tree, that over `config.toml` of the person. A tree's file is whatever its authors wrote: it may give defaults, but
+not say which server gets a token.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path
+
+from workers.ctl.doors.errors import PreferencesWrong
+
+PROJECT_FILE = ".labctl.toml"
+OWN = ("server", "token_file", "local", "defaults")
+# The types of what `submit` may take from a file.
+DEFAULTS: dict[str, tuple[type, ...]] = {
+    "tree": (str,),
+    "git": (str,),
+    "base": (str,),
+    "target": (str,),
+    "workload": (str,),
+    "preset": (str,),
+    "design": (str,),
+    "clock": (str,),
+    "boots": (int, str),
+    "profile": (bool,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """All of it, and where each came from (a file's path or a variable's name).
+
+    server: without a slash at its end, empty if none is named. token: LABCTL_TOKEN. defaults: keys of DEFAULTS.
+    """
+
+    server: str
+    token: str
+    token_file: Path
+    local: bool
+    defaults: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+
+def config_file() -> Path:
+    """The person's own configuration; need not exist."""
+    return user_config_path("labctl") / "config.toml"
+
+
+def read_preferences() -> Preferences:
+    """Read both files and the environment. Raises PreferencesWrong."""
+    own, project = config_file(), _project_file()
+    mine, trees = _read(own, OWN), _read(project, ("defaults",)) if project else {}
+    origins: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for path, table in ((own, mine), (project, trees)):
+        given = _defaults(path, table.get("defaults", {})) if path else {}
+        if {"tree", "git"} & given.keys():
+            # A tree named here replaces one of the other kind named there.
+            defaults.pop("tree", None)
+            defaults.pop("git", None)
+        defaults |= given
+        origins |= dict.fromkeys(given, str(path))
+    server = _text(own, mine, "server")
+    origins |= {key: str(own) for key in ("server", "token_file", "local") if key in mine}
+    if os.environ.get("LABCTL_SERVER"):
+        server, origins["server"] = os.environ["LABCTL_SERVER"], "LABCTL_SERVER"
+    local = mine.get("local", False) is True
+    if "LABCTL_LOCAL" in os.environ:
+        local, origins["local"] = _switch("LABCTL_LOCAL"), "LABCTL_LOCAL"
+    elif "LABCTL_SERVER" in os.environ:
+        # A server in the environment is nearer than `local` in a file.
+        local = False
+    tokens = _text(own, mine, "token_file")
+    return Preferences(
+        server=server.rstrip("/"),
+        token=os.environ.get("LABCTL_TOKEN", "").strip(),
+        token_file=Path(tokens).expanduser() if tokens else own.with_name("tokens.toml"),
+        local=local,
+        defaults=defaults,
+        origins=origins,
+    )
+
+
+def git_top(start: Path | None = None) -> Path | None:
+    """The top of the git tree around a directory, the current one by default; None outside of one."""
+    here = (start or Path.cwd()).absolute()
+    return next((path for path in (here, *here.parents) if (path / ".git").exists()), None)
+
+
+def _project_file() -> Path | None:
+    top = git_top()
+    return top / PROJECT_FILE if top and (top / PROJECT_FILE).is_file() else None
+
+
+def _read(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_bytes().decode())
+    except FileNotFoundError:
+        return {}
+    except OSError as exc:
+        raise PreferencesWrong(f'cannot read "{path}": {exc.strerror}') from exc
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise PreferencesWrong(f"{path} is not valid TOML: {exc}") from exc
+    for key in table:
+        if key not in known and key in OWN:
+            raise PreferencesWrong(
+                f"{path}: {key} cannot be said in a git tree, whose authors must not choose who gets your token; "
+                f"say it in {config_file()}"
+            )
+        if key not in known:
+            raise PreferencesWrong(f'{path}: unknown key "{key}"; {_nearest(key, known)}')
+    return table
+
+
+def _defaults(path: Path, table: Any) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise PreferencesWrong(f"{path}: defaults is not a table; write [defaults]")
+    for key, value in table.items():
+        if key not in DEFAULTS:
+            raise PreferencesWrong(f'{path}: defaults: unknown key "{key}"; {_nearest(key, DEFAULTS)}')
+        if type(value) not in DEFAULTS[key]:
+            kinds = " or ".join(
+                {str: "text", int: "a number", bool: "true or false"}[t] for t in DEFAULTS[key]
+            )
+            raise PreferencesWrong(f"{path}: defaults.{key}: {value!r} is not {kinds}")
+    return table
+
+
+def _text(path: Path, table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise PreferencesWrong(f"{path}: {key}: {value!r} is not text")
+    return value
+
+
+def _switch(variable: str) -> bool:
+    value = os.environ[variable].strip().lower()
+    if value not in {"", "0", "1", "false", "true", "no", "yes"}:
+        raise PreferencesWrong(f'{variable}: "{value}" is neither 1 nor 0')
+    return value in {"1", "true", "yes"}
+
+
+def _nearest(value: str, valid: Mapping[str, Any] | tuple[str, ...]) -> str:
+    near = get_close_matches(value, list(valid), n=1, cutoff=0.5)
+    return (f'did you mean "{near[0]}"? ' if near else "") + f"valid: {', '.join(valid)}"

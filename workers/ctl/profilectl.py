@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl profile` and `labctl export profile`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workers.ctl import complete
+from workers.ctl.doors.base import Door
+from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_door, write_file
+
+# As lab/exports/forms.py has them, which a test sees to: importing it would take numpy.
+TREES = ("tree", "folded", "script.txt", "speedscope.json", "pb.gz", "svg")
+DIFFERENCES = ("json", "folded", "svg")
+KINDS = ("cpu", "lock", "off-cpu")
+Kind = Annotated[
+    str, typer.Option(help="cpu, or waits: lock, off-cpu", autocompletion=complete.one_of(*KINDS))
+]
+Form = Annotated[
+    str,
+    typer.Option(
+        help=f"{', '.join(TREES)}; with --base {', '.join(DIFFERENCES)}",
+        autocompletion=complete.one_of(*dict.fromkeys((*TREES, *DIFFERENCES))),
+    ),
+]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command to labctl."""
+    cli.command()(profile)
+
+
+def register_export(export: typer.Typer) -> None:
+    """Add the command to `labctl export`."""
+    export.command("profile")(export_profile)
+
+
+@through_door
+def profile(
+    door: Door,
+    experiment_id: ExperimentId,
+    symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
+    mail: Annotated[bool, typer.Option("--mail", help="print text trees as mails quote perf report")] = False,
+    kind: Kind = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Print who calls the symbols a workload watches, and what certainly moved, all variants side by side."""
+    asked = symbols.replace(",", " ").split()
+    if mail:
+        # Not by rich, which would fold the lines.
+        sys.stdout.write(door.callers(experiment_id, asked, kind))
+        return
+    found = door.profile(experiment_id, asked, kind)
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        err.print(f"experiment {experiment_id} has no profile: ask for one with measure.profile = true")
+        return
+    from workers.ctl import profile_tables
+
+    profile_tables.show_profiles(out, found)
+
+
+@through_door
+def export_profile(  # noqa: PLR0913
+    door: Door,
+    experiment_id: ExperimentId,
+    form: Form,
+    file: Annotated[Path, typer.Option("--out", help="write here; - is standard output")],
+    variant: Annotated[str, typer.Option(help="whose boots, all added up; the base's if not given")] = "",
+    base: Annotated[str, typer.Option(help="write how the variant differs from this one")] = "",
+    case: Annotated[
+        int, typer.Option(help="which case, from 1; the first that is profiled if not given")
+    ] = 0,
+    kind: Kind = "cpu",
+) -> None:
+    """Write the profile of a variant, or the difference of two, into a file."""
+    wishes = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}
+    given = {name: value for name, value in wishes.items() if value}
+    write_file(file, door.profile_file(experiment_id, form, given))

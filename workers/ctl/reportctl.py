@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl compare`, `reply` and `export N`: a comparison on the terminal, and in the forms that others read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.text import Text
+
+from lab.errors import SpecError
+from lab.exports.rendered import RENDERED
+from lab.exports.reply import ReplyWishes, write_reply
+from lab.exports.shape import FORMAT, ComparisonData
+from workers.ctl import complete
+from workers.ctl.doors.base import Door
+from workers.ctl.doors.errors import ServerStrange
+from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.options import ExperimentId, err, out, through_door, write_file
+
+TABLE = "table"
+FORMS = (TABLE, *RENDERED)
+# Those that only the lab itself can write, which has the tables.
+OF_LAB = ("kcidb", "matrix", "reproducer")
+Link = Annotated[
+    str,
+    typer.Option(
+        envvar="KPERFLAB_URL",
+        help="with --local: the lab's own address, for links: https://lab.example",
+    ),
+]
+Form = Annotated[str, typer.Option("--format", help=", ".join(FORMS), autocompletion=complete.one_of(*FORMS))]
+ReportForm = Annotated[
+    str,
+    typer.Option(
+        "--format", help=", ".join((*RENDERED, *OF_LAB)), autocompletion=complete.one_of(*RENDERED, *OF_LAB)
+    ),
+]
+
+
+class Exports(LateGroup):
+    """`export 17 --format x` is short for `export report 17 --format x`."""
+
+    places = {  # noqa: RUF012
+        "profile": Place(
+            "profilectl",
+            "Write the profile of a variant, or the difference of two, into a file.",
+            "register_export",
+        )
+    }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """What is to be run for these arguments."""
+        return super().resolve_command(ctx, ["report", *args] if args and args[0].isdigit() else args)
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    cli.command()(compare)
+    cli.command()(reply)
+    export = typer.Typer(cls=Exports, no_args_is_help=True, help="Write what was measured into a file.")
+    export.command("report")(export_report)
+    announce(export, Exports.places)
+    cli.add_typer(export, name="export")
+
+
+@through_door
+def compare(door: Door, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
+    """Print the comparison; the exit code is the verdict.
+
+    0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
+    """
+    _check_form(form, FORMS)
+    data = comparison(door, experiment_id, link)
+    if form == TABLE:
+        from workers.ctl import comparison_tables
+
+        comparison_tables.show_comparison(out, data)
+    else:
+        # Not by rich, which would fold the lines.
+        sys.stdout.write(RENDERED[form](data))
+    raise typer.Exit(data["exit_code"])
+
+
+@through_door
+def reply(
+    door: Door,
+    experiment_id: ExperimentId,
+    patch: Annotated[str, typer.Option("--for", help="speak of this switch alone")] = "",
+    sign: Annotated[
+        str,
+        typer.Option(
+            metavar='"NAME <ADDRESS>"',
+            help="end with a Tested-by of this person; me is whom git commits as here",
+        ),
+    ] = "",
+    link: Link = "",
+) -> None:
+    """Print a reply to the list: the table, what is certain and what is not, method and environment.
+
+    A Tested-by is written only where the kernels built and booted and nothing got worse; else it says why not.
+    """
+    wishes = ReplyWishes(patch=patch, signer=_committer() if sign == "me" else sign)
+    found = write_reply(comparison(door, experiment_id, link), wishes)
+    sys.stdout.write(found.text)
+    if found.unsigned:
+        err.print(Text(found.unsigned, style="yellow"))
+
+
+def _committer() -> str:
+    """Name and address that git knows. Raises SpecError where it knows none."""
+    known = []
+    for key in ("user.name", "user.email"):
+        done = subprocess.run(["git", "config", key], capture_output=True, text=True, timeout=10, check=False)
+        known.append(done.stdout.strip())
+    if not all(known):
+        raise SpecError('sign: git knows no user.name and user.email here; give --sign "Name <address>"')
+    return f"{known[0]} <{known[1]}>"
+
+
+def comparison(door: Door, experiment_id: int, link: str = "") -> ComparisonData:
+    """The comparison of an experiment. Raises ServerStrange where a newer lab tells it in another way."""
+    data = door.comparison(experiment_id, link=link)
+    if data.get("format") != FORMAT:
+        raise ServerStrange(
+            f"{door.where} writes comparisons of format {data.get('format')}, this labctl reads {FORMAT}: update it"
+        )
+    return cast("ComparisonData", data)
+
+
+@through_door
+def export_report(
+    door: Door,
+    experiment_id: ExperimentId,
+    form: ReportForm,
+    file: Annotated[Path, typer.Option("--out", help="write here; - is standard output")] = Path("-"),
+    origin: Annotated[str, typer.Option(help="who reports, as KCIDB knows it")] = "",
+    link: Link = "",
+) -> None:
+    """Write an experiment's comparison, or all it takes to do it again, in a form that others read."""
+    if door.local:
+        _check_form(form, (*RENDERED, *OF_LAB))
+    elif origin:
+        raise typer.BadParameter(f"--origin is for --local: {door.where} reports under its own name")
+    wishes = {key: value for key, value in (("origin", origin), ("link", link)) if value}
+    write_file(file, door.export(experiment_id, form, wishes))
+
+
+def _check_form(form: str, valid: tuple[str, ...]) -> None:
+    if form not in valid:
+        from lab.spec_messages import nearest
+
+        raise SpecError(f'format: there is no form "{form}"; {nearest(form, valid)}')

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl lab status`: the lab on one screen."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import version
+
+import typer
+from django.conf import settings
+from rich.table import Table
+from rich.text import Text
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.queries.claims import open_claims
+from lab.queries.faults import lab_faults, late_answers
+from lab.queries.queues import queue_lines
+from lab.queries.targets import TargetHealth, target_healths
+from lab.queries.vitals import deliveries_waiting, experiments_by_state
+from lab.queries.workers import WorkerLine, worker_lines
+from lab.readiness import checked_now
+from workers.ctl.options import EXIT_LAB, out
+from workers.ctl.plaintext import plain_line
+
+_GIB = 1 << 30
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command to the group."""
+    cli.command("status")(show)
+
+
+def show() -> None:
+    """Show on one screen what waits, who works, what boots where and what lacks; exits with 3 where the lab cannot work."""
+    checks = checked_now()
+    out.print(Text(f"kperflab {version('kperflab')} in {settings.HOME}"), soft_wrap=True)
+    for check in checks:
+        out.print(
+            Text(f"  {'ok ' if check.ok else 'NOT'}  {check.name}: {plain_line(check.said)}"), soft_wrap=True
+        )
+    if not all(check.ok for check in checks):
+        raise typer.Exit(EXIT_LAB)
+    experiments = ", ".join(f"{number} {state}" for state, number in experiments_by_state().items() if number)
+    room = shutil.disk_usage(settings.HOME)
+    out.print(f"experiments: {experiments or 'none'}; events to tell: {deliveries_waiting()}")
+    out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
+    seen = worker_lines()
+    for table in (_queues(seen), _targets(), _claims(), _workers(seen)):
+        if table.row_count:
+            out.print(table)
+    faults, late = lab_faults(), late_answers()
+    out.print(
+        f"faults of the lab in a week: {len(faults)}{'+' if len(faults) >= 20 else ''}; late answers: {len(late)}"
+    )
+    for one in faults[:3]:
+        out.print(
+            Text(f"  {one.kind} {one.id} on {plain_line(one.place)}: {plain_line(one.problem)[:200]}"),
+            soft_wrap=True,
+        )
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    """A row of what is text, whatever it looks like."""
+    table.add_row(*map(Text, cells))
+
+
+def _queues(seen: tuple[WorkerLine, ...]) -> Table:
+    table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
+    for one in queue_lines(seen):
+        takers = str(len(one.workers)) + (f" (+{len(one.paused)} idle)" if one.paused else "")
+        oldest = f"{one.oldest_s:.0f} s" if one.oldest_s else ""
+        _add(
+            table,
+            plain_line(one.name),
+            str(one.waiting),
+            str(one.running),
+            oldest,
+            "NOBODY" if one.forsaken else takers,
+        )
+    return table
+
+
+def _targets() -> Table:
+    table = _table("Targets", "target", "state", "boots in a day", "waiting", "why")
+    for one in target_healths():
+        _add(
+            table,
+            plain_line(one.name),
+            _state(one),
+            str(one.finished),
+            str(one.waiting),
+            plain_line("; ".join(one.complaints)),
+        )
+    return table
+
+
+def _state(one: TargetHealth) -> str:
+    if one.quarantined_at:
+        return "quarantine"
+    if not one.enabled:
+        return "disabled"
+    if one.complaints:
+        return "ill"
+    return "busy" if one.running else "well"
+
+
+def _claims() -> Table:
+    table = _table("Claims", "work", "worker", "lease")
+    for one in open_claims():
+        lease = f"ran out {-one.left_s:.0f} s ago" if one.over else f"{one.left_s:.0f} s"
+        _add(table, f"{one.kind} {one.id}", plain_line(one.claimed_by), lease)
+    return table
+
+
+def _workers(seen: tuple[WorkerLine, ...]) -> Table:
+    table = _table("Workers", "worker", "state", "heard of", "queues")
+    for one in seen:
+        _add(
+            table,
+            plain_line(one.name),
+            plain_line(_said(one)),
+            f"{one.silent_s:.0f} s ago",
+            plain_line(", ".join(one.queues)),
+        )
+    return table
+
+
+def _said(one: WorkerLine) -> str:
+    if one.gone:
+        return "gone"
+    return f"idle: {one.idle_reason}" if one.idle_reason else "takes work"

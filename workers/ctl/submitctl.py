@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl submit`, `preview`, `rerun`, `cancel` and `run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from workers.ctl import terminal, watchctl, wish
+from workers.ctl.doors.base import Door, Json
+from workers.ctl.options import EXIT_OK, ExperimentId, err, out, through_door, with_options
+from workers.ctl.wish import Wish
+
+Source = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="a description in TOML, or a series: an mbox or diff, - for standard input",
+        show_default=False,
+    ),
+]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    for command in (submit, preview, rerun, cancel, run, keep, unkeep):
+        cli.command()(command)
+
+
+@through_door
+@with_options(Wish)
+def submit(
+    door: Door,
+    given: Wish,
+    source: Source = None,
+    wait: Annotated[
+        bool | None,
+        typer.Option(
+            "--wait/--no-wait",
+            help="stay until it is compared and exit with the verdict; what --local does unless told otherwise",
+        ),
+    ] = None,
+) -> None:
+    """Submit an experiment: a file, a series, or a branch.
+
+    With --local the same command after a crash goes on where it stopped.
+    Exit codes with --wait: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed, 64 wrong input.
+    """
+    asked = wish.description(source, given, door)
+    with terminal.narration(err) as say:
+        row = door.submit(asked, say)
+    _queued(door, row, wait=door.local if wait is None else wait)
+
+
+def _queued(door: Door, row: Json, *, wait: bool) -> None:
+    """Say what was queued, and stay with it if asked to."""
+    number, option = row["id"], watchctl.same(door)
+    where = f"  {row['page']}" if row.get("page") else ""
+    if not wait:
+        # The number alone on standard output is what a script wants.
+        err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
+        err.print(Text(f"  {'labctl run' if door.local else 'labctl watch'} {number}{option}", style="dim"))
+        out.print(str(number))
+        return
+    err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
+    raise typer.Exit(watchctl.carry_out(door, number) if door.local else watchctl.stay(door, number))
+
+
+@through_door
+@with_options(Wish)
+def preview(door: Door, given: Wish, source: Source = None) -> None:
+    """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
+    from workers.ctl import tables
+
+    asked = wish.description(source, given, door)
+    with terminal.narration(err) as say:
+        found = door.preview(asked, say)
+    tables.show_preview(out, found)
+
+
+@through_door
+def rerun(
+    door: Door,
+    experiment_id: ExperimentId,
+    wait: Annotated[bool, typer.Option("--wait", help="stay until it is compared")] = False,
+) -> None:
+    """Submit an experiment's description once more."""
+    _queued(door, door.rerun(experiment_id), wait=wait)
+
+
+@through_door
+def cancel(door: Door, experiment_id: ExperimentId) -> None:
+    """Cancel what is still open of an experiment; what is measured stays."""
+    door.cancel(experiment_id)
+    out.print(f"experiment {experiment_id} is cancelled")
+
+
+@through_door
+def keep(door: Door, experiment_id: ExperimentId) -> None:
+    """Keep an experiment's logs, profiles and kernels, whatever the retention policy says."""
+    door.keep(experiment_id, kept=True)
+    out.print(f"experiment {experiment_id} is kept")
+
+
+@through_door
+def unkeep(door: Door, experiment_id: ExperimentId) -> None:
+    """Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay."""
+    door.keep(experiment_id, kept=False)
+    out.print(f"experiment {experiment_id} is left to the retention policy")
+
+
+@through_door
+def run(door: Door, experiment_id: ExperimentId) -> None:
+    """Build, boot and compare what is still open of an experiment, on this machine."""
+    door.experiment(experiment_id)
+    if not door.local:
+        raise typer.BadParameter(
+            f"the workers of {door.where} do that; labctl watch {experiment_id} shows it"
+        )
+    raise typer.Exit(watchctl.carry_out(door, experiment_id) or EXIT_OK)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers and tables in the house's style for a terminal."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
+
+
+def number(value: float | None) -> str:
+    """Write a value with four significant digits: 0.01235, 3.771, 890.9, 41,250."""
+    if value is None:
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def percent(value: float | None, *, fine: bool = False) -> str:
+    """Write a change with its sign, small ones finer: +1.3, −53.0, +0.51; `fine` gives all two digits."""
+    if value is None:
+        return "–"
+    if round(value, 2) == 0:
+        return "0.00"
+    return f"{value:+.{2 if fine or abs(value) < 1 else 1}f}".replace("-", "−")
+
+
+def plain_table(title: str) -> Table:
+    """An empty table in the house's style."""
+    return Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+    )
+
+
+def plain_rows(*heads: str) -> Table:
+    """An empty list with quiet heads, the first column never folded."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), collapse_padding=True, header_style="dim")
+    for index, head in enumerate(heads):
+        table.add_column(head, no_wrap=not index, overflow="fold")
+    return table

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl target …`: machines taken in, changed, looked at and switched, on the lab's own machine."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.errors import FieldRefused
+from lab.hardware import (
+    CHANGEABLE,
+    TargetFields,
+    add_target,
+    change_target,
+    named_target,
+    remove_target,
+    set_target_enabled,
+)
+from lab.health import known_kernel
+from lab.machine import read_access
+from lab.models import Target
+from lab.quarantine import release_target
+from lab.spec_messages import nearest
+from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.options import EXIT_LAB, AsJson, err, out, print_json, whisper
+from workers.ctl.plaintext import plain_line
+from workers.ctl.table_style import plain_rows
+from workers.health import check_target
+from workers.power.apart import power_of
+
+SWITCHES = ("status", "on", "off", "network")
+
+Name = Annotated[str, typer.Argument(metavar="TARGET", help="its name")]
+File = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="TOML: driver, group, vcpus, memory_mib, access, tuning"),
+]
+Tune = Annotated[
+    list[str], typer.Option("--tune", metavar="KEY=VALUE", help="one setting of its tuning; KEY= forgets it")
+]
+Group = Annotated[str | None, typer.Option(help="targets of one group are equal; - for none")]
+
+
+class TargetCommands(LateGroup):
+    """All of `labctl target`."""
+
+    places = {  # noqa: RUF012
+        "list": Place("targetctl", "List the machines, and how they are."),
+        "show": Place("targetctl", "Show one machine: how it is reached, tuned, and how it is."),
+        "add": Place("targetctl", "Take a machine in."),
+        "set": Place("targetctl", "Change a machine; access and tuning of the file replace what is there."),
+        "remove": Place("targetctl", "Forget a machine that nothing was ever booted on."),
+        "enable": Place("targetctl", "Let a machine boot."),
+        "disable": Place("targetctl", "Keep a machine from booting; what boots now ends."),
+        "release": Place("targetctl", "End a machine's quarantine."),
+        "check": Place(
+            "targetctl", "Check a machine's health now: a known-good kernel, a calibration workload."
+        ),
+        "power": Place("targetctl", "Ask a machine's BMC: status, on, off, network (boot from it once)."),
+    }
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the group to labctl, or its commands to the group."""
+    group = typer.Typer(
+        cls=TargetCommands,
+        no_args_is_help=True,
+        help="Take machines in, change, look at and switch them.\n\n"
+        "On the lab's own machine: its settings are read from the environment.",
+    )
+    announce(group, TargetCommands.places)
+    cli.add_typer(group, name="target")
+    for name, command in COMMANDS.items():
+        cli.command(name)(command)
+
+
+def list_targets(as_json: AsJson = False) -> None:
+    """List the machines, and how they are."""
+    rows = [_told(row) for row in Target.objects.order_by("name")]
+    if as_json:
+        print_json(rows)
+        return
+    table = plain_rows("target", "driver", "group", "vCPUs", "MiB", "state")
+    for row in rows:
+        cells = (row["name"], row["driver"], row["group"], row["vcpus"], row["memory_mib"], row["state"])
+        table.add_row(*(Text(plain_line(cell)) for cell in cells))
+    out.print(table)
+
+
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show one machine: how it is reached, tuned, and how it is."""
+    row = _told(named_target(name), whole=True)
+    if as_json:
+        print_json(row)
+        return
+    for key, value in row.items():
+        told = json.dumps(value, indent=2) if isinstance(value, dict) else plain_line(value)
+        if told not in {"", "{}"}:
+            out.print(Text(f"{key}: {told}"), soft_wrap=True)
+
+
+def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
+    """Take a machine in."""
+    given = _given(file, group, {}, tune)
+    row = add_target(by=None, wanted=TargetFields(**{"name": name} | given))
+    out.print(Text(f"{row.name} is taken in; try it with: labctl target power {row.name} status"))
+
+
+def change(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
+    """Change a machine; access and tuning of the file replace what is there."""
+    row = named_target(name)
+    given = _given(file, group, row.tuning, tune)
+    if not given:
+        raise typer.BadParameter("nothing to change: give a FILE, --group or --tune")
+    changed = change_target(by=None, target_id=row.pk, changes=given)
+    out.print(Text(f"{changed.name}: {', '.join(sorted(given))} changed; the next boot goes by it"))
+
+
+def remove(name: Name) -> None:
+    """Forget a machine that nothing was ever booted on."""
+    out.print(Text(f"{remove_target(by=None, target_id=named_target(name).pk)} is forgotten"))
+
+
+def enable(name: Name) -> None:
+    """Let a machine boot."""
+    out.print(
+        Text(f"{set_target_enabled(by=None, target_id=named_target(name).pk, enabled=True).name} boots")
+    )
+
+
+def disable(name: Name) -> None:
+    """Keep a machine from booting; what boots now ends."""
+    row = set_target_enabled(by=None, target_id=named_target(name).pk, enabled=False)
+    out.print(Text(f"{row.name} is disabled: what boots now ends, nothing new begins"))
+
+
+def release(name: Name) -> None:
+    """End a machine's quarantine."""
+    row = named_target(name)
+    if row.quarantined_at is None:
+        whisper(f"{row.name} is in no quarantine")
+        return
+    release_target(target_id=row.pk, by=None)
+    out.print(Text(f"{row.name} boots again; it was in quarantine for: {plain_line(row.quarantine_reason)}"))
+
+
+def check(name: Name) -> None:
+    """Check a machine's health now: a known-good kernel, a calibration workload."""
+    row = named_target(name)
+    known_kernel(row)
+    found = check_target(name, force=True)
+    if found is None:
+        raise typer.BadParameter(f"{name} boots something now: try again when it is over")
+    if not found.ok:
+        err.print(Text(f"{name} is not well: {plain_line(found.problem)}", style="red"), soft_wrap=True)
+        raise typer.Exit(EXIT_LAB)
+    out.print(Text(f"{name} is well: {found.metric} {found.value:g} {found.environment.get('unit', '')}"))
+
+
+def power(
+    name: Name,
+    switch: Annotated[str, typer.Argument(metavar="|".join(SWITCHES), help="what to ask for")] = "status",
+) -> None:
+    """Ask a machine's BMC: status, on, off, network (boot from it once)."""
+    row = named_target(name)
+    if switch not in SWITCHES:
+        raise typer.BadParameter(f'"{switch}" is not valid; {nearest(switch, SWITCHES)}')
+    if row.driver != "metal":
+        raise typer.BadParameter(f"{row.name} is a {row.driver} target: only metal has a BMC")
+    bmc = power_of(read_access(row.access))
+    if switch == "on":
+        bmc.turn_on()
+    elif switch == "off":
+        bmc.turn_off()
+    elif switch == "network":
+        bmc.boot_from_network()
+        out.print(Text(f"{row.name} boots from the network next"))
+        return
+    out.print(Text(f"{row.name} is {'on' if bmc.is_on() else 'off'}"))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_targets,
+    "show": show,
+    "add": add,
+    "set": change,
+    "remove": remove,
+    "enable": enable,
+    "disable": disable,
+    "release": release,
+    "check": check,
+    "power": power,
+}
+
+
+def _given(
+    file: Path | None, group: str | None, tuning: Mapping[str, Any], tune: list[str]
+) -> dict[str, Any]:
+    """What the command says of a target: its file's tables, then its options."""
+    given = _read(file) if file is not None else {}
+    if group is not None:
+        given["group"] = "" if group == "-" else group
+    if tune:
+        given["tuning"] = dict(given.get("tuning", tuning))
+        for one in tune:
+            key, equals, value = one.partition("=")
+            if not equals:
+                raise typer.BadParameter(f'--tune "{one}": write KEY=VALUE, such as governor=performance')
+            given["tuning"].pop(key, None)
+            if value:
+                given["tuning"][key] = {"true": True, "false": False}.get(value, value)
+    return given
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        given = tomllib.loads(file.read_text())
+    except OSError as exc:
+        raise typer.BadParameter(f'cannot read "{file}": {exc.strerror}') from exc
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise typer.BadParameter(f"{file}: {exc}") from exc
+    for key in given:
+        if key not in CHANGEABLE:
+            raise FieldRefused(key, f'{file}: there is no field "{key}"; {nearest(key, CHANGEABLE)}')
+    for key, kind in {
+        "vcpus": int,
+        "memory_mib": int,
+        "enabled": bool,
+        "access": dict,
+        "tuning": dict,
+    }.items():
+        if key in given and type(given[key]) is not kind:
+            raise FieldRefused(key, f"{file}: {key} is no {kind.__name__}")
+    return given
+
+
+def _told(row: Target, *, whole: bool = False) -> dict[str, Any]:
+    state = "well" if row.enabled else "disabled"
+    if row.quarantined_at is not None:
+        state = f"in quarantine since {row.quarantined_at:%Y-%m-%d %H:%M}"
+    told: dict[str, Any] = {
+        name: getattr(row, name) for name in CHANGEABLE if name not in {"access", "tuning"}
+    }
+    told |= {"state": state, "faults": row.faults, "quarantine_reason": row.quarantine_reason}
+    return told | ({"access": row.access, "tuning": row.tuning} if whole else {})

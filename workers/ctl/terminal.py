@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the command line shows while it works: what is being prepared, live progress, how an experiment ended.
+
+Everything a submission or a guest may have named is printed as plain text (rich's `Text`),
+never as markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from workers.ctl.doors.base import Json
+from workers.ctl.plaintext import plain_line
+
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+def duration(seconds: float) -> str:
+    """Write a span of time: 47 s, 3 min 20 s, 2 h 05 min."""
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    if whole < 6000:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+@contextmanager
+def narration(console: Console) -> Iterator[Callable[[str], None]]:
+    """Tell what is being prepared: one changing line on a terminal, elsewhere each thing once.
+
+    A line `thing: 40%` is the same thing at another moment.
+    """
+    if console.is_terminal:
+        with console.status(Text("")) as status:
+            yield lambda line: status.update(Text(line))
+        return
+    said: set[str] = set()
+
+    def say(line: str) -> None:
+        thing = line.partition(":")[0] if line.endswith("%") else line
+        if thing not in said:
+            said.add(thing)
+            console.print(Text(f"  {thing}", style="dim"), soft_wrap=True)
+
+    yield say
+
+
+def count(number: int, thing: str) -> str:
+    """1 kernel, 2 kernels."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def show_head(console: Console, experiment: Json, where: str) -> None:
+    """Print what an experiment is and how it stands, in two lines."""
+    title = Text(f"experiment {experiment['id']}  ", style="dim").append(
+        plain_line(experiment["name"]), style="not dim bold"
+    )
+    console.print(title.append(f"  {experiment['state']}"), soft_wrap=True)
+    told = [str(experiment.get(key) or "") for key in ("tree", "base_name", "target", "design")]
+    # A base may have been named by its whole commit.
+    told[1] = told[1][:12] if _COMMIT.fullmatch(told[1]) else told[1]
+    console.print(
+        Text("  " + ", ".join(plain_line(one) for one in told if one) + f", on {where}", style="dim"),
+        soft_wrap=True,
+    )
+    if experiment.get("problem"):
+        console.print(Text(plain_line(experiment["problem"]), style="red"), soft_wrap=True)
+
+
+def show_outcomes(
+    console: Console, experiment: Json, builds: Sequence[Json], runs: Sequence[Json], options: str
+) -> None:
+    """Print what was built and what went wrong: one line each, where to read more behind it.
+
+    options: what a command that shows more needs, such as " --local".
+    """
+    built = [build for build in builds if build["state"] == "built"]
+    reused = sum(_found_built(build, experiment) for build in built)
+    now, parts = experiment["progress"], experiment["parts"]
+    left_out = sum(bool(run["invalid"]) for run in runs)
+    variants = sum(part["state"] != "pruned" for part in parts)
+    console.print(
+        Text(
+            f"{count(variants, 'variant')}, {count(len(built) - reused, 'kernel')} built, {reused} found built; "
+            f"{now['boots_done'] - left_out} of {count(now['boots_total'], 'boot')} counted"
+            + (f", {left_out} left out" if left_out else "")
+        ),
+        soft_wrap=True,
+    )
+    for build in builds:
+        if build["problem"]:
+            names = ", ".join(part["name"] for part in parts if part["build"] == build["id"])
+            _went_wrong(
+                console, f"{names}: {build['problem']}", f"log: labctl log --build {build['id']}{options}"
+            )
+    for run in runs:
+        if run["problem"] and run["state"] == "failed":
+            line = f"{run['variant_name']}, {run['workload']}, boot {run['block'] + 1}: {run['problem']}"
+            _went_wrong(console, line, f"console: labctl log --run {run['id']}{options}")
+    cancelled = Counter(run["problem"] for run in runs if run["state"] == "cancelled")
+    for problem, number in cancelled.items():
+        line = f"{count(number, 'boot')} not made: {problem}"
+        console.print(Text(plain_line(line), style="yellow"), soft_wrap=True)
+
+
+def _found_built(build: Json, experiment: Json) -> bool:
+    """Whether nothing was compiled for this experiment: the artifact was there, or another one's build."""
+    if build.get("cached") or build.get("reused"):
+        return True
+    over = build["finished_at"]
+    return over is not None and datetime.fromisoformat(over) <= datetime.fromisoformat(
+        experiment["created_at"]
+    )
+
+
+def _went_wrong(console: Console, line: str, more: str) -> None:
+    console.print(Text(plain_line(line), style="red"), soft_wrap=True)
+    console.print(Text(f"  {more}", style="dim"), soft_wrap=True)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl watch`, `show`, `list`, `log` and `notes`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from workers.ctl import complete, progressbar, terminal
+from workers.ctl.doors.base import Door, Json
+from workers.ctl.options import EXIT_LAB, AsJson, ExperimentId, err, out, print_json, through_door
+from workers.ctl.plaintext import plain_line, plain_text
+from workers.ctl.table_style import plain_rows
+
+STATES = ("queued", "running", "done", "failed", "cancelled")
+VERDICTS = ("regression", "improvement", "unchanged", "inconclusive")
+FOLLOW_S = 1.0
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands to labctl."""
+    for command in (watch, show, log, notes):
+        cli.command()(command)
+    cli.command("list")(list_experiments)
+
+
+def same(door: Door) -> str:
+    """The option that leads through the same door again, for the commands we propose."""
+    return " --local" if door.local else ""
+
+
+def stay(door: Door, experiment_id: int) -> int:
+    """Follow an experiment that others carry out to its end; returns its exit code."""
+    found = progressbar.follow(err, door, experiment_id)
+    show_end(door, found)
+    return code(found)
+
+
+def carry_out(door: Door, experiment_id: int) -> int:
+    """Do in this process what is open of an experiment; returns its exit code."""
+    from workers import local
+
+    with progressbar.beside(err, door, experiment_id):
+        local.work_through(experiment_id)
+    found = door.experiment(experiment_id)
+    show_end(door, found)
+    return code(found)
+
+
+def code(experiment: Json) -> int:
+    """The exit code of an experiment that is over."""
+    found = experiment.get("exit_code")
+    return EXIT_LAB if found is None else int(found)
+
+
+def show_end(door: Door, experiment: Json) -> None:
+    """Print an experiment: what it is, what went wrong, and its comparison."""
+    from workers.ctl import comparison_tables, reportctl
+
+    number = int(experiment["id"])
+    terminal.show_head(out, experiment, door.where)
+    terminal.show_outcomes(out, experiment, door.builds(number), door.runs(number), same(door))
+    if any(experiment.get("verdicts", {}).values()) or experiment["progress"]["finished"]:
+        comparison_tables.show_comparison(out, reportctl.comparison(door, number))
+    if experiment["profile"]:
+        from workers.ctl import profile_tables
+
+        profile_tables.show_profiles(out, door.profile(number, (), "cpu"))
+
+
+@through_door
+def watch(door: Door, experiment_id: ExperimentId) -> None:
+    """Follow an experiment to its end, print its comparison, and exit with the verdict.
+
+    0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
+    """
+    raise typer.Exit(stay(door, experiment_id))
+
+
+@through_door
+def show(door: Door, experiment_id: ExperimentId, as_json: AsJson = False) -> None:
+    """Show how an experiment stands, or how it ended."""
+    found = door.experiment(experiment_id)
+    if as_json:
+        print_json(found)
+    else:
+        show_end(door, found)
+
+
+@through_door
+def list_experiments(  # noqa: PLR0913  an argument is an option
+    door: Door,
+    state: Annotated[str, typer.Option(help=", ".join(STATES), autocompletion=complete.one_of(*STATES))] = "",
+    tree: Annotated[str, typer.Option(help="of this tree", autocompletion=complete.trees)] = "",
+    verdict: Annotated[
+        str, typer.Option(help=", ".join(VERDICTS), autocompletion=complete.one_of(*VERDICTS))
+    ] = "",
+    submitter: Annotated[str, typer.Option(help="of this person")] = "",
+    search: Annotated[str, typer.Option(help="what its name holds")] = "",
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="how many at most")] = 30,
+    as_json: AsJson = False,
+) -> None:
+    """List experiments, newest first."""
+    _one_of("state", state, STATES)
+    _one_of("verdict", verdict, VERDICTS)
+    filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter, "search": search}
+    lines = door.experiments(filters, limit)
+    if as_json:
+        print_json(lines)
+        return
+    if not lines:
+        err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {door.where}"))
+        return
+    table = plain_rows("no", "state", "boots", "name", "verdicts")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in _cells(line)))
+    out.print(table)
+
+
+def _cells(line: Json) -> tuple[str, str, str, str, str]:
+    verdicts = ", ".join(_counted(number, verdict) for verdict, number in line["verdicts"].items() if number)
+    boots = f"{line['boots_over']}/{line['boots_total']}"
+    return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), verdicts
+
+
+def _counted(number: int, verdict: str) -> str:
+    """Such as "8 regressions" and "2 unchanged"."""
+    return f"{number} {verdict}{'s' if number > 1 and verdict in ('regression', 'improvement') else ''}"
+
+
+def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:
+    if given and given not in valid:
+        from lab.spec_messages import nearest
+
+        raise typer.BadParameter(f'--{option}: there is no {option} "{given}"; {nearest(given, valid)}')
+
+
+@through_door
+def log(
+    door: Door,
+    build: Annotated[int, typer.Option(help="print this build's log")] = 0,
+    run_number: Annotated[int, typer.Option("--run", help="print this run's console")] = 0,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on until it ends")] = False,
+) -> None:
+    """Print a build's log or a run's console."""
+    from time import sleep
+
+    if bool(build) == bool(run_number):
+        raise typer.BadParameter("give --build or --run")
+    offset = 0
+    while True:
+        part = door.log("builds" if build else "runs", build or run_number, offset)
+        # Not by rich, which would fold the lines. What a guest wrote must not command the terminal.
+        sys.stdout.write(plain_text(part.text))
+        sys.stdout.flush()
+        offset = part.end
+        if part.complete or (not part.text and not follow):
+            if not offset:
+                what = f"build {build}" if build else f"run {run_number}"
+                err.print(f"nothing was written by {what}: it has not begun, or its kernel was found built")
+            return
+        if not part.text:
+            sleep(FOLLOW_S)
+
+
+@through_door
+def notes(
+    door: Door,
+    experiment_id: ExperimentId,
+    add: Annotated[str, typer.Option(help="write this note")] = "",
+) -> None:
+    """Show what people wrote about an experiment, or write to it."""
+    if add:
+        door.write_note(experiment_id, add)
+    said = list(door.notes(experiment_id))
+    if not said:
+        err.print(f"nobody has written about experiment {experiment_id} yet")
+    for note in said:
+        head = (
+            f"{plain_line(note.get('author') or 'somebody')}, {plain_line(note.get('created_at', ''))[:16]}"
+        )
+        out.print(Text(head.replace("T", " "), style="dim"))
+        out.print(Text(plain_text(str(note.get("text", "")))))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fleet's workers: Celery processes, each for one kind of queue, that do one thing at a time.
+
+The pool is `solo`: work is done in the process that Celery's messages reach. A signal therefore ends it where it is, gives it
+back and stops; a kill -9 takes everything with it, since what a build starts dies with who started it.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import signal
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from celery import signals
+from celery.exceptions import SecurityWarning, WorkerShutdown
+from django.conf import settings
+
+import workers.upkeep  # noqa: F401  registers every task
+from lab.models import Target
+from lab.waiting import target_queue
+from workers import local
+from workers.app import over_the_broker
+from workers.bench import takes_machine_time
+from workers.errors import NoSuchTarget
+from workers.initrds import remove_initrds
+from workers.presence import Presence
+
+log = logging.getLogger(__name__)
+
+# Compilers are found where the build's sandbox looks for them.
+COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "clang-[0-9]*")
+# Upkeep waits for others: forges, mail servers, git servers.
+UPKEEP_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What one process takes. builds: kernels; target: the one whose boots; neither: upkeep."""
+
+    name: str
+    queues: tuple[str, ...]
+    builds: bool = False
+    target: str = ""
+
+
+def build_post() -> Post:
+    """Builds, by every compiler that is installed here.."""
+    names = sorted(
+        {path.name for name in COMPILER_NAMES for path in COMPILERS.glob(name) if _is_version(path.name)}
+    )
+    return Post("builds", tuple(f"build.{platform.machine()}.{name}" for name in names), builds=True)
+
+
+def _is_version(name: str) -> bool:
+    """`gcc-12`, not `gcc-ar-12`."""
+    return name.partition("-")[2].replace(".", "").isdigit() or "-" not in name
+
+
+def target_post(name: str) -> Post:
+    """One target's boots. Raises NoSuchTarget."""
+    if not Target.objects.filter(name=name).exists():
+        known = ", ".join(Target.objects.order_by("name").values_list("name", flat=True)) or "none"
+        raise NoSuchTarget(f'there is no target "{name}"; there are: {known}')
+    return Post(target_queue(name), (target_queue(name),), target=name)
+
+
+def upkeep_post() -> Post:
+    """Whatever keeps the lab going."""
+    return Post("upkeep", ("upkeep",))
+
+
+def serve_post(post: Post) -> int:
+    """Work until a signal comes; returns the exit code. Raises NoBroker, LibvirtMissing."""
+    app = over_the_broker()
+    # Root makes the mounts of a build's sandbox; what runs in it does not run as root, and messages are JSON.
+    warnings.simplefilter("ignore", SecurityWarning)
+    _sweep(post)
+    presence = Presence(post.queues, builds=post.builds)
+    alone = post.builds or bool(post.target)
+    worker = app.Worker(
+        hostname=f"{post.name}@{platform.node()}",
+        pool_cls="solo" if alone else "threads",
+        concurrency=1 if alone else UPKEEP_THREADS,
+        queues=list(post.queues),
+        loglevel="INFO",
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    )
+
+    def begin(**_given: Any) -> None:
+        if alone:
+            _stop_at_once()
+        log.info("working on %s", ", ".join(post.queues))
+
+    signals.worker_ready.connect(begin, weak=False)
+    presence.start()
+    try:
+        worker.start()
+    finally:
+        presence.end()
+    return int(worker.exitcode or 0)
+
+
+def _sweep(post: Post) -> None:
+    """Remove what killed processes left here."""
+    if post.target:
+        for name in remove_initrds(settings.HOME):
+            log.info("removed what run %s was booted with, whose worker was killed", name)
+        driver = Target.objects.filter(name=post.target).values_list("driver", flat=True).first() or ""
+        if not takes_machine_time(driver):
+            return
+        for line in local.sweep():
+            log.info("removed what a killed process left: %s", line)
+
+
+def _stop_at_once() -> None:
+    """A signal ends what is under way, which is given back; Celery's own way is to wait until it is done."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, _stop)
+
+
+def _stop(_number: int, _frame: object) -> NoReturn:
+    # Once is enough: a second one would interrupt the giving back.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    raise WorkerShutdown(0)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Carries out health checks: the same way as a run, from artifact to readings, for a row of its own."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.conf import settings
+
+from kernels.artifact import Artifact
+from kernels.errors import KernelsError
+from lab.errors import LabError
+from lab.health import (
+    ITERATIONS,
+    PRESET,
+    WARMUP,
+    WORKLOAD,
+    Checked,
+    claim_check,
+    due_checks,
+    hold_check,
+    known_kernel,
+    record_check,
+)
+from lab.machine import read_tuning
+from lab.models import HealthCheck, Target
+from workers.accelerator import choose_accelerator
+from workers.bench import make_bench, takes_machine_time
+from workers.carry import at_hand
+from workers.collect.dmesg import FATAL, scan_console
+from workers.drivers.base import Machine
+from workers.errors import WorkersError
+from workers.request import Job, boot_request
+from workers.run import Bench, boot, tuned_as_asked
+from workers.turns import turn
+from workloads.catalog import load_catalog
+from workloads.errors import WorkloadsError
+
+log = logging.getLogger(__name__)
+
+OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
+
+
+def check_due(name: str) -> bool:
+    """Check a target if it is due, and boots nothing; False if it is not."""
+    return name in due_checks() and check_target(name) is not None
+
+
+def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
+    """Check a target; None if it is not due, or boots. force: due or not, in quarantine too."""
+    driver = Target.objects.filter(name=name).values_list("driver", flat=True).first() or ""
+    with turn(settings.HOME, "alone" if takes_machine_time(driver) else "free"):
+        target = claim_check(name, force=force)
+        if target is None:
+            return None
+        # Recorded whatever happens: else the target would be held for nothing.
+        found = Checked(False, "the check was ended before it was over")
+        try:
+            found = _checked(target, make_bench(settings.HOME))
+        except OURS as exc:
+            found = Checked(False, str(exc))
+        except Exception as exc:
+            log.exception("the check of %s failed for a reason of ours", name)
+            said = " ".join(str(exc).split())
+            found = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
+        finally:
+            row = record_check(target.pk, found)
+    log.info("target %s was checked: %s", name, found.problem or f"{found.metric} {found.value}")
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    target_id: int
+
+    def beat(self) -> None:
+        """Keep boots away a while longer."""
+        hold_check(self.target_id)
+
+
+def _checked(target: Target, bench: Bench) -> Checked:
+    held = _Held(target.pk)
+    runs = bench.home / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    key = known_kernel(target)
+    with (
+        at_hand(bench.home, key, held.beat) as artifact,
+        TemporaryDirectory(prefix="check-", dir=runs) as place,
+    ):
+        directory = Path(place)
+        # QEMU's user reads the initramfs in it.
+        directory.chmod(0o755)
+        job = _job(target, artifact, bench)
+        request = boot_request(job, artifact, bench.home, directory)
+        answers = boot(request, job.plan, bench.drivers[target.driver], held)
+        readings = job.workload.read(answers.records, purpose="measured", clock="wall")
+        tuned = tuned_as_asked(job.tuning, answers.environment)
+        problem = _problem(request.console, tuned)
+    metric = next(one for one in job.workload.metrics.values() if one.primary)
+    values = [
+        one.values[metric.name] for one in readings.iterations if not one.warmup and metric.name in one.values
+    ]
+    known = {"artifact_key": key, "release": artifact.metadata.release, "unit": metric.unit}
+    return Checked(
+        ok=not problem,
+        problem=problem,
+        metric=f"{WORKLOAD} {metric.name}",
+        value=statistics.median(values) if values else None,
+        environment={**answers.environment, **tuned, **known},
+    )
+
+
+def _job(target: Target, artifact: Artifact, bench: Bench) -> Job:
+    workload = load_catalog()[WORKLOAD]
+    plan = workload.plan(workload.resolve(PRESET, {}), iterations=ITERATIONS, warmup=WARMUP)
+    guest = target.driver == "libvirt"
+    accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux) if guest else "none"
+    machine = Machine(target.vcpus, target.memory_mib, accelerator)
+    tuning = read_tuning(target.tuning)
+    return Job(f"check of {target.name}", workload, plan, machine, target.name, target.access, tuning)
+
+
+def _problem(console: Path, tuned: Mapping[str, Any]) -> str:
+    """What a boot that ended well was not as it should be in."""
+    untuned = tuned.get("tuning", {}).get("untuned", [])
+    if untuned:
+        return f"the machine was not tuned: {untuned[0]}"
+    with suppress(FileNotFoundError):
+        bad = [one.title for one in scan_console(console.read_bytes()) if one.kind in FATAL]
+        return f"its known-good kernel complained: {bad[0]}" if bad else ""
+    return ""

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Asks BMCs in a process apart, one for each question, which is killed at its deadline.
+
+Run as a program it reads one question from its standard input and answers with one line. The password is read
+there, and is nowhere else: not in an argument, not in the environment, not in our process. Nothing of our
+environment goes there, so no proxy named in it hears of the BMC.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from lab.machine import Access, IpmiPower, PowerAccess, RedfishPower
+from workers.power.base import SETTLE_S, STATE_DEADLINE_S, Power
+from workers.power.errors import BMC_ERRORS, BmcUnreachable
+from workers.power.ipmi import Ipmi
+from workers.power.redfish import Redfish
+
+ASK_DEADLINE_S = 60.0
+CHANGE_DEADLINE_S = ASK_DEADLINE_S + STATE_DEADLINE_S + SETTLE_S
+DEADLINES = {
+    "is_on": ASK_DEADLINE_S,
+    "turn_on": CHANGE_DEADLINE_S,
+    "turn_off": CHANGE_DEADLINE_S,
+    "boot_from_network": ASK_DEADLINE_S,
+}
+_TOP = Path(__file__).resolve().parents[2]
+
+
+def power_of(access: Access) -> Power:
+    """The power switch of a machine."""
+    return Apart(access.power)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A Power whose BMC is asked in a process of its own."""
+
+    access: RedfishPower | IpmiPower
+
+    def is_on(self) -> bool:
+        """See Power."""
+        return bool(self._ask("is_on"))
+
+    def turn_on(self) -> None:
+        """See Power."""
+        self._ask("turn_on")
+
+    def turn_off(self) -> None:
+        """See Power."""
+        self._ask("turn_off")
+
+    def boot_from_network(self) -> None:
+        """See Power."""
+        self._ask("boot_from_network")
+
+    def _ask(self, what: str) -> Any:
+        who = f"the BMC at {self.access.address}"
+        question = json.dumps({"ask": what, "access": self.access.model_dump()})
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "workers.power.apart"],
+                input=question,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINES[what],
+                cwd="/",
+                env=bare_environment(),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise BmcUnreachable(f"{who} has not answered within {DEADLINES[what]:g} s") from None
+        try:
+            answer = json.loads(done.stdout.strip().rpartition("\n")[2])
+        except ValueError:
+            raise BmcUnreachable(
+                f"{who} could not be asked: the process that asks it ended with {done.returncode}",
+                done.stderr[-4000:],
+            ) from None
+        if "error" in answer:
+            raise BMC_ERRORS[answer["error"]](answer["message"])
+        return answer["answer"]
+
+
+def bare_environment() -> dict[str, str]:
+    """What a process apart gets of our environment: where programs and our code are."""
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PYTHONPATH": str(_TOP), "LC_ALL": "C.UTF-8"}
+
+
+def backend(access: RedfishPower | IpmiPower) -> Power:
+    """Who speaks a BMC's language, in this process."""
+    return Ipmi(access) if isinstance(access, IpmiPower) else Redfish(access)
+
+
+def main() -> None:
+    """Answer the question on standard input."""
+    question = json.loads(sys.stdin.read())
+    adapter: TypeAdapter[RedfishPower | IpmiPower] = TypeAdapter(PowerAccess)  # type: ignore[arg-type]
+    access: RedfishPower | IpmiPower = adapter.validate_python(question["access"])
+    try:
+        answer = {"answer": getattr(backend(access), question["ask"])()}
+    except tuple(BMC_ERRORS.values()) as error:
+        answer = {"error": type(error).__name__, "message": str(error)}
+    print(json.dumps(answer), flush=True)
+    # The libraries' threads are of no use any more, and one of them waits 300 s.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

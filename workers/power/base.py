@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can be done to the power of a machine from outside, and who does it for which kind of BMC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from workers.power.errors import BmcLied, PasswordUnreadable
+
+STATE_DEADLINE_S = 60.0
+"""From a command to the state it asked for; servers take some seconds to cut their power."""
+SETTLE_S = 2.0
+"""A machine that is on is asked once more after this time: one with a broken supply is off again."""
+POLL_S = 1.0
+PASSWORD_LIMIT = 1024
+
+
+class Power(Protocol):
+    """A machine's power switch. Every method ends within a deadline.
+
+    All raise BmcUnreachable, BmcRefused, BmcLied, PasswordUnreadable.
+    """
+
+    def is_on(self) -> bool:
+        """Whether the BMC says that the machine is on."""
+
+    def turn_on(self) -> None:
+        """Turn it on, and return once it is; nothing happens to one that is on."""
+
+    def turn_off(self) -> None:
+        """Cut its power, whatever it does, and return once it is off; nothing happens to one that is off."""
+
+    def boot_from_network(self) -> None:
+        """Let the next boot, and that one alone, be from the network; read back from the BMC."""
+
+
+def await_state(is_on: Callable[[], bool], wanted: bool, who: str) -> None:
+    """Return once the machine is in the state, and stays there. Raises BmcLied."""
+    word = "on" if wanted else "off"
+    end = time.monotonic() + STATE_DEADLINE_S
+    while is_on() != wanted:
+        if time.monotonic() >= end:
+            raise BmcLied(
+                f"{who} took the command to turn the machine {word}, and after {STATE_DEADLINE_S:g} s it is not"
+            )
+        time.sleep(POLL_S)
+    if wanted:
+        time.sleep(SETTLE_S)
+        if not is_on():
+            raise BmcLied(
+                f"{who} said that the machine is on, and {SETTLE_S:g} s later it is off: see to its supply"
+            )
+
+
+def read_password(path: str) -> str:
+    """Return the first line of a password's file. Raises PasswordUnreadable."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            password = file.readline(PASSWORD_LIMIT).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise PasswordUnreadable(
+            f'password file "{path}": {why}; put the password into its first line'
+        ) from None
+    if not password:
+        raise PasswordUnreadable(f'password file "{path}" is empty; put the password into its first line')
+    return password

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A program that holds a BMC's Serial over LAN: what the machine prints goes to standard output.
+
+Standard input: a line that says which BMC; its end is the order to let go. Standard error: "connected", or why not.
+A process of its own for the reasons that ipmi.py gives.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from typing import Any
+
+from pydantic import TypeAdapter
+from pyghmi.exceptions import IpmiException
+from pyghmi.ipmi.console import Console
+
+from lab.machine import IpmiPower, host_and_port
+from workers.power.base import read_password
+from workers.power.errors import PasswordUnreadable
+from workers.power.ipmi import obey_the_bmcs_choice
+
+TURN_S = 0.5
+LOGIN_TURNS = 60
+
+
+def main() -> None:
+    """Hold the line until our input ends or the BMC hangs up."""
+    access = TypeAdapter(IpmiPower).validate_json(sys.stdin.buffer.readline())
+    who = f"the console of the BMC at {access.address}"
+    try:
+        said = hold(access)
+    except (PasswordUnreadable, IpmiException, NotImplementedError, OSError) as error:
+        said = str(error)
+    print(f"{who}: {said or 'ended'}", file=sys.stderr, flush=True)
+    os._exit(0)
+
+
+def hold(access: IpmiPower) -> str:
+    """Pass on what comes; returns why it ended, "" where our input did."""
+    host, port = host_and_port(access.address)
+    ends: list[str] = []
+
+    def take(data: Any) -> None:
+        if isinstance(data, dict):
+            ends.extend(str(data["error"]) for _ in range("error" in data))
+        else:
+            os.write(1, bytes(data))
+
+    obey_the_bmcs_choice()
+    # force: whoever has the line loses it; it is our machine while we boot it.
+    console = Console(host, access.user, read_password(access.password_file), take, port=port, force=True)
+    told, turns = False, 0
+    while not ends:
+        Console.wait_for_rsp(TURN_S)
+        if console.connected and not told:
+            told = True
+            print("connected", file=sys.stderr, flush=True)
+        turns += 1
+        if not told and turns > LOGIN_TURNS:
+            return "no login within its time"
+        if select.select([sys.stdin], [], [], 0)[0] and not sys.stdin.buffer.read(1):
+            console.close()
+            return ""
+    return ends[0]
+
+
+if __name__ == "__main__":
+    main()

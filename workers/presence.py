@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A worker's sign of life: a row that tells what it takes, and why it takes nothing, refreshed from a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+from django.conf import settings
+from django.db import close_old_connections, connections
+
+from lab.claims import worker_identity
+from lab.presence import Seen, report_worker, worker_left
+from lab.version import code_version
+from workers.readiness import why_idle
+
+log = logging.getLogger(__name__)
+
+# Others take a worker for gone after some of these.
+REPORT_S = 5.0
+# A stop does not wait longer for a database that does not answer.
+LAST_S = 5.0
+
+
+@dataclass
+class Presence:
+    """Says every 5 s that this process is there, from `start` to `end`."""
+
+    queues: Sequence[str]
+    builds: bool
+    _stopped: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begin; the first report is made before this returns, or fails in the log alone."""
+        self._report()
+        self._thread = Thread(target=self._go_on, name="presence", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop, and take the row away."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(LAST_S)
+        try:
+            worker_left(worker_identity())
+        except Exception:
+            log.exception("this worker could not take its leave")
+
+    def _go_on(self) -> None:
+        while not self._stopped.wait(REPORT_S):
+            close_old_connections()
+            self._report()
+        connections.close_all()
+
+    def _report(self) -> None:
+        try:
+            usage = shutil.disk_usage(settings.HOME)
+            idle = why_idle(builds=self.builds)
+            report_worker(
+                Seen(
+                    name=worker_identity(),
+                    host=socket.gethostname(),
+                    queues=list(self.queues),
+                    version=code_version(),
+                    disk_free=usage.free,
+                    disk_total=usage.total,
+                    idle_reason=idle,
+                )
+            )
+        except Exception as exc:
+            # As while the database restarts: the next report is 5 s away.
+            log.warning("this worker could not say that it is there: %s", " ".join(str(exc).split()))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether this process should take work now: what keeps it from that, as a line for operators."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from django.conf import settings
+
+from lab.version import code_version, other_version
+
+GIB = 1 << 30
+# A kernel's objects and artifact; a boot writes a disk, a console and a profile.
+BUILD_BYTES, BUILD_SHARE = 5 * GIB, 0.05
+BOOT_SHARE = 0.2
+
+
+def least_free(total: int, *, builds: bool) -> int:
+    """How many bytes must be free on a disk of this size."""
+    wanted = int(settings.DISK_GIB * GIB)
+    if builds:
+        return wanted or max(BUILD_BYTES, int(total * BUILD_SHARE))
+    return int((wanted or BUILD_BYTES) * BOOT_SHARE)
+
+
+def short_of_disk(home: Path, *, builds: bool) -> str:
+    """Why there is too little room; "" if there is enough."""
+    usage = shutil.disk_usage(home)
+    least = least_free(usage.total, builds=builds)
+    if usage.free >= least:
+        return ""
+    return f"{home} has {usage.free / GIB:.1f} GiB free, {least / GIB:.1f} are wanted: make room, or expire old runs"
+
+
+def why_idle(*, builds: bool) -> str:
+    """Why this process takes nothing now; "" while it does. builds: it builds kernels, which takes more room."""
+    home = settings.HOME
+    if not os.access(home, os.W_OK):
+        return f"{home} cannot be written"
+    return other_version(code_version()) or short_of_disk(home, builds=builds)

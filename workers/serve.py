@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The whole lab for one person: the pages on the loopback address, and a worker beside them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+from django.urls import reverse
+
+from lab.people.signin import LASTS_S, issue_secret
+from workers.local import Say
+
+# The worker gives what it is at back to the queue; a guest takes some seconds to end.
+STOP_S = 30.0
+# What the server's own end looks like after a signal.
+STOPPED = (0, -signal.SIGINT, -signal.SIGTERM)
+
+
+def sign_in_line(port: int) -> str:
+    """A line with a link that signs in whoever reads this terminal, once."""
+    link = f"http://127.0.0.1:{port}{reverse('sign_in_here', args=[issue_secret()])}"
+    return f"sign in within {LASTS_S // 60} minutes: {link}"
+
+
+def serve(port: int, *, say: Say) -> int:
+    """Serve until interrupted, with a worker; returns the exit code: 0, or that of a server that could not start.
+
+    The pages stay where the worker cannot work, as without libvirt: its own line says why.
+    """
+    gunicorn = Path(sys.executable).with_name("gunicorn")
+    web = [str(gunicorn), "--bind", f"127.0.0.1:{port}", "--threads", "4", "--log-level", "warning"]
+    # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
+    web += ["--keep-alive", "75"]
+    signal.signal(signal.SIGTERM, _terminate)
+    say(sign_in_line(port))
+    try:
+        with _beside([sys.executable, "-m", "workers.labctl", "work", "--local"]):
+            with _beside([*web, "web.wsgi"]) as server:
+                code = server.wait()
+            return 0 if code in STOPPED else code
+    except (KeyboardInterrupt, SystemExit):
+        return 0
+
+
+@contextmanager
+def _beside(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program as long as the block lasts; it is asked to end, and made to if it does not."""
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _terminate(_number: int, _frame: object) -> NoReturn:
+    # Once is enough: a second one would interrupt the ending.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`make up`, `make down`, `make status`: the whole service on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lab.errors import LabError
+from lab.given import state_root
+from workers.errors import WorkersError
+from workers.service.errors import ServiceDown
+from workers.service.place import ROOT, Place
+from workers.service.supervising import Supervisor, environment
+from workers.service.up import bring_down, bring_up, bring_up_stores, wishes_of
+
+cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+Port = Annotated[int, typer.Option(min=1, max=65535, help="port of the pages")]
+
+
+@cli.command()
+def up(port: Port = 8000) -> None:
+    """Start the service, or whatever of it does not run."""
+    home = state_root()
+    home.mkdir(parents=True, exist_ok=True)
+    place = Place(home)
+    experiments = bring_up(place, wishes_of(port), _say)
+    _say(f"the lab is up: {_url(port)}")
+    _sign_in(place, port)
+    _say(f"logs: {place.logs}   how it is: make status   stop it: make down")
+    sqlite = home / "kperflab.sqlite3"
+    if sqlite.exists() and not experiments:
+        _say(
+            f"The service has a database of its own, which is empty. What was measured with --local stays in {sqlite}: "
+            "make down, then labctl serve --local shows it."
+        )
+
+
+@cli.command()
+def stores(port: Port = 8000) -> None:
+    """Start the database and Redis alone, with their tables."""
+    home = state_root()
+    home.mkdir(parents=True, exist_ok=True)
+    bring_up_stores(Place(home), wishes_of(port), _say)
+    _say("the database and Redis are up; all the rest: make up")
+
+
+@cli.command()
+def down() -> None:
+    """Stop the service; nothing of it is left running, and everything is kept."""
+    place = Place(state_root())
+    try:
+        bring_down(place, _say)
+    except ServiceDown as exc:
+        _say(str(exc))
+    else:
+        _say(f"the lab is down; {place.home} keeps everything")
+
+
+@cli.command()
+def status() -> None:
+    """Show what runs."""
+    place = Place(state_root())
+    for one in Supervisor(place).states():
+        said = f"process {one.pid}, {_lasted(one.seconds)}" if one.pid else one.said
+        _say(f"{one.name:<20} {one.state.lower():<9} {said}")
+
+
+def _lasted(seconds: int) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _url(port: int) -> str:
+    kept = json.loads(Place(state_root()).environment.read_text())
+    return str(kept.get("KPERFLAB_URL", f"http://127.0.0.1:{port}"))
+
+
+def _sign_in(place: Place, port: int) -> None:
+    """A link that signs in whoever reads this terminal."""
+    command = [sys.executable, "-m", "workers.labctl", "sign-in", "--local", "--port", str(port)]
+    done = subprocess.run(command, env=environment(place), cwd=ROOT, capture_output=True, text=True)
+    _say((done.stdout or done.stderr).strip())
+
+
+def _say(line: str) -> None:
+    out.print(Text(line), soft_wrap=True)
+
+
+def main() -> None:
+    """Run a command; an expected error is one line, its detail below."""
+    try:
+        sys.exit(cli(standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        err.print("\nstopped; the same command goes on from here")
+        sys.exit(3)
+    except (WorkersError, LabError) as exc:
+        err.print(Text(f"kperflab: {exc}", style="red"), soft_wrap=True)
+        if exc.detail:
+            err.print(Text(exc.detail, style="dim"), soft_wrap=True)
+        sys.exit(3)
+    except Exception as exc:
+        told = getattr(exc, "format_message", None)
+        if told is None:
+            raise
+        err.print(Text(f"kperflab: {told()}", style="red"), soft_wrap=True)
+        sys.exit(64)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a service of one machine keeps its things: all below the state root but its sockets, whose paths must be short."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.service.errors import HomeClosed, ProgramMissing
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The folders and files of the service of one state root."""
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        """All of it, but what is run from it."""
+        return self.home / "service"
+
+    @property
+    def logs(self) -> Path:
+        """A log for each program."""
+        return self.folder / "logs"
+
+    @property
+    def static(self) -> Path:
+        """The pages' files, collected and compressed."""
+        return self.folder / "static"
+
+    @property
+    def cluster(self) -> Path:
+        """PostgreSQL's data."""
+        return self.folder / "postgres"
+
+    @property
+    def configuration(self) -> Path:
+        """supervisord's."""
+        return self.folder / "supervisord.conf"
+
+    @property
+    def environment(self) -> Path:
+        """What every process of this home adopts while the service is up; lab/given.py reads it."""
+        return self.folder / "environment.json"
+
+    @property
+    def sockets(self) -> Path:
+        """Two homes on one host do not meet; a socket's path may have 107 bytes only."""
+        name = f"kperflab-{hashlib.sha256(bytes(self.home.resolve())).hexdigest()[:8]}-service"
+        base = (
+            Path("/run")
+            if os.geteuid() == 0
+            else Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir()))
+        )
+        return base / name
+
+    def make(self) -> None:
+        """Make the folders; only their owner reads what is in them, but others' programs may pass through."""
+        for path, mode in (
+            (self.folder, 0o711),
+            (self.logs, 0o700),
+            (self.static, 0o755),
+            (self.sockets, 0o711),
+        ):
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(mode)
+
+
+def account(name: str) -> pwd.struct_passwd | None:
+    """The user as whom a program runs; None where all run as ourselves. Raises ProgramMissing.
+
+    Root starts each as the user that Debian's package made: PostgreSQL refuses to run as root.
+    """
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam(name)
+    except KeyError as exc:
+        raise ProgramMissing(f'the system user "{name}" is missing; run: ./bootstrap run') from exc
+
+
+def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
+    """Make a folder that only this user may look into. Raises HomeClosed where they cannot even reach it."""
+    path.mkdir(exist_ok=True)
+    path.chmod(0o700)
+    if owner is None:
+        return
+    os.chown(path, owner.pw_uid, owner.pw_gid)
+    for above in path.parents:
+        if not above.stat().st_mode & 0o001:
+            raise HomeClosed(
+                f'{above} is closed to the user "{owner.pw_name}", who runs a part of the service: '
+                f"chmod o+x {above}, or give another KPERFLAB_HOME"
+            )

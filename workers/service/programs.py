@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the service is made of: its programs, and supervisord's description of them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.service import postgres, redis
+from workers.service.place import ROOT, Place
+
+LOG_BYTES, LOGS_KEPT = 20 << 20, 3
+# Programs that the others stand on are started first and stopped last.
+FIRST, LATER = 10, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program. ends_by: the signal that stops it in good order; patience_s: how long that may take."""
+
+    name: str
+    command: Sequence[str]
+    priority: int = LATER
+    ends_by: str = "TERM"
+    patience_s: int = 40
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What `make up` was told: where the pages are, whose database and Redis, and where other machines come in."""
+
+    bind: str
+    port: int
+    own_database: bool
+    own_redis: bool
+    database: postgres.Network
+    redis: redis.Network
+
+
+def stores(place: Place, wishes: Wishes) -> list[Program]:
+    """The database and Redis, unless somebody else's were named. Raises ProgramMissing, HomeClosed."""
+    found = []
+    if wishes.own_database:
+        command = postgres.command(place, wishes.database)
+        # INT is its fast way: whoever is connected is told, nothing is lost.
+        found.append(Program("postgres", command, FIRST, "INT", 60, postgres.USER))
+    if wishes.own_redis:
+        found.append(Program("redis", redis.command(place, wishes.redis), FIRST, user=redis.USER))
+    return found
+
+
+def own(wishes: Wishes, targets: Sequence[str]) -> list[Program]:
+    """The lab's own programs, a worker for each target among them."""
+    labctl = [sys.executable, "-m", "workers.labctl", "work"]
+    gunicorn = [str(Path(sys.executable).with_name("gunicorn")), "-c", "python:web.serving"]
+    return [
+        Program("web", [*gunicorn, "--bind", f"{wishes.bind}:{wishes.port}", "web.wsgi"]),
+        Program("beat", [*labctl, "--beat"]),
+        Program("upkeep", [*labctl, "--upkeep"]),
+        Program("builds", [*labctl, "--builds"]),
+        *(Program(f"target-{name}", [*labctl, "--target", name]) for name in targets),
+    ]
+
+
+def configuration(place: Place, programs: Sequence[Program]) -> str:
+    """supervisord's configuration. Each program dies with supervisord, however that ends."""
+    socket = place.sockets / "supervisor.sock"
+    parts: list[tuple[str, dict[str, str]]] = [
+        ("unix_http_server", {"file": str(socket), "chmod": "0700"}),
+        (
+            "supervisord",
+            {
+                "logfile": str(place.logs / "supervisord.log"),
+                "pidfile": str(place.folder / "supervisord.pid"),
+                "childlogdir": str(place.logs),
+                "directory": str(ROOT),
+                # Said aloud, or it warns that it could not know better.
+                **({"user": "root"} if os.geteuid() == 0 else {}),
+            },
+        ),
+        (
+            "rpcinterface:supervisor",
+            {"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
+        ),
+        ("supervisorctl", {"serverurl": f"unix://{socket}"}),
+        *((f"program:{program.name}", _section(place, program)) for program in programs),
+    ]
+    lines = []
+    for title, fields in parts:
+        lines += [f"[{title}]", *(f"{key} = {value.replace('%', '%%')}" for key, value in fields.items()), ""]
+    return "\n".join(lines)
+
+
+def _section(place: Place, program: Program) -> dict[str, str]:
+    before = ["setpriv", "--pdeathsig", program.ends_by]
+    if program.user:
+        before += postgres.as_user(program.user)[1:]
+    return {
+        "command": shlex.join([*before, "--", *program.command]),
+        "priority": str(program.priority),
+        # What stands on the database is started once its tables are there.
+        "autostart": "true" if program.priority == FIRST else "false",
+        "autorestart": "true",
+        "startsecs": "1",
+        "startretries": "1000",
+        "stopsignal": program.ends_by,
+        "stopwaitsecs": str(program.patience_s),
+        "killasgroup": "true",
+        "redirect_stderr": "true",
+        "stdout_logfile": str(place.logs / f"{program.name}.log"),
+        "stdout_logfile_maxbytes": str(LOG_BYTES),
+        "stdout_logfile_backups": str(LOGS_KEPT),
+    }

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A Redis of our own, with Debian's program, on a socket: wake-ups and a cache, nothing that must outlive it."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from time import monotonic, sleep
+from urllib.parse import quote
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from workers.service.errors import ProgramMissing, ServiceFailed
+from workers.service.place import Place, account, folder_of
+
+USER = "redis"
+READY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where other machines reach it; no address: nowhere but on the socket."""
+
+    address: str = ""
+    port: int = 6379
+
+
+def command(place: Place, network: Network) -> list[str]:
+    """How the server is started. Raises ProgramMissing."""
+    program = shutil.which("redis-server")
+    if program is None:
+        raise ProgramMissing("Redis is missing; run: apt-get install redis-server")
+    sockets = place.sockets / "redis"
+    folder_of(sockets, account(USER))
+    given = {
+        "port": str(network.port) if network.address else "0",
+        "unixsocket": str(sockets / "redis.sock"),
+        "unixsocketperm": "700",
+        "daemonize": "no",
+        # Who waits asks the database again: nothing here is worth a disk.
+        "save": "",
+        "appendonly": "no",
+        "dir": str(sockets),
+        "maxmemory": "256mb",
+        # Of the cache, never of the wake-ups, which have no end.
+        "maxmemory-policy": "volatile-lru",
+    }
+    if network.address:
+        given |= {"bind": network.address, "requirepass": password(place)}
+    return [program, *(part for name, value in given.items() for part in (f"--{name}", value))]
+
+
+def url(place: Place, network: Network) -> str:
+    """For KPERFLAB_REDIS on this machine."""
+    login = f":{quote(password(place), safe='')}@" if network.address else ""
+    return f"unix://{login}{place.sockets / 'redis' / 'redis.sock'}"
+
+
+def wait(place: Place, network: Network) -> None:
+    """Wait until it answers. Raises ServiceFailed."""
+    client = Redis.from_url(url(place, network), socket_timeout=2)
+    end = monotonic() + READY_S
+    while True:
+        try:
+            client.ping()
+            client.close()
+            return
+        except RedisError as exc:
+            if monotonic() > end:
+                raise ServiceFailed(
+                    f"Redis does not answer; its log is {place.logs / 'redis.log'}", str(exc)
+                ) from exc
+        sleep(0.1)
+
+
+def password(place: Place) -> str:
+    """Asked of everybody where other machines may come; made once."""
+    path = place.folder / "redis.password"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32))
+    return path.read_text()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What needs the database to be up: tables, the lab's version, the pages' files, targets. A program of its own, for what it
+imports reads the settings once."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.models import Deployment, Experiment, Target
+from lab.version import code_version, deploy, lab_version
+from workers import local
+from workers.bench import takes_machine_time
+
+
+def look() -> dict[str, object]:
+    """Whether the tables are those of this code."""
+    known = Deployment._meta.db_table in connection.introspection.table_names()
+    return {"new_code": not known or lab_version() != code_version()}
+
+
+def settle() -> dict[str, object]:
+    """Bring everything up to date; returns what the service is made of."""
+    call_command("migrate", verbosity=0, interactive=False)
+    if settings.STATIC_ROOT:
+        call_command("collectstatic", verbosity=0, interactive=False, clear=True)
+    deploy(code_version())
+    return {
+        "targets": list(Target.objects.order_by("name").values_list("name", flat=True)),
+        "experiments": Experiment.objects.count(),
+    }
+
+
+def sweep() -> dict[str, object]:
+    """Remove what workers that were killed left on this machine."""
+    drivers = Target.objects.values_list("driver", flat=True)
+    return {"removed": local.sweep() if any(map(takes_machine_time, drivers)) else []}
+
+
+if __name__ == "__main__":
+    json.dump({"look": look, "settle": settle, "sweep": sweep}[sys.argv[1]](), sys.stdout)

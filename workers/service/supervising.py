@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The one process above all others: supervisord, started, asked and stopped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+from xmlrpc.client import Fault, ServerProxy
+
+from supervisor.xmlrpc import Faults, SupervisorTransport
+
+from workers.service.errors import ServiceDown, ServiceFailed
+from workers.service.place import ROOT, Place
+
+# By this in its environment a process is known as part of the service of a home.
+MARK = "KPERFLAB_SERVICE"
+START_S, STOP_S = 20.0, 90.0
+# What a program needs that it does not read from the home: where things are, and the language of messages.
+PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "PYTHONDONTWRITEBYTECODE",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How one program is: RUNNING, STARTING, BACKOFF, STOPPED, …; pid is 0 where there is none."""
+
+    name: str
+    state: str
+    pid: int
+    seconds: int
+    said: str
+
+
+class Supervisor:
+    """The supervisord of a place."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def start(self) -> None:
+        """Start it, or make it read its configuration anew. Raises ServiceFailed."""
+        if self.alive():
+            self._apply()
+            return
+        command = [str(Path(sys.executable).with_name("supervisord")), "-c", str(self._place.configuration)]
+        done = subprocess.run(command, env=environment(self._place), capture_output=True, text=True, cwd=ROOT)
+        end = monotonic() + START_S
+        while done.returncode == 0 and monotonic() < end:
+            if self.alive():
+                return
+            sleep(0.1)
+        raise ServiceFailed("supervisord does not start", (done.stdout + done.stderr)[-2000:])
+
+    def alive(self) -> bool:
+        """Whether it answers."""
+        try:
+            return bool(self._ask("getState")["statename"] == "RUNNING")
+        except ServiceDown:
+            return False
+
+    def states(self) -> list[State]:
+        """Every program. Raises ServiceDown."""
+        return [
+            State(
+                str(one["name"]),
+                str(one["statename"]),
+                int(one["pid"]),
+                max(0, int(one["now"]) - int(one["start"])) if one["pid"] else 0,
+                str(one["spawnerr"] or one["description"]),
+            )
+            for one in self._ask("getAllProcessInfo")
+        ]
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Start programs that do not run. Raises ServiceDown."""
+        for name in names:
+            self._tolerating(Faults.ALREADY_STARTED, "startProcess", name, False)
+
+    def end(self, names: Iterable[str]) -> None:
+        """Stop programs, all at once, and wait for it. Raises ServiceDown, ServiceFailed."""
+        told = set(names)
+        for name in told:
+            self._tolerating(Faults.NOT_RUNNING, "stopProcess", name, False)
+        end = monotonic() + STOP_S
+        while left := [one.name for one in self.states() if one.name in told and one.pid]:
+            if monotonic() > end:
+                raise ServiceFailed(f"{', '.join(left)} cannot be stopped; see {self._place.logs}")
+            sleep(0.1)
+
+    def shut_down(self) -> None:
+        """Stop everything, itself last. Raises ServiceFailed when it does not end."""
+        pid = int(self._ask("getPID"))
+        self._ask("shutdown")
+        end = monotonic() + STOP_S
+        while Path(f"/proc/{pid}").exists() and not _is_zombie(pid):
+            if monotonic() > end:
+                raise ServiceFailed(f"supervisord (process {pid}) does not end; see {self._place.logs}")
+            sleep(0.1)
+
+    def _apply(self) -> None:
+        """Read the configuration: what is gone from it is stopped, what is new or otherwise is taken in, not started."""
+        added, changed, removed = self._ask("reloadConfig")[0]
+        for group in [*changed, *removed]:
+            self._ask("stopProcessGroup", group)
+            self._ask("removeProcessGroup", group)
+        for group in [*added, *changed]:
+            self._ask("addProcessGroup", group)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        # A connection for each: one that failed is not mended by the library.
+        transport = SupervisorTransport(None, None, f"unix://{self._place.sockets / 'supervisor.sock'}")
+        with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+            return getattr(proxy.supervisor, method)(*arguments)
+
+    def _tolerating(self, code: int, method: str, *arguments: Any) -> None:
+        try:
+            self._call(method, *arguments)
+        except Fault as exc:
+            if exc.faultCode != code:
+                raise ServiceFailed(
+                    f"supervisord, asked to {method} {arguments[0]}: {exc.faultString}"
+                ) from exc
+        except (OSError, HTTPException) as exc:
+            raise ServiceDown("the service is not up; start it: make up") from exc
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        try:
+            return self._call(method, *arguments)
+        except Fault as exc:
+            raise ServiceFailed(f"supervisord, asked to {method}: {exc.faultString}") from exc
+        except (OSError, HTTPException) as exc:
+            raise ServiceDown("the service is not up; start it: make up") from exc
+
+
+def environment(place: Place) -> Mapping[str, str]:
+    """What programs inherit: nothing of the lab's own but its home, whose environment.json says the rest."""
+    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
+    mine = {
+        "KPERFLAB_HOME": str(place.home),
+        MARK: str(place.home),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return kept | mine
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

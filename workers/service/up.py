@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bringing the service of one machine up, and down: each step is harmless when it is done already."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from lab.given import given, given_number
+from workers.service import left, postgres, programs, redis
+from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
+from workers.service.place import ROOT, Place
+from workers.service.programs import Program, Wishes
+from workers.service.supervising import MARK, Supervisor, environment
+
+Say = Callable[[str], None]
+# PostgreSQL's empty cluster takes 60 MiB; a disk with less than this is full tomorrow.
+LEAST_BYTES = 1 << 30
+WEB_S = 180.0
+# What of the environment the service keeps, for its processes and for commands on this machine.
+KEPT = re.compile(r"KPERFLAB_\w+|AWS_\w+|WEB_CONCURRENCY")
+OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
+
+
+def wishes_of(port: int) -> Wishes:
+    """What the environment says. Raises SettingWrong."""
+    address = given("KPERFLAB_LISTEN")
+    return Wishes(
+        bind=given("KPERFLAB_BIND") or "127.0.0.1",
+        port=port,
+        own_database=not given("KPERFLAB_DATABASE"),
+        own_redis=not given("KPERFLAB_REDIS"),
+        database=postgres.Network(address, int(given_number("KPERFLAB_POSTGRES_PORT", 5432, least=1))),
+        redis=redis.Network(address, int(given_number("KPERFLAB_REDIS_PORT", 6379, least=1))),
+    )
+
+
+def bring_up(place: Place, wishes: Wishes, say: Say) -> int:
+    """Start whatever does not run yet; returns how many experiments the lab has.
+
+    Raises ProgramMissing, PortTaken, NoRoom, HomeClosed, ServiceFailed.
+    """
+    with _alone(place):
+        supervisor = Supervisor(place)
+        _need_port(wishes, supervisor)
+        found = _bring_up_stores(place, wishes, supervisor, say)
+        own = programs.own(wishes, found["targets"])
+        everything = [*programs.stores(place, wishes), *own]
+        _write(place.configuration, programs.configuration(place, everything))
+        supervisor.start()
+        supervisor.begin(program.name for program in everything)
+        _wait_for_pages(place, wishes, own)
+    return int(found["experiments"])
+
+
+def bring_up_stores(place: Place, wishes: Wishes, say: Say) -> None:
+    """Start the database and Redis alone, with their tables: for looking at them, or filling them, before anybody works."""
+    with _alone(place):
+        _bring_up_stores(place, wishes, Supervisor(place), say)
+
+
+def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: Say) -> dict[str, Any]:
+    if wishes.own_database:
+        postgres.make_cluster(place)
+    stores = programs.stores(place, wishes)
+    running = {state.name for state in supervisor.states()} if supervisor.alive() else set()
+    _write_environment(place, wishes)
+    if not running:
+        _write(place.configuration, programs.configuration(place, stores))
+        supervisor.start()
+    supervisor.begin(store.name for store in stores)
+    if wishes.own_database:
+        postgres.make_database(place, wishes.database)
+    if wishes.own_redis:
+        redis.wait(place, wishes.redis)
+    others = running - {store.name for store in stores}
+    if others and _settled(place, "look")["new_code"]:
+        say("the code is new: what runs the old one is stopped first")
+        supervisor.end(others)
+    return _settled(place, "settle")
+
+
+def bring_down(place: Place, say: Say) -> None:
+    """Stop everything and see that nothing is left. Raises ServiceDown where nothing was up, ServiceFailed."""
+    supervisor = Supervisor(place)
+    up = supervisor.alive()
+    if up:
+        with suppress(ServiceFailed, ServiceDown):
+            # While the tables still answer: what is under way is given back.
+            supervisor.end(
+                state.name for state in supervisor.states() if state.name not in ("postgres", "redis")
+            )
+            for line in _settled(place, "sweep")["removed"]:
+                say(f"removed {line}")
+        supervisor.shut_down()
+    killed = left.end_all(place)
+    for line in killed:
+        say(f"ended what was left: {line}")
+    place.environment.unlink(missing_ok=True)
+    shutil.rmtree(place.sockets, ignore_errors=True)
+    if not up and not killed:
+        raise ServiceDown(f"no service of {place.home} was up")
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    """One `make up` at a time; the second waits and finds everything done. Raises NoRoom."""
+    _need_room(place)
+    place.make()
+    with (place.folder / "up.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _need_room(place: Place) -> None:
+    above = next(path for path in [place.home, *place.home.parents] if path.exists())
+    free = shutil.disk_usage(above).free
+    if free < LEAST_BYTES:
+        raise NoRoom(
+            f"{above} has {free >> 20} MiB free, the service wants {LEAST_BYTES >> 20}: make room, or give another KPERFLAB_HOME"
+        )
+
+
+def _need_port(wishes: Wishes, supervisor: Supervisor) -> None:
+    """Refuse a port that somebody else has; one that our own pages have is fine."""
+    if supervisor.alive() and any(
+        one.name == "web" and one.state == "RUNNING" for one in supervisor.states()
+    ):
+        return
+    with socket.socket(socket.AF_INET6 if ":" in wishes.bind else socket.AF_INET) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((wishes.bind, wishes.port))
+        except OSError as exc:
+            raise PortTaken(
+                f"{wishes.bind}:{wishes.port} cannot be had ({exc.strerror}): give another one, as in PORT=8001 make up"
+            ) from exc
+
+
+def _write_environment(place: Place, wishes: Wishes) -> None:
+    """Keep what processes of this home are to run with."""
+    kept = {
+        name: value for name, value in os.environ.items() if KEPT.fullmatch(name) and name not in OF_THIS_RUN
+    }
+    if wishes.own_database:
+        kept["KPERFLAB_DATABASE"] = postgres.url(place, wishes.database)
+    if wishes.own_redis:
+        kept["KPERFLAB_REDIS"] = redis.url(place, wishes.redis)
+    kept.setdefault("KPERFLAB_URL", f"http://127.0.0.1:{wishes.port}")
+    kept.setdefault("KPERFLAB_STATIC", str(place.static))
+    _write(place.environment, json.dumps(kept, indent=1))
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file at once; only its owner reads it."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    draft.replace(path)
+
+
+def _settled(place: Place, what: str) -> dict[str, Any]:
+    """What settled.py answers. Raises ServiceFailed with its last lines."""
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.service.settled", what],
+        env=environment(place),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        log = place.logs / "up.log"
+        log.write_text(done.stderr)
+        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise ServiceFailed(
+            f"the lab's tables could not be brought up to date ({last[0][:300]}); all of it is in {log}"
+        )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _wait_for_pages(place: Place, wishes: Wishes, own: Sequence[Program]) -> None:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(wishes.bind, wishes.bind)  # noqa: S104
+    end = monotonic() + WEB_S
+    while True:
+        if _answers(f"http://{host}:{wishes.port}/health"):
+            return
+        if monotonic() > end:
+            log = place.logs / f"{own[0].name}.log"
+            tail = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise ServiceFailed(f"the pages do not answer at {host}:{wishes.port}; the log is {log}", tail)
+        sleep(0.2)
+
+
+def _answers(address: str) -> bool:
+    with suppress(URLError, OSError), urlopen(address, timeout=5) as answer:  # noqa: S310  http, from our own settings
+        return bool(answer.status == 200)
+    return False

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sources of a build on a machine that nobody submitted on: from the tree's own place, else from the store."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from kernels.errors import BundleRefused, KernelsError
+from kernels.gitbundle import MOST_BYTES, has_commit, take_bundle, tree_from_bundle, tree_of
+from kernels.scratch import patiently
+from lab.errors import StoreLacks
+from lab.intake import Source, open_source
+from lab.queries.orders import BuildOrder
+from lab.sources import name_in_store, source_of
+from lab.store import Store, lab_store
+from workers.errors import SourceMissing
+
+log = logging.getLogger(__name__)
+
+
+def bring_sources(order: BuildOrder, home: Path, on_wait: Callable[[], None]) -> None:
+    """Have the commit of a build, and its base, in the tree's repository here. Without a store they are where they were made.
+
+    Raises SourceMissing, BundleRefused, GitFailed, DiskFull, StoreUnreachable, StoreRefused.
+    """
+    store = lab_store()
+    if store is not None:
+        source = source_of(order.tree)
+        patiently(lambda: _bring(order, source, home / "trees", store), on_wait)
+
+
+def _bring(order: BuildOrder, source: Source | None, trees: Path, store: Store) -> None:
+    repository = trees / f"{order.tree}.git"
+    base = str(order.request["base_commit"])
+    if not has_commit(repository, base):
+        _bring_base(order.tree, source, base, trees, store)
+    if not has_commit(repository, order.commit):
+        with _Fetched(store, order.tree, order.commit) as file:
+            take_bundle(repository, file, order.commit, base)
+    for commit, tree_id in ((base, order.request["base_tree_id"]), (order.commit, order.tree_id)):
+        if tree_of(repository, commit) != tree_id:
+            raise BundleRefused(f"commit {commit[:12]} of {order.tree} has other files than were submitted")
+
+
+def _bring_base(tree: str, source: Source | None, base: str, trees: Path, store: Store) -> None:
+    """From where the tree comes from, if that has the very commit; else from the store."""
+    if source is not None:
+        try:
+            open_source(source, trees, lambda line: log.info("%s", line))
+        except KernelsError as exc:
+            log.info("%s is not to be had from %s here: %s", tree, source.location, exc)
+        if has_commit(trees / f"{tree}.git", base):
+            return
+    with _Fetched(store, tree, base) as file:
+        tree_from_bundle(tree, trees, file, base)
+
+
+class _Fetched:
+    """A bundle of the store as a file, for as long as the block runs."""
+
+    def __init__(self, store: Store, tree: str, commit: str) -> None:
+        self.store, self.tree, self.commit = store, tree, commit
+        self._place = tempfile.TemporaryDirectory(prefix="kperflab-bundle-")
+
+    def __enter__(self) -> Path:
+        file, size = Path(self._place.name) / "sources.bundle", 0
+        try:
+            with self.store.reading(name_in_store(self.commit)) as stream, file.open("wb") as out:
+                while chunk := stream.read(1 << 20):
+                    size += len(chunk)
+                    if size > MOST_BYTES:
+                        raise BundleRefused(
+                            f"the bundle of {self.commit[:12]} is larger than {MOST_BYTES >> 20} MiB"
+                        )
+                    out.write(chunk)
+        except BaseException as exc:
+            self._place.cleanup()
+            if isinstance(exc, StoreLacks):
+                raise SourceMissing(
+                    f"commit {self.commit[:12]} of {self.tree} is neither where the tree comes from nor in the store: "
+                    "submit the experiment again"
+                ) from exc
+            raise
+        return file
+
+    def __exit__(self, *_: object) -> None:
+        self._place.cleanup()

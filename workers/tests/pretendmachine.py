@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A machine without a machine: once it is turned on it asks the lab's pages for what to boot and hands in records."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.db import connections
+from django.test import Client
+
+from workers.errors import WorkersError
+from workloads.guest.records import Record, encode_record
+
+MAC = "52:54:00:6b:70:01"
+
+
+@dataclass
+class PretendMachine:
+    """A Power whose machine does what `boots` says, in a thread of its own, each time it is turned on.
+
+    done: what was asked of the power, in order. problem: what asking it raises from now on.
+    slow_s: how long turning it off takes.
+    """
+
+    boots: Callable[[PretendMachine], None]
+    on: bool = False
+    done: list[str] = field(default_factory=list)
+    problem: WorkersError | None = None
+    slow_s: float = 0
+    place: str = ""
+    files: str = ""
+    sent: dict[str, int] = field(default_factory=dict)
+
+    def is_on(self) -> bool:
+        """See Power."""
+        self._asked("is_on")
+        return self.on
+
+    def turn_on(self) -> None:
+        """See Power."""
+        self._asked("turn_on")
+        self.on, self.sent = True, {"records": 0, "console": 0, "seq": 0}
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def turn_off(self) -> None:
+        """See Power."""
+        self._asked("turn_off")
+        time.sleep(self.slow_s)
+        self.on = False
+
+    def boot_from_network(self) -> None:
+        """See Power."""
+        self._asked("boot_from_network")
+
+    def fetch_script(self) -> str:
+        """Ask for the script; remembers where the boot's own things are, if it is told."""
+        script = Client().get(f"/netboot/{MAC}.ipxe").content.decode()
+        if found := re.search(r"kperflab\.report=http://[0-9.:]+(/netboot/\S+)", script):
+            self.place = found[1]
+        if found := re.search(r"kernel http://[0-9.:]+(/netboot/\S+)/kernel", script):
+            self.files = found[1]
+        return script
+
+    def load(self) -> None:
+        """Fetch kernel and initrd."""
+        for part in ("kernel", "initrd"):
+            answer = Client().get(f"{self.files}/{part}")
+            assert answer.status_code == 200, answer.content
+            answer.close()
+
+    def send(self, kind: str, name: str = "-", payload: bytes = b"") -> None:
+        """Hand in one record as a piece."""
+        self.sent["seq"] += 1
+        self.post("records", encode_record(Record(self.sent["seq"], kind, name, payload)))
+
+    def hello(self, release: str) -> None:
+        """Load, then say hello."""
+        self.load()
+        said = {"release": release, "cmdline": f"quiet kperflab.report=http://10.0.2.2:8000{self.place}"}
+        self.send("hello", "-", json.dumps(said).encode())
+
+    def post(self, stream: str, data: bytes) -> int:
+        """Hand in one piece; returns the answer's status."""
+        answer = Client().post(
+            f"{self.place}/{stream}/{self.sent[stream]}", data, content_type="application/octet-stream"
+        )
+        self.sent[stream] += 1
+        return answer.status_code
+
+    def _asked(self, what: str) -> None:
+        self.done.append(what)
+        if self.problem:
+            raise self.problem
+
+    def _run(self) -> None:
+        try:
+            self.boots(self)
+        finally:
+            connections.close_all()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""docker-compose.yml: images are built, everything comes up closed as it says, an experiment goes through, nothing is left.
+
+The Debian, PostgreSQL and Redis below are made here, since tests reach no image registry.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers.tests import smoke
+from workers.tests.debianbase import ROOT, caches_held
+from workers.tests.emptymachine import free_port
+from workers.tests.engine import Engine, engine
+from workers.tests.live import LiveKernel
+
+pytestmark = [
+    pytest.mark.containers,
+    pytest.mark.skipif(
+        shutil.which("podman") is None, reason="podman is missing: ./bootstrap dev installs it"
+    ),
+    pytest.mark.skipif(os.geteuid() != 0, reason="podman's networks here need root"),
+]
+
+SERVICES = ("postgres", "redis", "web", "beat", "upkeep", "builds", "guest")
+CHECKED = ("postgres", "redis", "web")
+PRETEND = "/var/lib/kperflab/pretend"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """Everything up, on a port of its own."""
+    secrets = tmp_path_factory.mktemp("secrets") / "lab"
+    subprocess.run([ROOT / "containers/secrets-once", secrets], check=True, timeout=30)
+    port = str(free_port())
+    up = engine(
+        f"kperflabtest{os.getpid()}",
+        LAB_SECRETS=str(secrets),
+        LAB_PORT=port,
+        LAB_URL=f"http://127.0.0.1:{port}",
+        LAB_TARGETS=smoke.TARGET,
+        KPERFLAB_LOCAL_PATHS="1",
+        PARTS="build",
+        POSTGRES_IMAGE="localhost/kperflab-postgres",
+        REDIS_IMAGE="localhost/kperflab-redis",
+    )
+    up.environment["BASE"] = base = up.base()
+    with caches_held():
+        up.build("kperflab-postgres", "containers/postgres", base)
+        up.build("kperflab-redis", "containers/redis", base)
+        # One after the other: podman-compose would build both at once, and apt locks what it fetched.
+        for service in ("prepare", "guest"):
+            up.compose("build", service)
+    try:
+        up.compose("up", "--detach", "--no-build")
+        smoke.wait_for_page(up.environment["LAB_URL"] + "/health/", 120)
+        yield up
+    finally:
+        told = [f"--- {name}\n{log(up, name)}" for name in ("prepare", *SERVICES)]
+        up.compose("down", "--volumes", "--timeout=10", check=False)
+        print("\n".join(told))
+    assert up.left() == []
+
+
+def name_of(lab: Engine, service: str) -> str:
+    return f"{lab.project}_{service}_1"
+
+
+def log(lab: Engine, service: str) -> str:
+    return lab.log(name_of(lab, service))
+
+
+def inside(lab: Engine, service: str, command: str, given: bytes = b"") -> str:
+    return lab.podman("exec", "-i", name_of(lab, service), "sh", "-c", command, given=given)
+
+
+def test_services_become_healthy_by_their_own_checks(lab: Engine) -> None:
+    # podman leaves the timers of checks to systemd, which is not here: each is made by hand.
+    for service in CHECKED:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                lab.podman("healthcheck", "run", name_of(lab, service))
+                break
+            except AssertionError:
+                assert time.monotonic() < deadline, log(lab, service)
+                time.sleep(1)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_nothing_runs_as_root_has_a_capability_or_may_write_its_own_files(lab: Engine, service: str) -> None:
+    assert inside(lab, service, "id -u").strip() != "0"
+    status = dict(line.split(":", 1) for line in inside(lab, service, "cat /proc/self/status").splitlines())
+    assert {
+        name: int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")
+    } == dict.fromkeys(("CapPrm", "CapEff", "CapBnd", "CapAmb"), 0)
+    assert status["NoNewPrivs"].strip() == "1"
+    roots = [
+        line.split()
+        for line in inside(lab, service, "cat /proc/mounts").splitlines()
+        if line.split()[1] == "/"
+    ]
+    assert "ro" in roots[-1][3].split(",")
+
+
+def test_the_passwords_are_in_no_environment_and_no_arguments(lab: Engine) -> None:
+    secrets = Path(lab.environment["LAB_SECRETS"])
+    passwords = [(secrets / name).read_text().strip() for name in ("postgres_password", "redis_password")]
+    assert len(set(passwords)) == 2
+    for service in SERVICES:
+        seen = inside(lab, service, "cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' ' '; true")
+        assert not [password for password in passwords if password in seen], service
+
+
+def test_the_database_is_reached_from_the_labs_network_alone(lab: Engine) -> None:
+    published = lab.podman("ps", "--format={{.Names}} {{.Ports}}").splitlines()
+    assert {line.split()[0] for line in published if "->" in line} == {name_of(lab, "web")}
+
+
+def test_libvirts_session_answers_where_guests_boot(lab: Engine) -> None:
+    assert "QEMU" in inside(lab, "guest", "virsh -c qemu:///session version")
+
+
+def test_an_experiment_goes_through_the_containers(lab: Engine, tmp_path: Path) -> None:
+    kernel = LiveKernel(tmp_path)
+    body = smoke.description(kernel)
+    packed = subprocess.run(
+        ["tar", "-c", "-C", str(kernel.work), ".git"], check=True, capture_output=True, timeout=60
+    ).stdout
+    inside(lab, "web", f"mkdir -p {PRETEND} && tar -x --no-same-owner -C {PRETEND}", packed)
+    program = smoke.seed(kernel, f"{PRETEND}/.git").encode()
+    token = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", program).split()[-1]
+    found = smoke.carried_out(lab.environment["LAB_URL"], token, body)
+    assert found["state"] == "done", found
+    assert found["exit_code"] in (0, 1, 2), found

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Health checks: when they are due, what they boot, what they leave, and that boots and checks keep off each other."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from lab.errors import FieldRefused, NotAllowed
+from lab.health import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
+from lab.models import Build, HealthCheck, Run, Target
+from lab.quarantine import release_target
+from lab.queue import claim_next_run, waiting_queues
+from lab.tests.factories import make_build, make_user
+from workers import local, wakeups, work
+from workers.drivers.fake import Script
+from workers.errors import GuestPanicked
+from workers.health import check_target
+from workers.run import Bench
+from workers.tests.conftest import FakeLab, opens
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def known(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
+    """A lab in which an experiment went well on the target."""
+    monkeypatch.setattr(
+        "workers.health.make_bench", lambda home: Bench(fake_lab.home, {"libvirt": fake_lab.driver})
+    )
+    monkeypatch.setattr("workers.health.choose_accelerator", lambda home, kernel: "tcg")
+    fake_lab.run(fake_lab.spec({}, measure={"boots": 2, "iterations": 2, "warmup": 1}))
+    return fake_lab
+
+
+def guest() -> Target:
+    return Target.objects.get(name="guest")
+
+
+def test_a_check_boots_the_base_that_went_well_and_keeps_its_figure(known: FakeLab) -> None:
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    boots = len(known.driver.requests)
+    row = check_target("guest", force=True)
+    assert row is not None
+    assert (row.ok, row.problem, row.metric) == (True, "", "showgids ns_per_open")
+    assert row.value == pytest.approx(800, rel=0.02)
+    assert row.environment["artifact_key"] == known_kernel(guest())
+    assert row.environment["guest"]["release"]
+    assert len(known.driver.requests) == boots + 1
+    assert guest().checked_until is None
+    assert list((known.home / "runs").glob("check-*")) == []
+
+
+def test_a_check_that_fails_counts_as_a_fault_and_three_of_them_are_a_quarantine(known: FakeLab) -> None:
+    known.scripts[""] = lambda request: Script(problem=GuestPanicked("Oops: 0002"))
+    for faults in (1, 2, 3):
+        row = check_target("guest", force=True)
+        assert row is not None
+        assert (row.ok, row.problem, row.value) == (False, "Oops: 0002", None)
+        assert guest().faults == faults
+    assert guest().quarantined_at is not None
+    assert "health check: Oops: 0002" in guest().quarantine_reason
+
+
+def test_a_machine_that_is_not_tuned_as_declared_is_not_well(known: FakeLab) -> None:
+    Target.objects.update(tuning={"governor": "performance"})
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    row = check_target("guest", force=True)
+    assert row is not None
+    assert not row.ok
+    assert "governor: asked performance" in row.problem
+
+
+def test_checks_are_due_once_a_day_on_targets_that_may_boot(known: FakeLab, settings: Any) -> None:
+    assert due_checks() == []
+    HealthCheck.objects.create(target=guest(), ok=True, at=timezone.now() - timedelta(hours=25))
+    assert due_checks() == ["guest"]
+    settings.CHECK_HOURS = 48
+    assert due_checks() == []
+    settings.CHECK_HOURS = 0
+    assert due_checks(timezone.now() + timedelta(days=99)) == []
+    settings.CHECK_HOURS = 24
+    for fields in ({"enabled": False}, {"quarantined_at": timezone.now()}):
+        Target.objects.update(**fields)
+        assert due_checks() == []
+        Target.objects.update(enabled=True, quarantined_at=None)
+    Run.objects.filter(pk=Run.objects.values("pk")[:1]).update(state="running", target=guest())
+    assert due_checks() == []
+
+
+def test_an_operator_asks_for_one_and_the_worker_that_has_nothing_to_do_carries_it_out(
+    known: FakeLab,
+) -> None:
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    with pytest.raises(NotAllowed):
+        ask_check(by=make_user("alice"), target_id=guest().pk)
+    ask_check(by=None, target_id=guest().pk)
+    queue = waiting_queues()["target.guest"]
+    assert (queue.waiting, queue.free) == (1, True)
+    assert work.build_or_boot()
+    assert not work.build_or_boot()
+    assert HealthCheck.objects.count() == 1
+    assert guest().check_asked_at is None
+
+
+def test_a_fleets_worker_checks_after_a_release(known: FakeLab) -> None:
+    known.scripts[""] = lambda request: opens(800.0, 6)
+    release_target(target_id=guest().pk, by=None)
+    wakeups.boot_next("guest")
+    wakeups.boot_next("guest")
+    assert HealthCheck.objects.count() == 1
+
+
+def test_boots_and_checks_keep_off_each_other(known: FakeLab) -> None:
+    local.take_up(
+        known.spec({}, name="another", measure={"boots": 2, "iterations": 2, "warmup": 1}), say=print
+    )
+    target = claim_check("guest", force=True)
+    assert target is not None
+    assert claim_check("guest", force=True) is None
+    assert claim_next_run(target="guest", by="me") is None
+    # Its process was killed: what it held ends by itself.
+    Target.objects.update(checked_until=timezone.now() - timedelta(seconds=1))
+    while local.build_next(Run.objects.latest("pk").experiment_id):
+        pass
+    assert claim_next_run(target="guest", by="me") is not None
+    assert claim_check("guest", force=True) is None
+
+
+def test_a_target_without_a_good_kernel_says_what_would_give_it_one(db: None) -> None:
+    with pytest.raises(FieldRefused, match="no kernel known to be good"):
+        ask_check(by=None, target_id=guest().pk)
+    assert due_checks(timezone.now() + timedelta(days=2)) == []
+
+
+def test_the_same_kernel_is_taken_as_long_as_it_is_there(known: FakeLab) -> None:
+    older = Build.objects.get(artifact_key=known_kernel(guest()))
+    newer = make_build("n" * 64, state="built", artifact_key="f" * 64)
+    record_check(guest().pk, Checked(True, environment={"artifact_key": newer.artifact_key}))
+    assert known_kernel(guest()) == newer.artifact_key
+    Build.objects.filter(pk=newer.pk).update(state="queued")
+    assert known_kernel(guest()) == older.artifact_key

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The metal driver over the real pages and tables, with machines that play: each way to end has its name."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.models import Netboot, NetbootPiece, Target
+from lab.netboot.boots import left_on
+from workers.drivers import posted
+from workers.drivers.base import BootRequest, Machine
+from workers.drivers.metal import MetalDriver
+from workers.errors import (
+    BootFailed,
+    ClaimLost,
+    GuestPanicked,
+    GuestSilent,
+    MachineUnfit,
+    NeverFetched,
+    NotLoaded,
+    TargetLost,
+    WrongKernel,
+)
+from workers.power.errors import BmcUnreachable
+from workers.tests.pretendmachine import MAC, PretendMachine
+from workloads.guest.records import gather
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RELEASE = "6.1.0-k1"
+BYE = b'{"completed":true,"uptime_s":3.0,"clocksource":"tsc"}'
+PANIC = b"[    3.1] sysrq: Trigger a crash\n[    3.2] Kernel panic - not syncing: sysrq triggered crash\n"
+
+
+def boots_well(machine: PretendMachine) -> None:
+    machine.fetch_script()
+    machine.hello(RELEASE)
+    machine.post("console", b"[    0.0] Linux version 6.1\n")
+    machine.send("out", "sh", b"hi")
+    machine.send("bye", "-", BYE)
+    machine.on = False
+
+
+def fetches_only(machine: PretendMachine) -> None:
+    machine.fetch_script()
+
+
+@dataclass
+class Bench:
+    """A driver, its machine and a request for it."""
+
+    home: Path
+    request: BootRequest
+
+    def driver(self, machine: PretendMachine, fetch_s: float = 20, load_s: float = 20) -> MetalDriver:
+        return MetalDriver(self.home, lambda _access: machine, fetch_s, load_s)
+
+    def run(
+        self, boots: Callable[[PretendMachine], None], fetch_s: float = 20, load_s: float = 20, **request: Any
+    ) -> PretendMachine:
+        """Boot once and hear it out; the machine must be off and the boot closed, whatever happened."""
+        machine = PretendMachine(boots)
+        try:
+            with self.driver(machine, fetch_s, load_s).boot(replace(self.request, **request)) as session:
+                list(session.records(20))
+        finally:
+            assert not machine.on
+            assert not Netboot.objects.filter(closed_at=None).exists()
+            assert not NetbootPiece.objects.exists()
+        return machine
+
+
+@pytest.fixture
+def bench(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    settings.HOME = tmp_path
+    settings.NETBOOT_URL = "http://10.0.2.2:8000"
+    monkeypatch.setattr(posted, "QUIET_S", 0.2)
+    monkeypatch.setattr(posted, "ASK_AGAIN_S", 0.2)
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    power = {"kind": "ipmi", "address": "127.0.0.1", "user": "operator", "password_file": str(password)}
+    access = {"mac": MAC, "power": power, "fragments": []}
+    Target.objects.create(name="metal-1", driver="metal", access=access)
+    kernel, directory = tmp_path / "artifacts" / ("a" * 64), tmp_path / "runs" / "1-1"
+    for path in (kernel, directory):
+        path.mkdir(parents=True)
+    (kernel / "bzImage").write_bytes(b"kernel")
+    (directory / "initrd").write_bytes(b"initrd")
+    return Bench(
+        tmp_path,
+        BootRequest(
+            name="a run",
+            kernel=kernel / "vmlinux.boot",
+            initrd=directory / "initrd",
+            cmdline="brd.rd_size=1",
+            machine=Machine(2, 512, "none"),
+            disks=(),
+            release=RELEASE,
+            directory=directory,
+            boot_deadline_s=20.0,
+            silence_deadline_s=20.0,
+            target="metal-1",
+            access=access,
+        ),
+    )
+
+
+def test_a_machine_that_behaves_is_heard_out_and_turned_off(bench: Bench) -> None:
+    machine = PretendMachine(boots_well)
+    with bench.driver(machine).boot(bench.request) as session:
+        records = list(session.records(20))
+    assert [record.kind for record in records] == ["out", "bye"]
+    assert gather(records, "out", "sh") == b"hi"
+    assert machine.done[:3] == ["turn_off", "boot_from_network", "turn_on"]
+    assert machine.done[-1] == "turn_off"
+    assert bench.request.console.read_bytes() == b"[    0.0] Linux version 6.1\n"
+    assert b"KPL1 2 out sh" in bench.request.raw_records.read_bytes()
+    assert (session.host["machine"], session.host["accelerator"]) == ("metal", "none")
+    assert {"firmware_s", "boot_s"} <= session.host.keys()
+    assert session.host["fetched_from"] == "127.0.0.1"
+    assert "load_before" not in session.host
+
+
+def test_the_token_is_not_kept_with_what_the_machine_said(bench: Bench) -> None:
+    machine = PretendMachine(boots_well)
+    with bench.driver(machine).boot(bench.request) as session:
+        list(session.records(20))
+    assert session.hello["cmdline"].endswith("/netboot/…")
+
+
+def test_the_script_has_what_machine_and_plan_need(bench: Bench) -> None:
+    said = []
+
+    def boots(machine: PretendMachine) -> None:
+        said.append(machine.fetch_script())
+        machine.hello(RELEASE)
+        machine.send("bye", "-", BYE)
+
+    bench.run(boots)
+    words = said[0].split()
+    assert {"ip=dhcp", "oops=panic", "panic=-1", "kperflab.console=report", "brd.rd_size=1"} <= set(words)
+
+
+def test_a_machine_that_never_asks_is_the_labs_fault_and_names_the_address(bench: Bench) -> None:
+    with pytest.raises(
+        NeverFetched, match=rf"within 0\.5 s.*http://10\.0\.2\.2:8000/netboot/{MAC}\.ipxe"
+    ) as caught:
+        bench.run(lambda machine: None, fetch_s=0.5)
+    assert (caught.value.blame, caught.value.retry) == ("lab", True)
+
+
+def test_a_machine_that_fetches_its_script_and_nothing_else_did_not_load(bench: Bench) -> None:
+    with pytest.raises(NotLoaded, match="not its kernel and initrd"):
+        bench.run(fetches_only, load_s=0.5)
+
+
+def test_a_machine_that_starts_again_and_again_before_it_loads_is_noticed_at_once(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        assert machine.fetch_script().endswith("exit\n")
+
+    with pytest.raises(NotLoaded, match="asked for its script 2 times"):
+        bench.run(boots)
+
+
+def test_a_machine_that_starts_again_while_the_kernel_boots_is_a_failed_boot(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.load()
+        machine.fetch_script()
+
+    with pytest.raises(BootFailed, match="the machine reset or switched itself off while it booted"):
+        bench.run(boots)
+
+
+def test_a_machine_that_loads_and_says_nothing_is_a_failed_boot(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.load()
+
+    with pytest.raises(BootFailed, match="did not reach its user space within 1 s"):
+        bench.run(boots, boot_deadline_s=1)
+
+
+def test_another_kernel_than_the_labs_is_refused(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello("6.6.6-of-somebody-else")
+
+    with pytest.raises(WrongKernel, match=r'the machine runs kernel "6\.6\.6-of-somebody-else"'):
+        bench.run(boots)
+
+
+def test_a_panic_is_read_from_the_console_that_the_machine_hands_in(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.post("console", PANIC)
+
+    with pytest.raises(GuestPanicked, match="sysrq triggered crash"):
+        bench.run(boots)
+
+
+def test_a_reset_without_a_word_is_told_by_the_second_fetch(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.send("step", "walk", b"{}")
+        machine.fetch_script()
+
+    with pytest.raises(GuestPanicked, match='reset or switched itself off in step "walk"'):
+        bench.run(boots)
+
+
+def test_a_machine_that_somebody_turned_off_is_lost_not_judged(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.on = False
+
+    with pytest.raises(TargetLost, match="from outside"):
+        bench.run(boots)
+
+
+def test_a_machine_that_falls_silent_is_silent(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+
+    with pytest.raises(GuestSilent, match="no sign of life from the machine for 1 s"):
+        bench.run(boots, silence_deadline_s=1)
+
+
+def test_a_bmc_that_dies_in_the_middle_costs_no_results_and_the_machine_is_turned_off_later(
+    bench: Bench,
+) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.problem = BmcUnreachable("the BMC does not answer")
+        machine.send("bye", "-", BYE)
+
+    machine = PretendMachine(boots)
+    driver = bench.driver(machine)
+    with driver.boot(bench.request) as session:
+        assert [record.kind for record in session.records(20)] == ["bye"]
+    assert machine.on
+    assert [one.target for one in left_on()] == ["metal-1"]
+    assert driver.sweep() == []
+    machine.problem = None
+    assert driver.sweep() == ["metal-1"]
+    assert (machine.on, left_on()) == (False, [])
+
+
+def test_a_bmc_that_is_dead_from_the_start_is_the_labs_fault(bench: Bench) -> None:
+    machine = PretendMachine(boots_well, problem=BmcUnreachable("the BMC at 127.0.0.1 does not answer"))
+    with pytest.raises(BmcUnreachable), bench.driver(machine).boot(bench.request):
+        pass
+    assert machine.done == ["turn_off", "turn_off"]
+
+
+def test_a_machine_whose_worker_was_killed_is_turned_off_but_not_one_that_boots_again(bench: Bench) -> None:
+    machine = PretendMachine(lambda one: None)
+    driver = bench.driver(machine, fetch_s=0.5)
+    with pytest.raises(NeverFetched), driver.boot(bench.request):
+        pass
+    # As a worker leaves it that is killed: the machine on, the boot open, its process gone.
+    machine.on = True
+    Netboot.objects.update(closed_at=None, owner=f"{os.uname().nodename}:4194305:1")
+    assert driver.sweep() == ["metal-1"]
+    assert not machine.on
+    assert driver.sweep() == []
+
+
+def test_a_cancel_that_comes_again_and_again_does_not_keep_the_machine_on(bench: Bench) -> None:
+    """As a lost claim stops the work: by an exception in the main thread each second, wherever it is."""
+
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.slow_s = 1.5
+
+    interrupts = iter((True, True))
+
+    def interrupt(_number: int, _frame: object) -> None:
+        if next(interrupts, False):
+            raise ClaimLost("run 1 was cancelled")
+
+    def hear_out(driver: MetalDriver) -> None:
+        with driver.boot(bench.request) as session:
+            # The first ends the wait for records, the second the wait for the machine to be off.
+            signal.setitimer(signal.ITIMER_REAL, 0.3, 0.7)
+            list(session.records(20))
+
+    machine = PretendMachine(boots)
+    driver = bench.driver(machine)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(ClaimLost):
+            hear_out(driver)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert machine.is_on()
+    with driver.boot(bench.request):
+        # The next boot waits until the one before has left.
+        assert machine.done.count("turn_off") == 3
+        machine.slow_s = 0
+    assert not machine.is_on()
+    assert left_on() == []
+
+
+def test_a_token_is_of_no_use_in_the_next_boot(bench: Bench) -> None:
+    first = bench.run(boots_well)
+
+    def boots(machine: PretendMachine) -> None:
+        assert first.post("records", b"stale") == 404
+        boots_well(machine)
+
+    bench.run(boots)
+    assert first.post("records", b"stale") == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"machine": Machine(1, 512, "tcg", "instructions")}, "no machine has an instruction clock"),
+        ({"access": {"mac": "x"}}, r"target metal-1: access\."),
+        ({"cmdline": "x" * 2000}, "too long"),
+        ({"target": "metal-2"}, 'no target "metal-2"'),
+    ],
+)
+def test_what_no_machine_can_do_is_refused_before_anything_is_turned_on(
+    bench: Bench, change: dict[str, Any], said: str
+) -> None:
+    machine = PretendMachine(boots_well)
+    with (
+        pytest.raises(MachineUnfit, match=said),
+        bench.driver(machine).boot(replace(bench.request, **change)),
+    ):
+        pass
+    assert machine.done == []
+
+
+def test_a_lab_that_no_machine_can_reach_is_refused_before_anything_is_turned_on(
+    bench: Bench, settings: Any
+) -> None:
+    settings.NETBOOT_URL = "http://127.0.0.1:8000"
+    machine = PretendMachine(boots_well)
+    with pytest.raises(MachineUnfit, match="KPERFLAB_NETBOOT_URL"), bench.driver(machine).boot(bench.request):
+        pass
+    assert machine.done == []

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""labctl against a real server: the API over HTTP, fake guests behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from django.core.cache import cache
+from django.db import connection
+
+from lab.models import Experiment, Target, Token, Tree, User
+from lab.people.tokens import issue_token
+from lab.tests.factories import make_user
+from workers import labctl, local
+from workers.ctl.doors import http
+from workers.ctl.options import EXIT_REGRESSION
+from workers.ctl.preferences import config_file
+from workers.tests.conftest import FakeLab, opens
+from workers.tests.test_labctl import call
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def lab(
+    live_server: Any, fake_lab: FakeLab, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> FakeLab:
+    """A server with a lab behind it, whose operators have registered the pretend tree; the caller is nobody."""
+    cache.clear()
+    # What a migration wrote is gone after the first of these tests.
+    Target.objects.get_or_create(name="guest", defaults={"driver": "libvirt", "vcpus": 2, "memory_mib": 1024})
+    settings.PUBLIC_URL = live_server.url
+    monkeypatch.setenv("LABCTL_SERVER", live_server.url)
+    Tree.objects.create(
+        name="pretend",
+        kind="git",
+        location=str(fake_lab.kernel.work),
+        default_revision=fake_lab.kernel.base.commit,
+    )
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path / "folder")
+    return fake_lab
+
+
+def signed_in(monkeypatch: pytest.MonkeyPatch, name: str = "alice", **fields: Any) -> User:
+    user = User.objects.filter(username=name).first() or make_user(name, **fields)
+    _, token = issue_token(
+        user=user, name="t", scopes=["read"] if user.role == "viewer" else ["read", "submit"]
+    )
+    monkeypatch.setenv("LABCTL_TOKEN", token)
+    return user
+
+
+@pytest.fixture
+def alice(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> User:
+    return signed_in(monkeypatch)
+
+
+@contextmanager
+def a_worker() -> Iterator[None]:
+    """Somebody who carries out whatever is queued, as `labctl work` does on the lab's machine."""
+    over = Event()
+
+    def works() -> None:
+        try:
+            while not over.wait(0.05):
+                for one in Experiment.objects.filter(state__in=("queued", "running")):
+                    local.work_through(one.pk)
+        finally:
+            connection.close()
+
+    thread = Thread(target=works)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def described(lab: FakeLab, ns: float = 1250.0, *, workload: str = "showgids") -> str:
+    """A description of a patch whose kernel takes `ns` where the base takes 1000; returns the file's name."""
+    lab.scripts["other"] = lambda request: opens(ns + len(lab.driver.requests) % 3)
+    Path("other.patch").write_text(lab.diff("fs/inode.c", "\tWARN_HERE();\n", ""))
+    Path("other.toml").write_text(
+        f'name = "other"\ntree = "pretend"\nbase = "{lab.kernel.base.commit}"\n'
+        '[[patches]]\nname = "other"\nfile = "other.patch"\n'
+        f'[[cases]]\nworkload = "{workload}"\npreset = "smoke"\n'
+        "[measure]\nboots = 5\niterations = 2\nwarmup = 1\n"
+    )
+    return "other.toml"
+
+
+def submitted(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **more: Any
+) -> int:
+    assert call(monkeypatch, "submit", described(lab, **more)) == labctl.EXIT_OK
+    return int(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("ns", "code", "word"), [(1250.0, 1, "regression"), (800.0, 0, "improvement")])
+def test_submitting_and_waiting_ends_with_the_verdict(
+    ns: float,
+    code: int,
+    word: str,
+    lab: FakeLab,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with a_worker():
+        assert call(monkeypatch, "submit", described(lab, ns), "--wait") == code
+    told = capsys.readouterr()
+    assert word in told.out
+    assert "ns_per_open [ns]" in told.out
+    assert "boots 15/15" in told.err
+    row = Experiment.objects.get()
+    assert (row.submitter, row.state) == (alice, "done")
+
+
+def test_every_command_reads_what_was_submitted(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(submitted(lab, monkeypatch, capsys))
+    with a_worker():
+        assert call(monkeypatch, "watch", number) == EXIT_REGRESSION
+    capsys.readouterr()
+
+    def said(*argv: str, code: int = 0) -> str:
+        assert call(monkeypatch, *argv) == code
+        return capsys.readouterr().out
+
+    assert "other" in said("list", "--state", "done", "--verdict", "regression", "--search", "oth")
+    assert said("list", "--state", "running") == ""
+    assert json.loads(said("list", "--json"))[0]["id"] == int(number)
+    shown = said("show", number)
+    assert "pretend" in shown
+    assert "2 kernels built" in shown or "found built" in shown
+    assert "15 of 15 boots counted" in shown
+    assert "regression" in shown
+    assert "regression" in said("compare", number, code=1)
+    data = json.loads(said("compare", number, "--format", "json", code=1))
+    assert data["exit_code"] == 1
+    assert data["permalink"].startswith("http://localhost")
+    for form, begin in (
+        ("junit", "<?xml"),
+        ("ktap", "KTAP version"),
+        ("markdown", "#"),
+        ("csv", "workload,"),
+    ):
+        assert said("compare", number, "--format", form, code=1).startswith(begin), form
+        capsys.readouterr()
+        assert call(monkeypatch, "export", number, "--format", form, "--out", f"out.{form}") == 0
+        assert Path(f"out.{form}").read_text().startswith(begin), form
+    build = Experiment.objects.get().variants.exclude(build=None)[0].build_id
+    assert call(monkeypatch, "log", "--build", str(build)) == 0
+    # Another test may have built the very same pretend kernel.
+    log = capsys.readouterr()
+    assert "CC" in log.out or "found built" in log.err
+    assert call(monkeypatch, "notes", number, "--add", "seen it\x1b[2J") == 0
+    capsys.readouterr()
+    assert "alice" in (told := said("notes", number))
+    assert "seen it" in told
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("profile", "{}"), "has no profile: ask for one with measure.profile = true"),
+        (("notes", "{}"), "nobody has written about experiment"),
+    ],
+)
+def test_what_there_is_nothing_of_is_said(
+    argv: tuple[str, ...],
+    said: str,
+    lab: FakeLab,
+    alice: User,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    number = submitted(lab, monkeypatch, capsys)
+    assert call(monkeypatch, *(word.format(number) for word in argv)) == labctl.EXIT_OK
+    told = capsys.readouterr()
+    assert said in told.err
+    assert not told.out
+
+
+def test_names_come_from_the_server(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    submitted(lab, monkeypatch, capsys)
+    for command, word in (
+        ("trees", "pretend"),
+        ("targets", "libvirt"),
+        ("workloads", "smoke"),
+        ("patches", "rwsem"),
+    ):
+        assert call(monkeypatch, command) == 0
+        assert word in (told := capsys.readouterr().out)
+        assert "other" not in told
+
+
+def test_a_preview_queues_nothing(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "preview", described(lab)) == 0
+    assert "15 boots" in capsys.readouterr().out
+    assert not Experiment.objects.exists()
+
+
+def test_a_series_is_submitted_with_the_trees_defaults(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described(lab)
+    Path(".git").mkdir()
+    Path(".labctl.toml").write_text(
+        '[defaults]\ntree = "pretend"\nworkload = "showgids"\npreset = "smoke"\nboots = 3\n'
+    )
+    assert call(monkeypatch, "submit", "other.patch", "--base", lab.kernel.base.commit) == 0
+    row = Experiment.objects.get(pk=int(capsys.readouterr().out))
+    assert (row.tree.name, row.boots, row.switches.get().name) == ("pretend", 3, "other")
+
+
+def test_cancelling_twice_is_refused_and_a_rerun_goes_on(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(submitted(lab, monkeypatch, capsys))
+    assert call(monkeypatch, "cancel", number) == 0
+    capsys.readouterr()
+    assert call(monkeypatch, "cancel", number) == labctl.EXIT_USAGE
+    assert "cancelled already" in capsys.readouterr().err
+    assert call(monkeypatch, "watch", number) == labctl.EXIT_LAB
+    capsys.readouterr()
+    assert call(monkeypatch, "rerun", number) == 0
+    again = Experiment.objects.get(pk=int(capsys.readouterr().out))
+    assert (str(again.origin_id), again.state) == (number, "queued")
+
+
+def test_a_lost_answer_queues_nothing_twice(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, lost = http.Server._send, iter([True])
+
+    def loses_the_first(self: http.Server, asking: http.Asking) -> Any:
+        answer = real(self, asking)
+        if asking.path == "experiments/" and next(lost, False):
+            raise httpx.ReadError("connection reset")
+        return answer
+
+    monkeypatch.setattr(http.Server, "_send", loses_the_first)
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+    number = submitted(lab, monkeypatch, capsys)
+    assert [one.pk for one in Experiment.objects.all()] == [number]
+
+
+def test_a_wrong_field_is_pointed_at(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "submit", described(lab, workload="showgid")) == labctl.EXIT_USAGE
+    told = " ".join(capsys.readouterr().err.split())
+    assert "cases[0].workload" in told
+    assert 'did you mean "showgids"' in told
+    assert call(monkeypatch, "submit", described(lab), "--tree", "pretent") == labctl.EXIT_USAGE
+    assert "pretend" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64])
+def test_nobody_and_a_wrong_token_may_not_submit(
+    token: str, lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LABCTL_TOKEN", token)
+    assert call(monkeypatch, "submit", described(lab)) == labctl.EXIT_USAGE
+    assert "labctl login" in capsys.readouterr().err
+
+
+def test_a_token_that_has_ended_says_how_to_get_another(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Token.objects.update(expiry="2020-01-01T00:00:00Z")
+    assert call(monkeypatch, "list") == labctl.EXIT_USAGE
+    told = " ".join(capsys.readouterr().err.split())
+    assert "has ended" in told
+    assert "labctl login" in told
+
+
+def test_a_viewer_may_look_and_not_submit(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signed_in(monkeypatch, "carol", role=User.Role.VIEWER)
+    assert call(monkeypatch, "list") == 0
+    assert call(monkeypatch, "submit", described(lab)) == labctl.EXIT_USAGE
+    assert "submit" in capsys.readouterr().err
+
+
+def test_who_asks_too_often_waits_as_long_as_the_server_says(
+    lab: FakeLab,
+    alice: User,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings.API_RATES = {**settings.API_RATES, "person": "1/min"}
+    waits: list[float] = []
+
+    def sleeps(seconds: float) -> None:
+        waits.append(seconds)
+        settings.API_RATES = {**settings.API_RATES, "person": "1000/min"}
+
+    monkeypatch.setattr(http, "time", SimpleNamespace(sleep=sleeps))
+    assert call(monkeypatch, "list") == 0
+    assert call(monkeypatch, "list") == 0
+    assert len(waits) == 1
+    assert "asks for patience" in capsys.readouterr().err
+
+
+def test_a_server_that_is_down_is_the_labs_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.0)
+    assert call(monkeypatch, "watch", "3", "--server", "http://127.0.0.1:9") == labctl.EXIT_LAB
+    assert "no answer from http://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_logging_in_keeps_a_token_and_logging_out_ends_it(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bob = make_user("bob")
+    bob.set_password(PASSWORD)
+    bob.save()
+    monkeypatch.setattr("getpass.getpass", lambda prompt: PASSWORD)
+    assert call(monkeypatch, "login", "--user", "bob") == 0
+    assert "signed in" in capsys.readouterr().out
+    kept = config_file().with_name("tokens.toml")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert call(monkeypatch, "whoami") == 0
+    assert "bob, submitter, token for read, submit" in capsys.readouterr().out
+    assert call(monkeypatch, "submit", described(lab)) == 0
+    assert Experiment.objects.get().submitter == bob
+    assert call(monkeypatch, "logout") == 0
+    assert not Token.objects.exists()
+    capsys.readouterr()
+    assert call(monkeypatch, "logout") == labctl.EXIT_USAGE
+
+
+def test_a_wrong_password_keeps_nothing(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "wrong")
+    assert call(monkeypatch, "login", "--user", "bob") == labctl.EXIT_USAGE
+    assert "does not know bob with that password" in " ".join(capsys.readouterr().err.split())
+    assert not config_file().with_name("tokens.toml").exists()
+
+
+def test_a_token_can_be_handed_in(
+    lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = os.environ["LABCTL_TOKEN"]
+    monkeypatch.delenv("LABCTL_TOKEN")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(readline=lambda: token + "\n"))
+    assert call(monkeypatch, "login", "--with-token") == 0
+    assert call(monkeypatch, "whoami") == 0
+    assert "alice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv", [("--help",), ("list",), ("workloads",), ("show", "7"), ("submit", "--help")]
+)
+def test_what_goes_over_rest_needs_neither_django_nor_a_state_root(
+    argv: tuple[str, ...], lab: FakeLab, tmp_path: Path
+) -> None:
+    code = (
+        "import sys; from workers import labctl\n"
+        "try: labctl.main()\n"
+        "finally: print(sorted({'django', 'libvirt', 'celery', 'numpy'} & set(sys.modules)), file=sys.stderr)"
+    )
+    home = tmp_path / "home"
+    environment = {**os.environ, "KPERFLAB_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "[]", done.stderr
+    assert done.returncode == (labctl.EXIT_USAGE if argv == ("show", "7") else 0)
+    assert not home.exists()

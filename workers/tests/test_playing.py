@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A fake target is told by its access what to play, and says the same again for the same seed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.models import Run, Sample, Target
+from workers.bench import DRIVERS
+from workers.drivers.base import BootRequest, Machine
+from workers.drivers.fake import FakeDriver
+from workers.drivers.playing import play
+from workers.errors import GuestPanicked, GuestSilent, TargetMisdescribed
+from workers.run import Bench
+from workers.tests.conftest import FakeLab
+from workloads.catalog import load_catalog
+from workloads.guest.pack import append_plan, pack_plan
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Any:
+    """A boot of showgids, two warm-ups and three iterations, by run and access."""
+    (tmp_path / "base").write_bytes(b"")
+    showgids = load_catalog()["showgids"]
+    plan = showgids.plan({}, iterations=3, warmup=2, purpose="measured", clock="wall", off_cpu=False)
+    append_plan(tmp_path / "base", pack_plan(plan, {}), tmp_path / "initrd")
+
+    def make(run: str = "1-1", **access: Any) -> BootRequest:
+        return BootRequest(
+            name="base: showgids",
+            kernel=tmp_path / "vmlinux",
+            initrd=tmp_path / "initrd",
+            cmdline="",
+            machine=Machine(1, 64, "none"),
+            disks=(),
+            release="6.1.7-lab",
+            directory=tmp_path / run,
+            boot_deadline_s=5,
+            silence_deadline_s=5,
+            target="fake-1",
+            access=access,
+        )
+
+    return make
+
+
+def lines(request: BootRequest) -> list[dict[str, Any]]:
+    with FakeDriver(play).boot(request) as session:
+        out = b"".join(record.payload for record in session.records(5) if record.kind == "out")
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_a_fake_target_runs_as_many_iterations_as_its_plan_says(asked: Any) -> None:
+    found = lines(asked(ns_per_open=900, noise=0))
+    assert [line["warmup"] for line in found] == [True, True, False, False, False]
+    assert {round(line["values"]["ns_per_open"]) for line in found} == {900}
+
+
+def test_the_same_attempt_plays_the_same_and_another_one_other_numbers(asked: Any) -> None:
+    assert lines(asked("1-1")) == lines(asked("1-1"))
+    assert lines(asked("1-1")) != lines(asked("1-2"))
+    assert lines(asked("1-1", seed=1)) != lines(asked("1-1", seed=2))
+
+
+def test_a_boot_takes_its_seconds_with_heartbeats(asked: Any) -> None:
+    started = time.monotonic()
+    with FakeDriver(play).boot(asked(seconds=0.5)) as session:
+        kinds = Counter(record.kind for record in session.records(5))
+    assert time.monotonic() - started >= 0.5
+    assert kinds["beat"] >= 2
+    assert kinds["bye"] == 1
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error"), [("panics", GuestPanicked), ("hangs", GuestSilent), ({"hangs": 1.0}, GuestSilent)]
+)
+def test_a_guest_may_end_badly(asked: Any, behaviour: Any, error: type[Exception]) -> None:
+    with FakeDriver(play).boot(asked(behaviour=behaviour)) as session, pytest.raises(error):
+        list(session.records(5))
+
+
+def test_behaviours_are_drawn_by_their_weights(asked: Any) -> None:
+    mixed = {"finishes": 0.7, "panics": 0.3}
+    scripts = [play(asked(f"{run}-1", behaviour=mixed)) for run in range(200)]
+    assert 30 < sum(script.problem is not None for script in scripts) < 90
+
+
+@pytest.mark.parametrize(
+    ("access", "told"),
+    [
+        ({"behaviour": "explodes"}, "behaviour"),
+        ({"seconds": -1}, "seconds"),
+        ({"speed": 1}, "speed"),
+        ({"behaviour": {"finishes": -1}}, "behaviour.finishes"),
+        ({"behaviour": {"finishes": 0}}, "no behaviour"),
+    ],
+)
+def test_an_access_that_makes_no_sense_is_told_with_its_place(
+    asked: Any, access: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TargetMisdescribed, match=f'fake target "fake-1".*{told}'):
+        play(asked(**access))
+
+
+def test_an_experiment_on_a_fake_target_is_played_by_its_access(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500, "noise": 0.001})
+    driver = DRIVERS["fake"](fake_lab.home)
+    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    experiment = fake_lab.run(fake_lab.spec({}, target="fake-1"))
+    assert experiment.state == "done"
+    assert set(Run.objects.values_list("outcome", flat=True)) == {"finished"}
+    values = Sample.objects.filter(metric="ns_per_open").values_list("value", flat=True)
+    assert all(495 < value < 505 for value in values)
+
+
+def test_an_access_that_makes_no_sense_ends_its_runs_as_the_labs_fault(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
+    driver = DRIVERS["fake"](fake_lab.home)
+    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    assert fake_lab.run(fake_lab.spec({}, target="fake-1")).state == "failed"
+    told = Run.objects.filter(state="failed").first()
+    assert told is not None
+    assert (told.blame, told.outcome) == ("lab", "lost")
+    assert 'fake target "fake-1": seconds' in told.problem

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make up` decides before anything is started, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import pwd
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lab.errors import SettingWrong
+from lab.given import adopt, given
+from workers.service import control, left, postgres, programs, redis, up
+from workers.service.errors import HomeClosed, NoRoom, PortTaken, ProgramMissing, ServiceDown, ServiceFailed
+from workers.service.place import ROOT, Place, folder_of
+from workers.service.programs import Program, Wishes
+from workers.service.supervising import MARK, Supervisor, environment
+
+WISHES = Wishes("127.0.0.1", 8000, True, True, postgres.Network(), redis.Network())
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A place whose sockets are below the test's own folder, and where everybody runs as ourselves."""
+    monkeypatch.setattr(Place, "sockets", property(lambda self: self.home / "run"))
+    for module in ("postgres", "redis"):
+        monkeypatch.setattr(f"workers.service.{module}.account", lambda name: None)
+    found = Place(tmp_path / "home")
+    found.home.mkdir()
+    found.make()
+    return found
+
+
+def a_version(folder: Path, version: str) -> None:
+    (folder / version / "bin").mkdir(parents=True)
+    (folder / version / "bin/postgres").touch()
+
+
+def test_the_newest_postgresql_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path)
+    for version in ("9.6", "15", "16"):
+        a_version(tmp_path, version)
+    assert postgres.programs(tmp_path / "none") == tmp_path / "16/bin"
+
+
+def test_a_cluster_is_served_by_the_version_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path)
+    for version in ("15", "16"):
+        a_version(tmp_path, version)
+    (tmp_path / "PG_VERSION").write_text("15\n")
+    assert postgres.programs(tmp_path) == tmp_path / "15/bin"
+    (tmp_path / "PG_VERSION").write_text("13\n")
+    with pytest.raises(ProgramMissing, match="apt-get install postgresql-13"):
+        postgres.programs(tmp_path)
+
+
+def test_without_postgresql_or_redis_the_package_is_named(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "nowhere")
+    with pytest.raises(ProgramMissing, match="apt-get install postgresql"):
+        postgres.make_cluster(place)
+    monkeypatch.setattr("workers.service.redis.shutil.which", lambda name: None)
+    with pytest.raises(ProgramMissing, match="apt-get install redis-server"):
+        redis.command(place, redis.Network())
+
+
+def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.service.up.shutil.disk_usage", lambda path: SimpleNamespace(free=100 << 20))
+    with pytest.raises(NoRoom, match="100 MiB free"):
+        up.bring_up(Place(tmp_path / "home"), WISHES, print)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_home_that_the_database_cannot_reach_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    owner = pwd.getpwuid(os.getuid())
+    with pytest.raises(HomeClosed, match="chmod o\\+x"):
+        folder_of(closed / "postgres", owner)
+
+
+def test_a_port_that_cannot_be_had_is_refused(place: Place) -> None:
+    unbindable = Wishes("192.0.2.1", 8000, True, True, postgres.Network(), redis.Network())
+    with pytest.raises(PortTaken, match="PORT=8001 make up"):
+        up._need_port(unbindable, Supervisor(place))
+
+
+def test_secrets_are_read_by_their_owner_alone(place: Place) -> None:
+    up._write_environment(place, WISHES)
+    postgres.url(place, postgres.Network())
+    redis.password(place)
+    for path in (place.environment, place.folder / "database.password", place.folder / "redis.password"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPERFLAB_SMTP", "smtp://user:p%40ss@mail")
+    monkeypatch.setenv("KPERFLAB_HOME", "/elsewhere")
+    up._write_environment(place, WISHES)
+    kept = json.loads(place.environment.read_text())
+    assert kept["KPERFLAB_SMTP"] == "smtp://user:p%40ss@mail"
+    assert kept["KPERFLAB_DATABASE"].startswith("postgres://kperflab:")
+    assert kept["KPERFLAB_REDIS"] == f"unix://{place.sockets}/redis/redis.sock"
+    assert kept["KPERFLAB_URL"] == "http://127.0.0.1:8000"
+    assert "KPERFLAB_HOME" not in kept
+
+
+def test_a_database_of_somebody_else_is_used_and_none_is_started(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
+    monkeypatch.setenv("KPERFLAB_REDIS", "redis://cache/0")
+    wishes = up.wishes_of(8000)
+    assert programs.stores(place, wishes) == []
+    up._write_environment(place, wishes)
+    assert json.loads(place.environment.read_text())["KPERFLAB_DATABASE"] == "postgres://u:p@db/lab"
+
+
+def test_passwords_are_asked_for_where_other_machines_come_in(place: Place) -> None:
+    outside = redis.command(place, redis.Network("10.0.0.1", 6380))
+    assert outside[outside.index("--requirepass") + 1] == redis.password(place)
+    assert outside[outside.index("--bind") + 1] == "10.0.0.1"
+    assert "--requirepass" not in redis.command(place, redis.Network())
+    assert redis.password(place) in redis.url(place, redis.Network("10.0.0.1"))
+    place.cluster.mkdir()
+    inside = postgres.command(place, postgres.Network())
+    assert "listen_addresses=" in inside
+    assert (place.cluster / "kperflab_hba.conf").read_text() == "local all all scram-sha-256\n"
+
+
+def test_the_configuration_says_what_was_meant_whatever_is_in_it(place: Place) -> None:
+    odd = Program("target-odd", ["/bin/echo", "100 %", "it's", 'a "b"; c'], ends_by="INT")
+    found = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
+    found.read_string(programs.configuration(place, [odd]))
+    # supervisord halves the signs of percent itself.
+    command = found["program:target-odd"]["command"].replace("%%", "%")
+    assert "setpriv --pdeathsig INT -- /bin/echo '100 %'" in command
+    assert found["program:target-odd"]["stopsignal"] == "INT"
+
+
+def test_what_is_first_is_started_by_itself_and_the_rest_is_not(place: Place) -> None:
+    text = programs.configuration(place, [Program("redis", ["a"], programs.FIRST), Program("web", ["b"])])
+    found = configparser.RawConfigParser()
+    found.read_string(text)
+    assert found["program:redis"]["autostart"] == "true"
+    assert found["program:web"]["autostart"] == "false"
+    assert {found[f"program:{name}"]["autorestart"] for name in ("redis", "web")} == {"true"}
+
+
+def test_programs_inherit_nothing_of_the_labs_but_their_home(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
+    found = environment(place)
+    assert "KPERFLAB_DATABASE" not in found
+    assert found["KPERFLAB_HOME"] == str(place.home)
+
+
+def test_a_service_that_is_not_up_is_said_to_be_so(place: Place) -> None:
+    with pytest.raises(ServiceDown, match="start it: make up"):
+        Supervisor(place).states()
+    with pytest.raises(ServiceDown, match="was up"):
+        up.bring_down(place, print)
+
+
+def test_a_supervisord_that_does_not_start_tells_why(place: Place) -> None:
+    place.configuration.write_text("[nonsense")
+    with pytest.raises(ServiceFailed, match="supervisord does not start") as told:
+        Supervisor(place).start()
+    assert told.value.detail
+
+
+def test_what_outlived_the_service_is_found_and_ended(place: Place) -> None:
+    stubborn = "import time; print('on', flush=True); time.sleep(600)"
+    one = subprocess.Popen(
+        [sys.executable, "-c", stubborn],
+        env=os.environ | {MARK: str(place.home)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert one.stdout
+    one.stdout.readline()
+    other = Place(place.home.parent / "other")
+    assert left.processes(other) == {}
+    assert list(left.processes(place)) == [one.pid]
+    assert "time.sleep(600)" in left.end_all(place)[0]
+    assert one.wait(10) != 0
+
+
+def test_a_home_adopts_what_its_service_runs_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KPERFLAB_DATABASE", "KPERFLAB_REDIS", "KPERFLAB_REDIS_FILE", "KPERFLAB_URL"):
+        monkeypatch.delenv(name, raising=False)
+    # What is adopted goes with the test.
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    up._write_environment(place, WISHES)
+    os.environ["KPERFLAB_REDIS_FILE"] = "/mine"
+    os.environ["KPERFLAB_URL"] = ""
+    adopt(place.home)
+    assert given("KPERFLAB_DATABASE").startswith("postgres://kperflab:")
+    assert "KPERFLAB_REDIS" not in os.environ, "what is given here counts more"
+    assert given("KPERFLAB_URL") == ""
+
+
+def test_a_home_without_a_service_adopts_nothing_and_a_broken_one_says_so(place: Place) -> None:
+    before = dict(os.environ)
+    adopt(place.home)
+    assert dict(os.environ) == before
+    place.environment.write_text("{")
+    with pytest.raises(SettingWrong, match=r"environment\.json"):
+        adopt(place.home)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(5, "5 s"), (119, "119 s"), (150, "2 min"), (9000, "2 h"), (200000, "2 d")]
+)
+def test_how_long_it_runs_is_said_in_one_unit(seconds: int, said: str) -> None:
+    assert control._lasted(seconds) == said
+
+
+def test_a_database_that_does_not_answer_is_one_line_of_labctl(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.labctl", "list", "--local"],
+        env=os.environ
+        | {
+            "KPERFLAB_HOME": str(tmp_path),
+            "KPERFLAB_DATABASE": f"postgres://u:hidden@%2F{tmp_path.name}/lab",
+        },
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("labctl: the lab's database does not answer (")
+    assert "hidden" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

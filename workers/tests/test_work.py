@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The worker's loop: what is queued is done, what is interrupted is given back, what is wrong is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from lab.hooks.change import HookFields, make_hook, try_hook
+from lab.models import Build, Delivery, Experiment, Run
+from lab.queue import claim_run, next_run
+from lab.states import RunState
+from lab.submit import submit_experiment
+from lab.tests.factories import make_user
+from lab.tests.receiver import receiving
+from workers import local, work
+from workers.drivers.fake import Script
+from workers.errors import AlreadyWorking
+from workers.tests.conftest import FakeLab, opens
+
+
+class StopsWhen(Event):
+    """A stop that comes as soon as something holds, or after so many idle turns."""
+
+    def __init__(self, holds: Callable[[], bool], turns: int = 20) -> None:
+        super().__init__()
+        self.holds, self.turns = holds, turns
+
+    def is_set(self) -> bool:
+        return self.holds() or self.turns <= 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.turns -= 1
+        return self.is_set()
+
+
+def over(experiment: Experiment) -> Callable[[], bool]:
+    return lambda: Experiment.objects.get(pk=experiment.pk).state in {"done", "failed"}
+
+
+@pytest.fixture
+def queued(fake_lab: FakeLab) -> Experiment:
+    return submit_experiment(spec=fake_lab.spec({}), home=fake_lab.home)
+
+
+def test_what_is_queued_is_built_booted_and_compared(
+    queued: Experiment, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        work.work(StopsWhen(over(queued)))
+    assert Experiment.objects.get(pk=queued.pk).state == "done"
+    assert Run.objects.filter(state="done").count() == 10
+    said = [one.getMessage() for one in caplog.records if one.name == "workers.tasks"]
+    assert any(line.startswith("build ") and line.endswith(": built") for line in said)
+    assert sum(": finished" in line for line in said) == 10
+    assert said[-1].endswith(f"; experiment {queued.pk} is done")
+
+
+def test_every_kernel_is_built_before_the_first_boot(fake_lab: FakeLab) -> None:
+    patch = fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "")
+    experiment = submit_experiment(spec=fake_lab.spec({"p": patch}), home=fake_lab.home)
+    states: list[set[str]] = []
+
+    def script(_request: object) -> Script:
+        states.append(set(Build.objects.values_list("state", flat=True)))
+        return opens(1000.0)
+
+    fake_lab.scripts[""] = fake_lab.scripts["p"] = script
+    work.work(StopsWhen(over(experiment)))
+    assert states
+    assert all(found == {"built"} for found in states)
+
+
+def test_what_a_dead_process_had_claimed_is_taken_up(queued: Experiment) -> None:
+    work.work(StopsWhen(lambda: next_run() is not None))
+    run = next_run()
+    assert run is not None
+    assert claim_run(run, by=f"{socket.gethostname()}:4194305:1") is not None
+    work.work(StopsWhen(over(queued)))
+    assert Run.objects.filter(state="done").count() == 10
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_gives_the_boot_back(
+    interrupt: type[BaseException], fake_lab: FakeLab, queued: Experiment
+) -> None:
+    def script(_request: object) -> Script:
+        raise interrupt
+
+    fake_lab.scripts[""] = script
+    with pytest.raises(interrupt):
+        work.work(StopsWhen(over(queued)))
+    assert not Run.objects.exclude(state=RunState.QUEUED).exists()
+    assert set(Run.objects.values_list("claimed_by", "attempt")) == {("", 0)}
+
+
+def test_a_target_that_boots_for_another_process_is_waited_for(queued: Experiment, fake_lab: FakeLab) -> None:
+    work.work(StopsWhen(lambda: next_run() is not None))
+    run = next_run()
+    assert run is not None
+    # Of another host, so that nobody here can tell that it is gone.
+    assert claim_run(run, by="elsewhere:1:1") is not None
+    waits = StopsWhen(lambda: False, turns=3)
+    work.work(waits)
+    assert waits.turns == 0
+    assert fake_lab.driver.requests == []
+
+
+def test_an_experiment_that_somebody_was_killed_before_ending_is_ended(
+    queued: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.record.settle", lambda experiment_id: False)
+    work.work(StopsWhen(lambda: not Run.objects.exclude(state="done").exists()))
+    assert Experiment.objects.get(pk=queued.pk).state == "running"
+    work.work(StopsWhen(over(queued)))
+    assert Experiment.objects.get(pk=queued.pk).state == "done"
+
+
+def test_a_database_that_does_not_answer_does_not_end_the_worker(
+    queued: Experiment, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = iter([OSError("no database"), None])
+
+    def fails_once() -> int | None:
+        fault = next(answers, None)
+        if fault:
+            raise fault
+        return None
+
+    monkeypatch.setattr("workers.work.next_build", fails_once)
+    closed: list[int] = []
+    monkeypatch.setattr("workers.work.close_old_connections", lambda: closed.append(1))
+    work.work(StopsWhen(lambda: False, turns=2))
+    assert "it tries again" in caplog.text
+    assert closed == [1]
+
+
+def test_a_machine_has_one_worker(tmp_path: Path) -> None:
+    with (
+        work.only_worker(tmp_path),
+        pytest.raises(AlreadyWorking, match="already works"),
+        work.only_worker(tmp_path),
+    ):
+        pass
+    with work.only_worker(tmp_path):
+        pass
+
+
+def test_an_experiment_worked_on_elsewhere_is_waited_for(
+    queued: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`labctl run` beside a worker: the worker has the last boot, then it is recorded."""
+    work.work(StopsWhen(lambda: Run.objects.exclude(state="done").count() == 1))
+    (last,) = Run.objects.exclude(state="done")
+    assert claim_run(last.pk, by="elsewhere:1:1") is not None
+
+    def other_ends(_seconds: float) -> None:
+        Run.objects.filter(pk=last.pk).update(state="done", token="")
+
+    monkeypatch.setattr("workers.local.sleep", other_ends)
+    local.work_through(queued.pk)
+    assert Experiment.objects.get(pk=queued.pk).state == "done"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_hooks_are_told_while_something_else_goes_on(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.HOOKS_PRIVATE = True
+    monkeypatch.setattr(work, "DELIVER_S", 0.02)
+    alice = make_user("alice")
+    with receiving() as receiver:
+        hook = make_hook(by=alice, fields=HookFields("ours", receiver.url))
+        with work.delivering():
+            try_hook(hook_id=hook.pk, by=alice)
+            for _ in range(500):
+                if receiver.got:
+                    break
+                time.sleep(0.02)
+    assert [got.headers["kperflab-event"] for got in receiver.got] == ["test"]
+    assert Delivery.objects.get().state == "delivered"
+
+
+def test_sigterm_ends_the_command_at_once_and_in_order(tmp_path: Path) -> None:
+    code = (
+        "import workers.app; from workers import labctl, local; local.sweep = list;"
+        "import sys; sys.argv = ['labctl', 'work', '--local']; labctl.main()"
+    )
+    environment = os.environ | {"KPERFLAB_HOME": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert "working on" in first
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert "stopped; nothing is lost" in rest
+    assert process.returncode == 0

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One machine's worker: builds, boots and keeps the lab going, one thing at a time, until it is told to stop.
+
+Boots are timed, so nothing else is done beside them; a build goes before a boot for the same reason. Only hooks are told
+meanwhile: that takes no time of ours, and who waits for a verdict should not wait for somebody else's kernel. In a fleet the
+same tasks are sent by Celery's beat.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+
+from django.db import close_old_connections, connections
+
+from lab.health import due_checks
+from lab.queue import next_build, next_run
+from workers import tasks
+from workers.errors import AlreadyWorking
+from workers.health import check_due
+from workers.upkeep import UPKEEP
+
+log = logging.getLogger(__name__)
+
+# Work that was queued is seen within this time.
+IDLE_S = 0.5
+# After a fault of the loop's own, such as a database that does not answer.
+FAULT_S = 10.0
+# How often the thread of deliveries looks, and how long a stop waits for its last one.
+DELIVER_S, LAST_S = 1.0, 15.0
+
+
+def work(stopped: Event) -> None:
+    """Do whatever there is to do until `stopped`; a stop is noticed between two things, an interrupt at once.
+
+    An interrupt (KeyboardInterrupt, SystemExit) gives what is being worked on back to the queue and goes on up.
+    """
+    due = dict.fromkeys(range(len(UPKEEP)), 0.0)
+    while not stopped.is_set():
+        try:
+            _upkeep(due)
+            busy = build_or_boot()
+        except Exception:
+            log.exception("the worker could not go on; it tries again in %g s", FAULT_S)
+            close_old_connections()
+            stopped.wait(FAULT_S)
+        else:
+            if not busy:
+                stopped.wait(IDLE_S)
+
+
+def _upkeep(due: dict[int, float]) -> None:
+    for number, (task, every_s) in enumerate(UPKEEP):
+        if monotonic() >= due[number]:
+            task.delay()
+            due[number] = monotonic() + every_s
+
+
+def build_or_boot() -> bool:
+    """Make the next kernel, or else carry out the next boot; False if there was nothing that we could do."""
+    build_id = next_build()
+    if build_id is not None:
+        tasks.build_kernel.delay(build_id)
+        return next_build() != build_id
+    run_id = next_run()
+    if run_id is not None:
+        tasks.boot_kernel.delay(run_id)
+        # The same again: its target boots for another process.
+        return next_run() != run_id
+    # With nothing else to do, it may be time to see how the machines are.
+    return any(check_due(name) for name in due_checks())
+
+
+@contextmanager
+def delivering() -> Iterator[None]:
+    """Tell hooks what there is to tell, in a thread, for as long as the block runs."""
+    stopped = Event()
+
+    def deliver() -> None:
+        while not stopped.wait(DELIVER_S):
+            try:
+                tasks.deliver_events.delay()
+            except Exception:
+                log.exception("hooks could not be told; tried again in %g s", FAULT_S)
+                close_old_connections()
+                stopped.wait(FAULT_S)
+        connections.close_all()
+
+    thread = Thread(target=deliver, name="deliveries", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(LAST_S)
+
+
+@contextmanager
+def only_worker(home: Path) -> Iterator[None]:
+    """Hold this machine's place of a worker. Raises AlreadyWorking: two would spoil each other's times."""
+    with (home / "worker.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyWorking(f"a worker already works on {home}: stop that one first") from None
+        yield
