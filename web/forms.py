@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The submission form: what was typed, and the description it stands for. Pure but for uploads.
+"""The submission form: what was typed, and the description it stands for. Pure.
 
 `read_form` keeps everything as typed, so that a refused form comes back as it was. `describe`
 turns it into the mapping that lab.spec validates, with a map from that mapping's places back to
@@ -12,27 +12,10 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
-from typing import Any, Protocol
+from typing import Any
 
-SLOTS = 12
+SLOTS = 16
 _PARTS = ("name", "requires", "excludes", "alternative")
-UPLOAD_LIMIT = 8 * 1024 * 1024
-
-
-class Upload(Protocol):
-    """What the form needs of an uploaded file."""
-
-    @property
-    def name(self) -> str | None:
-        """The file's name, as the browser gave it."""
-
-    @property
-    def size(self) -> int | None:
-        """Its length in bytes."""
-
-    def read(self) -> bytes:
-        """Return all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +44,16 @@ class TypedCase:
 
 
 @dataclass(frozen=True, slots=True)
+class TypedSource:
+    """Where a series is to be fetched from: a branch of a git repository, or the lists' archive."""
+
+    location: str = ""
+    branch: str = ""
+    since: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Typed:
     """The whole form as typed; numbers are still text."""
 
@@ -72,16 +65,23 @@ class Typed:
     target: str = ""
     catalog: tuple[str, ...] = ()
     patches: tuple[TypedSwitch, ...] = ()
+    source: TypedSource = TypedSource()
+    each: bool = False
     configs: tuple[TypedSwitch, ...] = ()
     cases: Mapping[str, TypedCase] = field(default_factory=dict)
     clock: str = "wall"
+    priority: str = "normal"
     boots: str = "10"
     iterations: str = "5"
     warmup: str = "1"
     seed: str = "1"
     placebo: bool = False
     profile: bool = True
+    profile_boots: str = "3"
     verify: bool = False
+    # The number of the experiment this was cloned from, and the form's own, so that it is taken in once.
+    origin: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +93,16 @@ class Description:
     errors: dict[str, str]
 
 
-def read_form(
-    given: Mapping[str, Any], lists: Mapping[str, Sequence[str]], uploads: Sequence[Upload]
-) -> tuple[Typed, dict[str, str]]:
-    """Read what was typed; uploaded patches become pasted ones, so that they survive a refusal."""
+def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> Typed:
+    """Read what was typed."""
 
     def text(key: str) -> str:
         return str(given.get(key, "")).strip()
 
     pasted = [switch for slot in range(SLOTS) if (switch := _switch(given, f"patch-{slot}")).filled]
-    files, errors = _read_uploads(uploads)
     workloads = [key.removeprefix("preset-") for key in given if key.startswith("preset-")]
     ticked = set(lists.get("case", ()))
-    typed = Typed(
+    return Typed(
         name=text("name"),
         tree=text("tree"),
         git=text("git"),
@@ -113,22 +110,27 @@ def read_form(
         design=text("design"),
         target=text("target"),
         catalog=tuple(lists.get("catalog", ())),
-        patches=(*pasted, *files),
+        patches=tuple(pasted),
+        source=TypedSource(text("branch_git"), text("branch"), text("since"), text("lore")),
+        each=text("each") == "patch",
         configs=tuple(s for slot in range(SLOTS) if (s := _switch(given, f"config-{slot}")).filled),
         cases={
             name: TypedCase(name in ticked, text(f"preset-{name}"), text(f"params-{name}"))
             for name in workloads
         },
         clock=text("clock") or "wall",
+        priority=text("priority") or "normal",
         boots=text("boots"),
         iterations=text("iterations"),
         warmup=text("warmup"),
         seed=text("seed"),
         placebo="placebo" in given,
         profile="profile" in given,
+        profile_boots=text("profile_boots") or "3",
         verify="verify" in given,
+        origin=text("origin"),
+        key=text("key"),
     )
-    return typed, errors
 
 
 def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
@@ -137,38 +139,19 @@ def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
     return TypedSwitch(text=str(given.get(f"{key}-text", "")).replace("\r\n", "\n"), **words)
 
 
-def _read_uploads(uploads: Sequence[Upload]) -> tuple[list[TypedSwitch], dict[str, str]]:
-    files: list[TypedSwitch] = []
-    for upload in uploads:
-        name = upload.name or "patch"
-        if (upload.size or 0) > UPLOAD_LIMIT:
-            return files, {"files": f"{name} is larger than {UPLOAD_LIMIT >> 20} MiB."}
-        try:
-            body = upload.read().decode()
-        except UnicodeDecodeError:
-            return files, {"files": f"{name} is not UTF-8 text. Re-encode it: iconv -t utf-8."}
-        files.append(TypedSwitch(switch_name(name), body))
-    return files, {}
-
-
-def switch_name(file_name: str) -> str:
-    """A switch's name from a file's: 0001-kernfs-Add-x.patch is kernfs-Add-x."""
-    stem = re.sub(r"\.(patch|diff|mbox|mbx|txt|eml)$", "", PurePath(file_name).name, flags=re.IGNORECASE)
-    stem = re.sub(r"^(v\d+-)?\d{4}-", "", stem)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:60] or "patch"
-
-
 def describe(typed: Typed) -> Description:
     """Turn the form into a description; errors are those that only the form can have."""
     made = Description(
         mapping={"name": typed.name, "base": typed.base, "design": typed.design},
-        fields={name: name for name in ("name", "tree", "git", "base", "design", "target")},
+        fields={name: name for name in ("name", "tree", "git", "base", "design", "target", "priority")},
         errors={},
     )
     if typed.git:
         made.mapping["git"] = typed.git
     elif typed.tree:
         made.mapping["tree"] = typed.tree
+    if typed.priority != "normal":
+        made.mapping["priority"] = typed.priority
     if typed.target:
         made.mapping["target"] = typed.target
     _describe_patches(typed, made)
@@ -223,7 +206,7 @@ def _describe_measure(typed: Typed, made: Description) -> None:
     measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
     measure |= {"profile": typed.profile, "verify": typed.verify}
     made.fields.update({"measure": "boots", "measure.verify": "verify", "measure.clock": "clock"})
-    for name in ("boots", "iterations", "warmup", "seed"):
+    for name in ("boots", "iterations", "warmup", "profile_boots", "seed"):
         made.fields[f"measure.{name}"] = name
         if name == "boots" and typed.boots == "auto":
             measure[name] = "auto"

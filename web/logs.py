@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+
+from lab.errors import FileGone
+from lab.files import KeptFile
 
 # A page shows this much at most; the whole is a download.
 TAIL_BYTES = 64 * 1024
+PART_BYTES = 256 * 1024
 WHOLE_BYTES = 4 * 1024 * 1024
 # Colours and cursor movements, then whatever else a terminal would act on.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -25,21 +28,55 @@ class Log:
     missing: str = ""
 
 
-def read_end(path: Path | None, *, limit: int = TAIL_BYTES) -> Log:
+def read_end(file: KeptFile | None, *, limit: int = TAIL_BYTES) -> Log:
     """Read at most `limit` bytes from the end, beginning with a whole line."""
-    if path is None:
+    if file is None:
         return Log("", 0, 0, "Nothing was written yet.")
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            start = file.seek(max(0, size - limit))
-            data = file.read(limit)
-    except OSError as exc:
-        return Log("", 0, 0, f"The file cannot be read: {exc.strerror}.")
+        piece = file.piece(-limit, limit)
+    except FileGone as exc:
+        return Log(
+            "", 0, 0, f"{f'The file cannot be read: {exc}' if not exc.removed else str(exc).capitalize()}."
+        )
+    data, start, size = piece.data, piece.start, piece.size
     if start:
         cut = data.find(b"\n") + 1
         data, start = data[cut:], start + cut
     return Log(printable(data.decode(errors="replace")), start, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What stands in a log from a place on: `offset` is where the next part begins, in bytes; more: there is one."""
+
+    text: str
+    offset: int
+    more: bool
+
+
+def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PART_BYTES) -> Part:
+    """Read at most `limit` bytes from a place on; nothing while there is none. Raises FileGone where it is over.
+
+    Ends with a whole line, so that neither a character nor an escape is cut in two, unless the log is over or the
+    line is longer than a part.
+    """
+    if file is None:
+        return Part("", 0, False)
+    try:
+        piece = file.piece(offset, limit)
+        if offset > piece.size:
+            # A log that is shorter than before was begun anew.
+            piece = file.piece(0, limit)
+    except FileGone:
+        if over:
+            raise
+        return Part("", 0, False)
+    data, start = piece.data, piece.start
+    more = start + len(data) < piece.size
+    if more or not over:
+        cut = data.rfind(b"\n") + 1
+        data = data if not cut and len(data) == limit else data[:cut]
+    return Part(printable(data.decode(errors="replace")), start + len(data), more)
 
 
 def printable(text: str) -> str:

@@ -47,6 +47,14 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """Notes on one revision, above it."""
+
+    x: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrendPlot:
     """A whole chart, in the units of its viewBox."""
 
@@ -61,17 +69,19 @@ class TrendPlot:
     spots: tuple[Spot, ...]
     levels: tuple[Level, ...]
     marks: tuple[Mark, ...]
+    pins: tuple[Pin, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One revision to draw: the median of its boots, their ends, its name and what is told of it."""
+    """One revision to draw: the median of its boots, their ends, its name and what is told of it; said: notes on it."""
 
     median: float
     low: float
     high: float
     name: str
     title: str
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,7 @@ def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[floa
             for start, end, level in zip(ends, ends[1:], levels, strict=False)
         ),
         marks=tuple(Mark(across(jump.at - 0.5), jump.verdict, jump.pending, jump.title) for jump in jumps),
+        pins=tuple(Pin(across(index), dot.said) for index, dot in enumerate(dots) if dot.said),
     )
 
 

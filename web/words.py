@@ -35,6 +35,18 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{number(value)}{_SPACE}{unit}" if unit else number(value)
 
 
+def times_between(low: float | None, high: float | None) -> str:
+    """An interval of nanoseconds, both ends in the unit of the upper one: "1.2 to 3.4 ms"; nothing without ends."""
+    if low is None or high is None:
+        return ""
+    text = quantity(high, "ns")
+    unit = text.rpartition(_SPACE)[2]
+    # Digits that the upper end does not have would say nothing.
+    step = 10.0 ** (math.floor(math.log10(high)) - 3) if high > 0 else 1.0
+    low = round(low / step) * step
+    return f"{number(low * _TIMES['ns'] / _TIMES[unit])} to {text}"
+
+
 def change(ratio: float | None) -> str:
     """A ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
     if ratio is None or not math.isfinite(ratio):

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a WSGI server such as gunicorn loads: `gunicorn web.wsgi`."""
 
+import gc
 import os
 
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 
 application = get_wsgi_application()
+# The pages and all they stand on are loaded before the first request, not by it.
+_ = get_resolver().url_patterns
+# What is loaded by now stays: looking through all of it for garbage took 67 ms, within some request.
+gc.collect()
+gc.freeze()

@@ -3,18 +3,21 @@
 import { divergingStyle, shadesOf } from "./flame-colours.js";
 import { inverted, matched, matching, withoutIdle } from "./flame-derive.js";
 import { layout, totals } from "./flame-layout.js";
-import { mark, ofDifference, ofFrame, percent, samples } from "./flame-words.js";
+import { mark, ofDifference, ofFrame, percent, samples, time } from "./flame-words.js";
+import { grouped } from "./numbers.js";
 
 const sum = (column) => column.reduce((all, value) => all + value, 0);
 
 export class Model {
-  // labels: names of the two sides of a difference.
-  constructor(tree, state, labels) {
+  // labels: names of the two sides of a difference. callers: its tree of callers, if the server has told it already; without
+  // it one is made here, in which nothing is known to be certain.
+  constructor(tree, state, labels, callers = null) {
     this.labels = labels;
     this.state = state;
-    const busy = state.idle ? tree : withoutIdle(tree);
+    this.amount = state.waits ? time : samples;
+    const busy = state.idle || state.waits ? tree : withoutIdle(tree);
     this.wholes = busy.columns.map((column) => sum(column));
-    this.tree = state.callers ? inverted(busy, state.callers === "*" ? "" : state.callers) : busy;
+    this.tree = state.callers ? callers ?? inverted(busy, state.callers === "*" ? "" : state.callers) : busy;
     this.sums = this.tree.columns.map((column) => totals(this.tree, column));
     this.differs = this.sums.length === 2;
     // What a share is of, or samples are counted for: all of a side's, or one boot.
@@ -78,14 +81,14 @@ export class Model {
   }
 
   say(i) {
-    if (this.differs) return ofDifference(this.sides(i), this.labels, this.state.counts ? samples : percent);
+    if (this.differs) return ofDifference(this.sides(i), this.labels, this.state.counts ? this.amount : percent);
     const { total, own } = this.frames;
-    return ofFrame({ name: this.name(i), total: total[i], own: own[i], whole: this.whole || 1 });
+    return ofFrame({ name: this.name(i), total: total[i], own: own[i], whole: this.whole || 1 }, this.amount);
   }
 
   found() {
     const { found, share } = matched(this.frames, this.marks);
     const part = share * (this.frames.total[0] / (this.whole || 1));
-    return `${found.toLocaleString("en-GB")} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of samples`;
+    return `${grouped(found)} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of ${this.state.waits ? "waiting" : "samples"}`;
   }
 }

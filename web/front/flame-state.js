@@ -3,12 +3,16 @@
 // are in the fragment, which no server limits.
 
 const FLAGS = { icicle: ["view", "icicle"], idle: ["idle", "shown"], counts: ["scale", "samples"], common: ["sides", "both"] };
+// Of waits, times are what is compared unless shares are asked for.
+const WAITS = { ...FLAGS, counts: ["scale", "shares"] };
 const TEXTS = ["search", "callers"];
 
-export function readState(address) {
+// waits: the profile is one of waits.
+export function readState(address, waits = false) {
   const query = address.searchParams;
   const state = { at: [] };
-  for (const [name, [key, value]] of Object.entries(FLAGS)) state[name] = query.get(key) === value;
+  for (const [name, [key, value]] of Object.entries(waits ? WAITS : FLAGS)) state[name] = query.get(key) === value;
+  if (waits) Object.assign(state, { waits, counts: !state.counts });
   for (const name of TEXTS) state[name] = query.get(name) ?? "";
   const kept = address.hash.match(/^#at=(.*)$/);
   if (kept) {
@@ -23,8 +27,8 @@ export function readState(address) {
 
 export function writeState(address, state) {
   const query = address.searchParams;
-  for (const [name, [key, value]] of Object.entries(FLAGS)) {
-    if (state[name]) query.set(key, value);
+  for (const [name, [key, value]] of Object.entries(state.waits ? WAITS : FLAGS)) {
+    if (state[name] !== Boolean(state.waits && name === "counts")) query.set(key, value);
     else query.delete(key);
   }
   for (const name of TEXTS) {

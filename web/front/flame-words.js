@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is said of a frame: in the detail line, to screen readers, and as its label in a difference.
 import { CERTAIN } from "./flame-colours.js";
+import { grouped } from "./numbers.js";
 
 const LONGEST = 240;
 
@@ -13,14 +14,22 @@ export function cut(name) {
 }
 
 export function samples(count) {
-  const text = count >= 1000 || Number.isInteger(count) ? Math.round(count).toLocaleString("en-GB") : count.toFixed(1);
+  const text = count >= 1000 || Number.isInteger(count) ? grouped(Math.round(count)) : count.toFixed(1);
   return `${text} ${count === 1 ? "sample" : "samples"}`;
 }
 
-// one: {name, total, own, whole}
-export function ofFrame(one) {
+const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
+
+// Nanoseconds in the largest unit of which there is one.
+export function time(ns) {
+  const [unit, size] = TIMES.find(([, least]) => ns >= least) ?? TIMES[3];
+  return `${grouped(ns / size, { maximumSignificantDigits: 4 })}\u00a0${unit}`;
+}
+
+// one: {name, total, own, whole}; say(weight) → text.
+export function ofFrame(one, say = samples) {
   const inside = one.own ? `, ${percent(one.own / one.whole)} in itself` : "";
-  return `${cut(one.name)}: ${percent(one.total / one.whole)}, ${samples(one.total)}${inside}`;
+  return `${cut(one.name)}: ${percent(one.total / one.whole)}, ${say(one.total)}${inside}`;
 }
 
 export function certainty(q) {

@@ -11,12 +11,14 @@ import { FlameView } from "./flame-view.js";
 
 const part = (name) => document.getElementById(`flame-${name}`);
 const box = document.getElementById("flame");
+// Of waits, weights are nanoseconds.
+const WAITS = Boolean(box?.dataset.kind) && box.dataset.kind !== "cpu";
 const HINT = "Point at a frame to name it; click, or press Enter, to zoom.";
 
 class Page {
   constructor(tree) {
     this.tree = tree;
-    this.state = readState(new URL(location.href));
+    this.state = readState(new URL(location.href), WAITS);
     this.labels = { base: box.dataset.base, candidate: box.dataset.variant };
     this.view = new FlameView(box, {
       style: (i) => this.model.style(i, this.colours, this.view.root),
@@ -46,8 +48,29 @@ class Page {
     }
   }
 
+  // The callers' tree of a difference comes from the server: what is certain of it takes every boot to tell.
+  async askForCallers() {
+    const { callers, idle } = this.state;
+    const asked = callers && box.dataset.diff ? `${box.dataset.diff}&${new URLSearchParams({ callers, ...(idle && { idle: 1 }) })}` : "";
+    if (asked === (this.asked ?? "")) return;
+    this.asked = asked;
+    this.callers = null;
+    delete box.dataset.callers;
+    if (!asked) return;
+    try {
+      const tree = await fetchDifference(asked);
+      if (this.asked !== asked) return;
+      this.callers = tree;
+      box.dataset.callers = "told";
+      this.rebuild();
+    } catch (error) {
+      part("mode").textContent += ` What is certain is not known: ${error.message}.`;
+    }
+  }
+
   rebuild() {
-    this.model = new Model(this.tree, this.state, this.labels);
+    this.askForCallers();
+    this.model = new Model(this.tree, this.state, this.labels, this.callers);
     const { frames } = this.model;
     part("empty").hidden = frames.total[0] > 0;
     this.view.show(frames, this.state.icicle || Boolean(this.state.callers), this.colours);
@@ -112,7 +135,7 @@ class Page {
       this.view.draw();
     });
     addEventListener("hashchange", () => {
-      this.state = readState(new URL(location.href));
+      this.state = readState(new URL(location.href), WAITS);
       this.rebuild();
     });
   }
@@ -123,7 +146,7 @@ async function start() {
     const tree = box.dataset.diff ? await fetchDifference(box.dataset.diff) : await fetchTree(box.dataset.tree);
     part("tools").hidden = false;
     if (tree.doubt) part("doubt").textContent = tree.doubt;
-    part("search").value = readState(new URL(location.href)).search;
+    part("search").value = readState(new URL(location.href), WAITS).search;
     const page = new Page(tree);
     box.dataset.ready = String(page.model.frames.count);
   } catch (error) {

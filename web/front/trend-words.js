@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is said of a point of a trend, and which stretch of it an address keeps.
 import { shown } from "./flame-tree.js";
+import { grouped } from "./numbers.js";
 
 const LONGEST = 200;
 
 function value(data, number) {
-  const text = number.toLocaleString("en-GB", { maximumSignificantDigits: 5 });
+  const text = grouped(number, { maximumSignificantDigits: 5 });
   return data.unit ? `${text}\u00a0${data.unit}` : text;
 }
 
@@ -18,6 +19,9 @@ export function told(data, at) {
     `${data.boots[at]} ${data.boots[at] === 1 ? "boot" : "boots"}`,
   ];
   if (step) parts.push(step.title);
+  for (const note of data.notes ?? []) {
+    if (note.at === at) parts.push(`note of ${shown(note.author)}: ${shown(note.text).slice(0, LONGEST)}`);
+  }
   return parts.filter(Boolean).join(" · ");
 }
 

@@ -3,6 +3,7 @@
 // reach the page as textContent only.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { grouped } from "./numbers.js";
 import { address, range, told } from "./trend-words.js";
 
 const box = document.getElementById("trend");
@@ -15,7 +16,7 @@ function colours() {
   const value = (name) => styles.getPropertyValue(`--${name}`).trim();
   return {
     line: value("series-1"), level: value("series-0"), grid: value("line"), text: value("dim"),
-    regression: value("regression"), improvement: value("improvement"), unchanged: value("unchanged"),
+    regression: value("regression"), improvement: value("improvement"), unchanged: value("unchanged"), note: value("series-4"),
   };
 }
 
@@ -51,6 +52,24 @@ function drawSteps(chart) {
   ctx.restore();
 }
 
+// Notes as marks at the top, above their revisions; what they say is told with the revision.
+function drawNotes(chart) {
+  const { ctx, bbox } = chart;
+  const size = 6 * devicePixelRatio;
+  ctx.save();
+  ctx.fillStyle = colours().note;
+  for (const note of data.notes) {
+    const x = chart.valToPos(note.at, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top + 2 * size);
+    ctx.lineTo(x - size, bbox.top);
+    ctx.lineTo(x + size, bbox.top);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
 function say(chart) {
   const at = chart.cursor.idx;
   if (at !== null && at !== undefined) said.textContent = told(data, at);
@@ -71,7 +90,7 @@ function options() {
     cursor: { y: false, points: { size: 9 }, drag: { x: true, y: false } },
     axes: [
       { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map((i) => data.commits[i] ?? "") },
-      { ...axis, size: 74, values: (_, at) => at.map((value) => `${value.toLocaleString("en-GB")}${data.unit ? ` ${data.unit}` : ""}`) },
+      { ...axis, size: 74, values: (_, at) => at.map((value) => `${grouped(value)}${data.unit ? ` ${data.unit}` : ""}`) },
     ],
     // The boots' range is the band between the two outer columns.
     bands: [{ series: [3, 1], fill: `${paint.line}33` }],
@@ -81,7 +100,7 @@ function options() {
       { stroke: paint.line, width: few ? 0 : 1, points: { show: few, size: 7, fill: paint.line, stroke: paint.line } },
       { stroke: "transparent", points: { show: false } },
     ],
-    hooks: { drawAxes: [drawSteps], setCursor: [say], setSelect: [(chart) => setTimeout(() => keep(chart))] },
+    hooks: { drawAxes: [drawSteps], draw: [drawNotes], setCursor: [say], setSelect: [(chart) => setTimeout(() => keep(chart))] },
   };
 }
 

@@ -1,30 +1,81 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the pages' tests share: a client that reads a page, and one experiment of each kind."""
+"""What the pages' tests share: three people, a client that reads a page, and one experiment of each kind."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from typing import Protocol
 
 import pytest
 from django.test import Client
 
 from lab.analysis.frametree import build_tree, pack
-from lab.models import Case, Comparison, Experiment, Profile, Variant
-from lab.states import ExperimentState, VariantState
-from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
+from lab.compare import compare_experiment
+from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
+from lab.queries.trends import trend_list
+from lab.states import ExperimentState, Role, RunState, VariantState
+from lab.tests.factories import (
+    make_build,
+    make_case,
+    make_experiment,
+    make_patch_switch,
+    make_run,
+    make_user,
+    make_variant,
+)
 
 SCRIPT = "<script>alert(1)</script>"
 CLAIM = {"workload": "showgids", "metric": "ns_per_open", "direction": "lower", "source": SCRIPT}
-Page = Callable[[str], str]
+
+
+class Page(Protocol):
+    """Reads the page at an address as somebody; as nobody in particular without a client."""
+
+    def __call__(self, address: str, by: Client | None = None) -> str: ...
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make_user("alice", User.Role.SUBMITTER)
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return make_user("bob", User.Role.VIEWER)
+
+
+@pytest.fixture
+def charlie(db: None) -> User:
+    return make_user("charlie", User.Role.OPERATOR)
+
+
+@pytest.fixture
+def submitter(alice: User) -> Client:
+    return signed_in(alice)
+
+
+@pytest.fixture
+def viewer(bob: User) -> Client:
+    return signed_in(bob)
+
+
+@pytest.fixture
+def operator(charlie: User) -> Client:
+    return signed_in(charlie)
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 @pytest.fixture
 def page(client: Client, db: None) -> Page:
     """Return the text of a page that must be there and must carry our policy."""
 
-    def read(address: str) -> str:
-        response = client.get(address)
+    def read(address: str, by: Client | None = None) -> str:
+        response = (by or client).get(address)
         assert response.status_code == 200, address
         policy = response.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
@@ -89,3 +140,27 @@ def add_runs(variant: Variant, case: Case, *, holds: bool) -> None:
     profiled = make_run(variant, case, purpose="profiled", **over)
     tree = build_tree([(("kernfs_iop_permission", "down_read"), 60), ((SCRIPT,), 40)])
     Profile.objects.create(run=profiled, samples=100, lost=3, tree=pack(tree))
+
+
+@pytest.fixture
+def stepped(db: None) -> str:
+    """A trend of eight revisions that gets slower with the fifth and has an outlier at its end; its key."""
+    for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0, 120.0, 160.0)):
+        experiment = make_experiment(base_commit=f"{number:040x}", state="done")
+        Revision.objects.create(
+            tree=Tree.objects.get(name="tiny"),
+            commit=f"{number:040x}",
+            position=number,
+            subject=f"change {number} {SCRIPT}",
+            author=f"{SCRIPT} <a@b>",
+        )
+        base = make_variant(
+            experiment, build=make_build(f"{number}"), role=Role.BASE, state=VariantState.READY
+        )
+        case = make_case(experiment)
+        for block in range(5):
+            run = make_run(base, case, block=block, state=RunState.DONE)
+            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
+        compare_experiment(experiment.pk)
+    (page,) = trend_list()
+    return page.line.key

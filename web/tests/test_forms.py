@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from web import forms
+from lab.received import file_stem
+from lab.spec import switch_name
 from web.forms import (
     Typed,
     TypedCase,
@@ -16,21 +15,7 @@ from web.forms import (
     read_form,
     read_params,
     sort_errors,
-    switch_name,
 )
-
-
-@dataclass
-class File:
-    name: str | None
-    data: bytes
-
-    @property
-    def size(self) -> int | None:
-        return len(self.data)
-
-    def read(self) -> bytes:
-        return io.BytesIO(self.data).read()
 
 
 def typed(**fields: Any) -> Typed:
@@ -43,8 +28,7 @@ def test_what_was_typed_comes_back_as_typed() -> None:
         "name": " a name ", "tree": "debian-6.1", "boots": "many", "patch-3-name": "p", "patch-3-text": "a\r\nb\r\n",
         "preset-showgids": "small", "params-showgids": "threads = 2", "profile": "on",
     }  # fmt: skip
-    form, errors = read_form(given, {"case": ["showgids"], "catalog": ["vfs-iget-rcu"]}, [])
-    assert errors == {}
+    form = read_form(given, {"case": ["showgids"], "catalog": ["vfs-iget-rcu"]})
     assert form.name == "a name"
     assert form.boots == "many"
     assert form.patches == (TypedSwitch("p", "a\nb\n"),)
@@ -52,23 +36,6 @@ def test_what_was_typed_comes_back_as_typed() -> None:
     assert form.catalog == ("vfs-iget-rcu",)
     assert form.profile
     assert not form.verify
-
-
-def test_uploads_become_pasted_patches_named_after_their_files() -> None:
-    form, errors = read_form({}, {}, [File("v2-0001-kernfs-Add-x.patch", b"diff")])
-    assert errors == {}
-    assert form.patches == (TypedSwitch("kernfs-Add-x", "diff"),)
-
-
-def test_an_upload_that_is_not_text_is_refused_by_name() -> None:
-    _, errors = read_form({}, {}, [File("a.patch", b"\xff\xfe\x00")])
-    assert errors["files"].startswith("a.patch is not UTF-8")
-
-
-def test_an_upload_that_is_too_large_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "UPLOAD_LIMIT", 10)
-    _, errors = read_form({}, {}, [File("a.patch", b"x" * 11)])
-    assert "a.patch is larger" in errors["files"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +49,7 @@ def test_an_upload_that_is_too_large_is_refused_by_name(monkeypatch: pytest.Monk
     ],
 )
 def test_a_file_name_becomes_a_valid_switch_name(file: str, name: str) -> None:
-    assert switch_name(file) == name
+    assert switch_name(file_stem(file)) == name
 
 
 def test_a_form_becomes_the_description_labctl_would_send() -> None:

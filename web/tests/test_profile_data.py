@@ -220,3 +220,16 @@ def test_profiles_that_cannot_be_compared_say_so(
         add_profile(experiment, other, switch="odd")
     told = json.loads(get(client, f"{place(experiment)}/difference.json?variant=odd").content)
     assert line in told["doubt"]
+
+
+def test_a_difference_seen_from_a_symbols_callers_has_its_certainty(
+    client: Client, experiment: Experiment
+) -> None:
+    address = f"{place(experiment)}/difference.json?variant=p&callers=down_read"
+    told = json.loads(get(client, address).content)
+    names = [told["names"][name] for name in told["name"]]
+    assert names == ["down_read", "down_read", "kernfs_iop_permission", "path_openat", "showgids"]
+    assert told["base"][-1] == 680 * BOOTS + 3
+    assert told["q"][-1] < 0.05
+    assert [side["samples"] for side in told["sides"]] == [1000 * BOOTS] * 2
+    assert json.loads(get(client, address.replace("down_read", "*")).content)["names"].count(HOSTILE) == 1

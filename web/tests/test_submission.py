@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 
 from lab.errors import LabUnable, SubmissionRejected
+from lab.models import User
 from lab.preview import Detectable, Preview, VariantPreview
 from lab.spec import ExperimentSpec, spec_digest
 from lab.tests.factories import make_experiment
@@ -37,19 +38,19 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
     """Stand in for lab.submit, which would import a tree: keep what it is asked to take in."""
     specs: list[ExperimentSpec] = []
 
-    def submit(*, spec: ExperimentSpec) -> Any:
+    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         specs.append(spec)
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
+    monkeypatch.setattr("lab.once.submit_experiment", submit)
     return specs
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> None:
-    def submit(*, spec: ExperimentSpec) -> Any:
+    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise SubmissionRejected(message, detail)
 
-    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
+    monkeypatch.setattr("lab.once.submit_experiment", submit)
 
 
 def error_beside(response: HttpResponseBase, field: str) -> str:
@@ -61,14 +62,14 @@ def error_beside(response: HttpResponseBase, field: str) -> str:
     return found[1]
 
 
-def test_the_form_offers_trees_workloads_and_designs(page: Page) -> None:
-    text = page("/experiments/new")
+def test_the_form_offers_trees_workloads_and_designs(page: Page, submitter: Client) -> None:
+    text = page("/experiments/new", by=submitter)
     for offered in ("debian-6.1", "debian-6.12", "showgids", "stat-walk", "one-at-a-time", "smoke", "guest"):
         assert offered in text
 
 
-def test_a_good_form_becomes_an_experiment(client: Client, db: None, taken: list[ExperimentSpec]) -> None:
-    response = client.post(
+def test_a_good_form_becomes_an_experiment(submitter: Client, taken: list[ExperimentSpec]) -> None:
+    response = submitter.post(
         "/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff\r\n", "verify": "on"}
     )
     assert response.headers["Location"] == "/experiments/41/"
@@ -79,18 +80,19 @@ def test_a_good_form_becomes_an_experiment(client: Client, db: None, taken: list
 
 
 def test_a_second_click_leads_to_the_experiment_of_the_first(
-    client: Client, db: None, taken: list[ExperimentSpec]
+    submitter: Client, alice: User, taken: list[ExperimentSpec]
 ) -> None:
-    client.post("/experiments/new", FILLED)
-    first = make_experiment(digest=spec_digest(taken[0]))
-    response = client.post("/experiments/new", FILLED)
-    assert response.headers["Location"] == f"/experiments/{first.pk}/"
+    submitter.post("/experiments/new", FILLED)
+    first = make_experiment(digest=spec_digest(taken[0]), submitter=alice)
+    response = submitter.post("/experiments/new", FILLED, follow=True)
+    assert response.redirect_chain == [(f"/experiments/{first.pk}/", 302)]
+    assert f"Already queued as #{first.pk}" in response.content.decode()
     assert len(taken) == 1
 
 
-def test_uploaded_files_become_switches(client: Client, db: None, taken: list[ExperimentSpec]) -> None:
+def test_uploaded_files_become_switches(submitter: Client, taken: list[ExperimentSpec]) -> None:
     files = [SimpleUploadedFile("0001-a.patch", b"one"), SimpleUploadedFile("b.mbox", b"two")]
-    client.post("/experiments/new", {**FILLED, "files": files})
+    submitter.post("/experiments/new", {**FILLED, "files": files})
     assert [(patch.name, patch.text) for patch in taken[0].patches] == [("a", "one"), ("b", "two")]
 
 
@@ -110,9 +112,9 @@ def test_uploaded_files_become_switches(client: Client, db: None, taken: list[Ex
     ],
 )
 def test_a_fault_is_told_beside_its_field(
-    client: Client, db: None, taken: list[ExperimentSpec], field: str, typed: str, beside: str, said: str
+    submitter: Client, taken: list[ExperimentSpec], field: str, typed: str, beside: str, said: str
 ) -> None:
-    response = client.post("/experiments/new", {**FILLED, field: typed})
+    response = submitter.post("/experiments/new", {**FILLED, field: typed})
     assert re.search(said, error_beside(response, beside))
     assert taken == []
 
@@ -128,16 +130,16 @@ def test_a_fault_is_told_beside_its_field(
     ],
 )
 def test_what_intake_refuses_is_told_beside_its_field(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch, message: str, beside: str
+    submitter: Client, monkeypatch: pytest.MonkeyPatch, message: str, beside: str
 ) -> None:
     refuse(monkeypatch, message, "the hunk")
-    response = client.post("/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff"})
+    response = submitter.post("/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff"})
     assert error_beside(response, beside)
     assert "the hunk" in response.content.decode()
 
 
 def test_what_was_typed_is_kept_when_the_form_is_refused(
-    client: Client, db: None, taken: list[ExperimentSpec]
+    submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
     typed = {
         **FILLED,
@@ -147,7 +149,7 @@ def test_what_was_typed_is_kept_when_the_form_is_refused(
         "design": "cumulative",
     }
     files = [SimpleUploadedFile("0001-upload.patch", b"uploaded text")]
-    text = client.post("/experiments/new", {**typed, "files": files}).content.decode()
+    text = submitter.post("/experiments/new", {**typed, "files": files}).content.decode()
     assert SCRIPT not in text
     assert "diff &lt;script&gt;" in text
     assert "name &lt;script&gt;" in text
@@ -156,10 +158,8 @@ def test_what_was_typed_is_kept_when_the_form_is_refused(
     assert re.search(r'value="showgids" checked', text)
 
 
-def test_a_pasted_description_becomes_an_experiment(
-    client: Client, db: None, taken: list[ExperimentSpec]
-) -> None:
-    response = client.post("/experiments/new", {"toml": TOML})
+def test_a_pasted_description_becomes_an_experiment(submitter: Client, taken: list[ExperimentSpec]) -> None:
+    response = submitter.post("/experiments/new", {"toml": TOML})
     assert response.headers["Location"] == "/experiments/41/"
     assert taken[0].name == "x"
 
@@ -173,19 +173,43 @@ def test_a_pasted_description_becomes_an_experiment(
     ],
 )
 def test_a_description_that_is_wrong_is_told_and_kept(
-    client: Client, db: None, taken: list[ExperimentSpec], toml: str, said: str
+    submitter: Client, taken: list[ExperimentSpec], toml: str, said: str
 ) -> None:
-    response = client.post("/experiments/new", {"toml": toml})
+    response = submitter.post("/experiments/new", {"toml": toml})
     assert said in error_beside(response, "toml")
     assert taken == []
 
 
-def test_a_form_from_elsewhere_is_refused(db: None) -> None:
-    assert Client(enforce_csrf_checks=True).post("/experiments/new", FILLED).status_code == 403
+def test_a_form_from_elsewhere_is_refused(alice: User, taken: list[ExperimentSpec]) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice)
+    assert client.post("/experiments/new", FILLED).status_code == 403
+    assert taken == []
+
+
+def test_whoever_submits_is_noted(submitter: Client, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
+        return make_experiment(name=spec.name, submitter=by)
+
+    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    submitter.post("/experiments/new", FILLED)
+    assert alice.experiments.get().name == "kernfs"
+
+
+def test_nobody_submits_without_an_account(client: Client, db: None, taken: list[ExperimentSpec]) -> None:
+    answer = client.post("/experiments/new", FILLED)
+    assert answer.headers["Location"] == "/sign-in/?next=/"
+    assert taken == []
+
+
+def test_a_viewer_cannot_submit(viewer: Client, taken: list[ExperimentSpec]) -> None:
+    assert viewer.post("/experiments/new", FILLED).status_code == 403
+    assert viewer.get("/experiments/new").status_code == 403
+    assert taken == []
 
 
 def test_a_preview_shows_what_it_would_take_and_queues_nothing(
-    client: Client, db: None, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
+    submitter: Client, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variants = (
         VariantPreview("base", "base", "built"),
@@ -193,43 +217,48 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
     )
     seen = (Detectable("showgids (smoke)", "ns_per_open", 0.021, 4), Detectable("x", "y", None, 0))
     monkeypatch.setattr(
-        "web.views.submission.preview_experiment", lambda *, spec: Preview(variants, 2, 60, 9, 754.0, seen)
+        "web.views.submission.preview_experiment",
+        lambda *, spec, by: Preview(variants, 2, 60, 9, 754.0, seen),
     )
     for posted in (FILLED | {"boots": "auto", "preview": "1"}, {"toml": TOML, "preview": "1"}):
-        page = client.post("/experiments/new", posted)
+        page = submitter.post("/experiments/new", posted)
         text = page.content.decode()
         assert page.status_code == 200
-        assert "2 kernels to build, 9 to 60 boots, at most about 12" in text
+        figures = re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", text)
+        assert dict(figures)["Kernels to build"] == "2"
+        assert dict(figures)["Boots"] == "9 to 60"
+        assert dict(figures)["Takes"] == "13\N{NO-BREAK SPACE}min"
+        assert dict(figures)["Smallest effect it finds"] == "2.1\N{NO-BREAK SPACE}%"
         assert "a excludes &lt;b&gt;" in text
-        assert "a change of +2.1" in text
+        assert "going by 4 earlier experiments" in text
         assert "no history on this target yet" in text
     assert taken == []
 
 
-def test_the_clock_and_the_controls_can_be_chosen(
-    client: Client, db: None, taken: list[ExperimentSpec]
-) -> None:
+def test_the_clock_and_the_controls_can_be_chosen(submitter: Client, taken: list[ExperimentSpec]) -> None:
     posted = FILLED | {"clock": "instructions", "params-showgids": "", "placebo": "on"}
-    assert client.post("/experiments/new", posted).status_code == 302
+    assert submitter.post("/experiments/new", posted).status_code == 302
     assert (taken[0].measure.clock, taken[0].measure.placebo) == ("instructions", True)
-    client.post("/experiments/new", FILLED | {"boots": "auto"})
+    submitter.post("/experiments/new", FILLED | {"boots": "auto"})
     assert taken[1].measure.boots == "auto"
 
 
 def test_parameters_that_do_not_go_with_the_clock_are_told_beside_the_workload(
-    client: Client, db: None, taken: list[ExperimentSpec]
+    submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
-    said = error_beside(client.post("/experiments/new", FILLED | {"clock": "instructions"}), "case-showgids")
+    said = error_beside(
+        submitter.post("/experiments/new", FILLED | {"clock": "instructions"}), "case-showgids"
+    )
     assert "threads" in said
 
 
 def test_a_fault_of_the_lab_is_one_line_on_the_form(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+    submitter: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def submit(*, spec: ExperimentSpec) -> Any:
+    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise LabUnable("the lab cannot take this in now: no space left on device")
 
-    monkeypatch.setattr("web.views.submission.submit_experiment", submit)
-    page = client.post("/experiments/new", FILLED)
+    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    page = submitter.post("/experiments/new", FILLED)
     assert page.status_code == 422
     assert "no space left on device" in page.content.decode()

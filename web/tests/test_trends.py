@@ -9,33 +9,9 @@ import io
 import pytest
 from django.test import Client
 
-from lab.models import Revision, Sample, Tree
-from lab.queries.trends import trend_list
-from lab.states import Role, RunState
-from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
+from lab.models import Revision
 from web.tests.conftest import SCRIPT, Page
 from web.trendchart import Dot, Jump, spark, trend_plot
-
-
-@pytest.fixture
-def stepped(db: None) -> str:
-    """A trend of eight revisions that gets slower with the fifth and has an outlier at its end; its key."""
-    for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0, 120.0, 160.0)):
-        experiment = make_experiment(base_commit=f"{number:040x}", state="done")
-        Revision.objects.create(
-            tree=Tree.objects.get(name="tiny"),
-            commit=f"{number:040x}",
-            position=number,
-            subject=f"change {number} {SCRIPT}",
-            author=f"{SCRIPT} <a@b>",
-        )
-        base = make_variant(experiment, build=make_build(f"{number}"), role=Role.BASE)
-        case = make_case(experiment)
-        for block in range(5):
-            run = make_run(base, case, block=block, state=RunState.DONE)
-            Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
-    (page,) = trend_list()
-    return page.line.key
 
 
 def test_the_list_shows_the_course_and_the_last_step(page: Page, stepped: str) -> None:

@@ -22,6 +22,7 @@ from lab.queries.comparison import (
     comparison_page,
 )
 from lab.queries.distribution import CaseSpread, case_spreads
+from lab.queries.regressions import triage_states
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.views.distribution import Spread, spread
 from web.views.experiment import tallies
@@ -37,7 +38,7 @@ _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 class VariantLine:
     """One variant under one metric; without bar and verdict for the base, which `explain` addresses for others.
 
-    label: the verdict in words where it is about a control. certainty: the adjusted p value.
+    label: the verdict in words where it is about a control. certainty: q in words. triaged: of a regression.
     """
 
     variant: str
@@ -53,6 +54,7 @@ class VariantLine:
     needs: int | None
     reason: str
     explain: int | None
+    triaged: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The verdicts at a glance, then each case in full."""
     page = found(comparison_page, experiment_id)
     spreads = case_spreads(experiment_id)
+    states = triage_states(experiment_id)
     ctx = {
         "page": page,
         "judged": [side for side in page.candidates if not side.control],
@@ -143,7 +146,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "tallies": tallies(page.verdicts),
         "glances": _glances(page),
         "sections": [
-            _section(page, one, spreads.get(one.case.id))
+            _section(page, one, spreads.get(one.case.id), states)
             for one in page.cases
             if one.metrics or one.representatives
         ],
@@ -173,13 +176,15 @@ def _anchor(one: CaseComparison) -> str:
     return f"case-{one.case.id}"
 
 
-def _section(page: ComparisonPage, one: CaseComparison, told: CaseSpread | None) -> CaseSection:
+def _section(
+    page: ComparisonPage, one: CaseComparison, told: CaseSpread | None, states: Mapping[int, str]
+) -> CaseSection:
     cells = [cell for row in one.metrics for cell in row.cells if cell]
     return CaseSection(
         title=one.case.title,
         anchor=_anchor(one),
         params=settings(one.case.params),
-        groups=tuple(_group(page, row) for row in one.metrics),
+        groups=tuple(_group(page, row, states) for row in one.metrics),
         mail=tuple(item for item in one.representatives if item.line),
         proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
         plots=_plots(one.representatives),
@@ -225,13 +230,13 @@ def interval_bar(
 
 
 def certainty(q_value: float | None) -> str:
-    """The adjusted p value in words."""
+    """q in words."""
     if q_value is None:
         return ""
-    return "adjusted p < 0.001" if q_value < 0.001 else f"adjusted p {q_value:.3f}"
+    return "q < 0.001" if q_value < 0.001 else f"q {q_value:.3f}"
 
 
-def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
+def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> MetricGroup:
     cells = [cell for cell in row.cells if cell]
     margin = max((cell.margin for cell in cells), default=0.0)
     axis = span([value for cell in cells for value in (cell.low, cell.ratio, cell.high)], margin)
@@ -260,7 +265,7 @@ def _group(page: ComparisonPage, row: MetricRow) -> MetricGroup:
         floor=change(1 + floor).lstrip("+") if (floor := max((c.floor for c in cells), default=0.0)) else "",
         alarms=_alarms(row),
         ends=(change(low), change(high)),
-        lines=(base, *(_line(cell, row.unit, axis) for cell in cells)),
+        lines=(base, *(_line(cell, row.unit, axis, states.get(cell.id, "")) for cell in cells)),
     )
 
 
@@ -270,7 +275,7 @@ def _alarms(row: MetricRow) -> str:
     return f"A/A: {seen.called} of {seen.compared} false" if seen.compared else ""
 
 
-def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
+def _line(cell: ComparisonCell, unit: str, axis: Span, triaged: str) -> VariantLine:
     interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high)
     called = cell.verdict in {"regression", "improvement"}
     return VariantLine(
@@ -287,6 +292,7 @@ def _line(cell: ComparisonCell, unit: str, axis: Span) -> VariantLine:
         needs=cell.boots_needed,
         reason=cell.reason,
         explain=cell.id,
+        triaged=triaged,
     )
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from django.conf import settings as django_settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.queries.executions import build_page, run_page
+from lab.access import may_change
+from lab.people.savedviews import kept_filters
+from lab.queries.executions import build_page, files_removed_at, run_page
 from lab.queries.experiments import (
     BuildLine,
-    ExperimentLine,
     ExperimentPage,
     RunLine,
-    experiment_list,
     experiment_page,
+    get_experiment,
 )
+from lab.queries.listing import ExperimentLine, filter_choices, list_page
+from lab.queries.notes import experiment_notes
+from lab.queries.savedviews import views_for
+from web.listing import address, columns, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
 from web.words import count, duration, last_lines, settings
@@ -69,9 +75,32 @@ def tallies(verdicts: dict[str, int]) -> tuple[Tally, ...]:
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
-    """All experiments, the newest first."""
-    rows = [ListRow(line, tallies(line.verdicts)) for line in experiment_list()]
-    return render(request, "web/experiments.html", {"rows": rows, "here": "experiments"})
+    """The experiments that fit the address, a page of them; an address with empty filters becomes one without."""
+    given = request.GET.dict()
+    if any(not value for value in given.values()):
+        return redirect(f"{request.path}{address({k: str(v) for k, v in given.items()})}")
+    choices = filter_choices()
+    asked, number, errors = read_asked(given, choices)
+    page = list_page(asked, number)
+    filters = kept_filters(request.GET.urlencode())
+    ctx = {
+        "rows": [] if errors else [ListRow(line, tallies(line.verdicts)) for line in page.lines],
+        "page": page,
+        "asked": given,
+        "errors": errors,
+        "selects": selects(given, choices, errors),
+        "columns": columns(given, asked.ordering),
+        "narrowed": bool(filters),
+        "earlier": address(given, page=str(page.page - 1))
+        if page.page > 2
+        else address(given)
+        if page.page == 2
+        else "",
+        "later": address(given, page=str(page.page + 1)) if page.page < page.pages else "",
+        "views": views_for(request.user),
+        "filters": filters,
+    }
+    return render(request, "web/experiments.html", ctx)
 
 
 @require_safe
@@ -79,13 +108,25 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """One experiment: how far it is, its grid, what went wrong, how it was set up."""
     page = found(experiment_page, experiment_id)
     cases = [(case, settings(case.params)) for case in page.cases]
-    return render(request, "web/experiment.html", _live(page) | {"tab": "overview", "cases": cases})
+    return render(
+        request,
+        "web/experiment.html",
+        _live(request, page)
+        | {
+            "tab": "overview",
+            "cases": cases,
+            "notes": experiment_notes(experiment_id, request.user),
+            "removed_at": files_removed_at(experiment_id),
+            "keep_days": round(django_settings.KEEP_DAYS),
+        },
+    )
 
 
 @require_safe
 def live(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The part of that page that changes; it asks for itself again until the experiment is over."""
-    return render(request, "web/experiment_live.html", _live(found(experiment_page, experiment_id)))
+    page = found(experiment_page, experiment_id)
+    return render(request, "web/experiment_live.html", _live(request, page))
 
 
 @require_safe
@@ -110,14 +151,19 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
     return render(request, "web/runs.html", ctx)
 
 
-def _live(page: ExperimentPage) -> dict[str, object]:
+def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
     progress = page.progress
+    row = get_experiment(page.id)
     return {
         "page": page,
+        "kept": row.kept,
+        "may_cancel": may_change(request.user, row.submitter),
         "key": page.id,
         "progress": progress,
         "eta": duration(progress.eta_s) if progress.eta_s else "",
         "took": _took(page),
+        "builds_failed": sum(build.state == "failed" for build in page.builds),
+        "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
         "grid": [(row, _build_said(row.build)) for row in page.variants],

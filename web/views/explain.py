@@ -11,13 +11,28 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.explanation import Explanation, MovedMetric, MovedSymbol, explanation
+from lab.people.triage import Regression
+from lab.queries.explanation import (
+    Explanation,
+    MovedCounter,
+    MovedMetric,
+    MovedSymbol,
+    explanation,
+)
+from lab.queries.regressions import decisions
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
+from web.views.counters import CounterText, counter_text
 from web.views.missing import found
 from web.views.profile import Share, share_of
 from web.words import change, quantity, settings
 
+_STATES = {
+    "new": "nobody looks at it",
+    "acknowledged": "somebody looks at it",
+    "expected": "it is meant to be so",
+    "fixed": "a commit mends it",
+}
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
@@ -40,9 +55,31 @@ class SymbolLine:
     link: str
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What was typed of a decision on a regression."""
+
+    state: str = ""
+    reason: str = ""
+    fixed_by: str = ""
+
+
 @require_safe
 def show(request: HttpRequest, experiment_id: int, comparison_id: int) -> HttpResponse:
     """All that bears on one verdict."""
+    return explain(request, experiment_id, comparison_id)
+
+
+def explain(
+    request: HttpRequest,
+    experiment_id: int,
+    comparison_id: int,
+    *,
+    typed: Typed | None = None,
+    errors: dict[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page of one verdict, with what was typed of a decision that was refused."""
     page = found(explanation, experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
     axis = span([cell.low, cell.ratio, cell.high], cell.margin)
@@ -63,9 +100,30 @@ def show(request: HttpRequest, experiment_id: int, comparison_id: int) -> HttpRe
         "floor": change(1 + cell.floor).lstrip("+") if cell.floor else "",
         "metrics": [_metric(one) for one in page.metrics],
         "symbols": [_symbol(page, one) for one in page.symbols.rows],
+        "locks": [_symbol(page, one, kind="lock") for one in page.locks.rows],
+        "waits": urlencode({"kind": "lock", "variant": page.variant, "against": page.base}),
+        "counters": [_counter(one) for one in page.counters.rows],
         "flame": urlencode({"variant": page.variant, "against": page.base}),
     }
-    return render(request, "web/explain.html", ctx)
+    ctx |= _triage(page, typed, errors or {})
+    return render(request, "web/explain.html", ctx, status=status)
+
+
+def _triage(page: Explanation, typed: Typed | None, errors: dict[str, str]) -> dict[str, object]:
+    """What people decided on a regression, and the form; also where it is none any more but was decided on."""
+    on = Regression(page.case.id, page.cell.variant_id, page.metric)
+    history = decisions(on)
+    newest = history[0] if history else None
+    is_one = page.cell.verdict == "regression" and not page.cell.control
+    return {
+        "regression": on if is_one or history else None,
+        "history": history,
+        "triaged": newest.state if newest else "new",
+        "seen": newest.id if newest else "",
+        "states": _STATES.items(),
+        "typed": typed or Typed(state=newest.state if newest else "acknowledged"),
+        "errors": errors,
+    }
 
 
 def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
@@ -73,8 +131,13 @@ def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
     return one, change(one.cell.ratio), words
 
 
-def _symbol(page: Explanation, one: MovedSymbol) -> SymbolLine:
-    link = urlencode({"variant": page.variant, "against": page.base, "search": one.symbol})
+def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]:
+    return one, counter_text(one.base, base=True), counter_text(one.variant, base=False)
+
+
+def _symbol(page: Explanation, one: MovedSymbol, *, kind: str = "") -> SymbolLine:
+    asked = {"kind": kind} if kind else {}
+    link = urlencode(asked | {"variant": page.variant, "against": page.base, "search": one.symbol})
     base_own, own = one.own
     base_total, total = one.total
     return SymbolLine(

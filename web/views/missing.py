@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is shown in place of a page that is not there."""
+"""What is shown in place of a page that is not there, or not for everybody."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     text = str(exception) if known else ""
     missing = f"{text[:1].upper()}{text[1:]}." if text else ""
     return render(request, "404.html", {"missing": missing}, status=404)
+
+
+def not_allowed(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """The friendly 403: who one is, and who could do it."""
+    return render(request, "403.html", {"said": str(exception or "")}, status=403)
+
+
+def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """What a form without its secret gets: it is older than the sign-in, or somebody else's page sent it."""
+    said = (
+        "This form was sent from elsewhere, or you have signed in since. Go back, reload it, send it again."
+    )
+    return render(request, "403.html", {"said": said}, status=403)

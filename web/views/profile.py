@@ -17,23 +17,29 @@ from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, neighbour
 from lab.queries.profiled import ProfiledBoot
 from web.views.missing import found
 from web.views.profile_data import DIFFERENCES, FORMS
-from web.words import count, share
+from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
+from web.words import quantity, share, times_between
 
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
 _LEAST_OWN = 0.0005
-_ROWS = 60
-_KEPT = ("variant", "boot", "against", "symbols")
+# So many symbols are shown unless all are asked for, and so many then.
+_ROWS, _ALL_ROWS = 20, 1000
+_KEPT = ("kind", "variant", "boot", "against", "symbols", "rows")
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of samples: as text, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved."""
+    """A share of samples: as text, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved.
+
+    part: of waits, whose text is a time, their share.
+    """
 
     text: str
     width: float
     interval: str = ""
     mark: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +76,54 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """The profiles of one case. ?variant= whose flame graph, ?boot= which boot of it, ?against= what it is
-    compared with, ?symbols= what to split by caller, ?around= whose callers and callees to show. What else the query holds is read by web/front/flame-state.js.
+    """The profiles of one case. ?kind= of what, ?variant= whose flame graph, ?boot= which boot of it, ?against= what it is
+    compared with, ?symbols= what to split by caller, ?around= whose callers and callees to show, ?rows=all all symbols.
+    What else the query holds is read by web/front/flame-state.js.
     """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
-    page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ROWS)
+    kind = request.GET.get("kind", "")
+    page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ALL_ROWS, kind=kind)
     chosen = _chosen(page, request.GET.get("variant", ""))
     against = _against(page, request.GET.get("against", ""), chosen)
     around = request.GET.get("around", "")
     boot = _boot(chosen, request.GET.get("boot", "")) if chosen else None
+    symbols = _symbols(page, around)
+    shown = symbols if request.GET.get("rows") == "all" else _first(symbols)
     ctx = {
         "page": page,
+        "words": WORDS[page.kind],
+        "kinds": kind_links(page, chosen.variant if chosen else ""),
         "key": experiment_id,
         "tab": "profile",
         "asked": " + ".join(page.asked),
         "symbols_field": " ".join(page.asked),
         "chosen": chosen,
-        "samples": count(chosen.samples, "sample") if chosen else "",
-        "idle": share(chosen.idle, 1) if chosen else "",
+        "samples": taken(chosen, waits=page.waits) if chosen else "",
+        "idle": idle_of(chosen, waits=page.waits) if chosen else "",
         "against": against,
         "boot": boot,
         "files": _files(page, chosen, boot) if chosen else {},
         "differences": _differences(page, against, chosen) if against and chosen else {},
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
-        "symbols": _symbols(page, around),
+        "symbols": shown,
+        "hidden": len(symbols) - len(shown),
+        "every": len(symbols),
+        "symbols_first": _ROWS,
         # Links to open a symbol keep what is chosen, not what the viewer has written into its address.
-        "kept": urlencode([(name, request.GET[name]) for name in _KEPT if name in request.GET]),
+        "kept": _query(request, *_KEPT),
+        "kept_rows": _query(request, *_KEPT[:-1], "around"),
     }
     return render(request, "web/profile.html", ctx)
+
+
+def _query(request: HttpRequest, *names: str) -> str:
+    return urlencode([(name, request.GET[name]) for name in names if name in request.GET])
+
+
+def _first(symbols: list[SymbolLine]) -> list[SymbolLine]:
+    """The first rows, and the one that is open."""
+    return [line for place, line in enumerate(symbols) if place < _ROWS or line.opened]
 
 
 def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot | None:
@@ -118,20 +143,29 @@ def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> Prof
 
 def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) -> dict[str, str]:
     """Addresses of one profile by the first word of its form: of one boot, or of all of a variant's."""
+    forms = [form for form in FORMS if not (page.waits and form == "script.txt")]
     if boot:
-        return {form.partition(".")[0]: reverse("run_profile", args=(boot.run_id, form)) for form in FORMS}
-    asked = urlencode({"variant": chosen.variant})
+        kind = f"?{urlencode({'kind': page.kind})}" if page.waits else ""
+        return {
+            form.partition(".")[0]: reverse("run_profile", args=(boot.run_id, form)) + kind for form in forms
+        }
+    asked = urlencode(_of_kind(page) | {"variant": chosen.variant})
     files = {
         form.partition(".")[0]: reverse("variant_profile", args=(page.experiment_id, page.case.id, form))
         + f"?{asked}"
-        for form in FORMS
+        for form in forms
     }
     # The viewer leaves idle CPUs out itself, so that it can show them.
     return files | {"tree": files["tree"] + "&idle=1"}
 
 
+def _of_kind(page: ProfilePage) -> dict[str, str]:
+    """What addresses of another kind than cpu say besides."""
+    return {"kind": page.kind} if page.waits else {}
+
+
 def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) -> dict[str, str]:
-    asked = urlencode({"base": base.variant, "variant": chosen.variant})
+    asked = urlencode(_of_kind(page) | {"base": base.variant, "variant": chosen.variant})
     return {
         form: reverse("difference", args=(page.experiment_id, page.case.id, form)) + f"?{asked}"
         for form in DIFFERENCES
@@ -143,11 +177,15 @@ def share_of(cell: ShareCell) -> Share:
     mark = ""
     if cell.certain and cell.log_ratio:
         mark = "▲" if cell.log_ratio > 0 else "▼"
+    width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
+    part = share(cell.share, 1.0)
+    if cell.waited is not None:
+        between = times_between(cell.low, cell.high) if cell.waited else ""
+        return Share(quantity(cell.waited, "ns"), width, between, mark, part if cell.waited else "")
     interval = ""
     if cell.low is not None and cell.high is not None:
         interval = f"{100 * cell.low:.2f} to {100 * cell.high:.2f}"
-    width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
-    return Share(share(cell.share, 1.0), width, interval, mark)
+    return Share(part, width, interval, mark)
 
 
 def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
@@ -161,7 +199,7 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
     ]
     if not around:
         return rows
-    near = neighbours(page.experiment_id, page.case.id, around)
+    near = neighbours(page.experiment_id, page.case.id, around, kind=page.kind)
     if not near.total:
         return rows
     own = next((row.cells for row in near.callees if row.caller == ITSELF), ())

@@ -8,6 +8,7 @@
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
 
 <form>: tree (lab/analysis/frametree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
+?kind= cpu, lock or off-cpu: weights of the last two are nanoseconds waited, and script.txt is not among their forms.
 A refusal is one line of plain text.
 """
 
@@ -27,10 +28,11 @@ from django.views.decorators.http import require_safe
 from lab.analysis.frametree import TreeDamaged
 from lab.errors import UnknownRow
 from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
-from lab.exports.stacks import ExportTooLarge
+from lab.exports.stacks import ExportTooLarge, NoSuchForm
+from lab.exports.unit import Unit
 from lab.queries.difference import caller_text, difference, variant_tree
 from lab.queries.profile import neighbours
-from lab.queries.profiled import run_tree
+from lab.queries.profiled import CPU, kind_named, run_tree
 
 TEXT, JSON, BINARY, SVG = (
     "text/plain; charset=utf-8",
@@ -62,7 +64,7 @@ def plainly(
             return view(request, *args, **kwargs)
         except UnknownRow as exc:
             return HttpResponse(f"{exc}\n", content_type=TEXT, status=404)
-        except (ExportTooLarge, TreeDamaged) as exc:
+        except (ExportTooLarge, NoSuchForm, TreeDamaged) as exc:
             return HttpResponse(f"{exc}\n", content_type=TEXT, status=422)
 
     return answer
@@ -72,36 +74,44 @@ def plainly(
 @plainly
 def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
     """One boot's profile in one of FORMS."""
-    kind, write = _form(FORMS, form)
-    profile, tree = run_tree(run_id)
+    media, write = _form(FORMS, form)
+    profile, tree = run_tree(run_id, kind=_kind(request))
+    file = f"profile-{run_id}{_suffix(profile.kind)}.{form}"
     if form == "tree":
-        return _file(request, bytes(profile.tree), kind, f"profile-{run_id}.tree")
+        return _file(request, bytes(profile.tree), media, file)
     run = profile.run
-    return _file(
-        request, write(tree, f"{run.case}: {run.variant}, run {run_id}"), kind, f"profile-{run_id}.{form}"
-    )
+    body = write(tree, f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}", _unit(profile.kind))
+    return _file(request, body, media, file)
 
 
 @require_safe
 @plainly
 def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form: str) -> HttpResponse:
     """All boots of a variant in one of FORMS."""
-    kind, write = _form(FORMS, form)
-    name = request.GET.get("variant", "")
-    title, tree = variant_tree(experiment_id, case_id, variant=name, idle=_idle(request))
-    return _file(
-        request, write(tree, title), kind, f"profile-{experiment_id}-{case_id}-{name or 'base'}.{form}"
-    )
+    media, write = _form(FORMS, form)
+    name, kind = request.GET.get("variant", ""), _kind(request)
+    title, tree = variant_tree(experiment_id, case_id, variant=name, idle=_idle(request), kind=kind)
+    file = f"profile-{experiment_id}-{case_id}-{name or 'base'}{_suffix(kind)}.{form}"
+    return _file(request, write(tree, title, _unit(kind)), media, file)
 
 
 @require_safe
 @plainly
 def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form: str) -> HttpResponse:
     """Two variants over each other in one of DIFFERENCES."""
-    kind, write = _form(DIFFERENCES, form)
-    base, variant = request.GET.get("base", ""), request.GET.get("variant", "")
-    found = difference(experiment_id, case_id, base=base, variant=variant, idle=_idle(request))
-    return _file(request, write(found), kind, f"difference-{experiment_id}-{case_id}-{variant}.{form}")
+    media, write = _form(DIFFERENCES, form)
+    base, variant, kind = request.GET.get("base", ""), request.GET.get("variant", ""), _kind(request)
+    found = difference(
+        experiment_id,
+        case_id,
+        base=base,
+        variant=variant,
+        idle=_idle(request),
+        kind=kind,
+        callers=request.GET.get("callers", ""),
+    )
+    file = f"difference-{experiment_id}-{case_id}-{variant}{_suffix(kind)}.{form}"
+    return _file(request, write(found), media, file)
 
 
 @require_safe
@@ -109,15 +119,19 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
 def callers(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The text trees of who calls some symbols, to read in the browser and to quote."""
     symbols = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_SYMBOLS_AT_MOST])
-    text = caller_text(experiment_id, case_id, variant=request.GET.get("variant", ""), symbols=symbols)
-    return _file(request, text, TEXT, f"callers-{experiment_id}-{case_id}.txt", inline=True)
+    kind = _kind(request)
+    text = caller_text(
+        experiment_id, case_id, variant=request.GET.get("variant", ""), symbols=symbols, kind=kind
+    )
+    file = f"callers-{experiment_id}-{case_id}{_suffix(kind)}.txt"
+    return _file(request, text, TEXT, file, inline=True)
 
 
 @require_safe
 @plainly
 def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """A symbol's callers and callees: lab/queries/profile.py's Neighbours as JSON."""
-    found = neighbours(experiment_id, case_id, request.GET.get("symbol", ""))
+    found = neighbours(experiment_id, case_id, request.GET.get("symbol", ""), kind=_kind(request))
     return _file(request, json.dumps(asdict(found)), JSON, "symbol.json", inline=True)
 
 
@@ -125,6 +139,24 @@ def _form(forms: Mapping[str, T], form: str) -> T:
     if form not in forms:
         raise UnknownRow(f'profiles have no form "{form[:40]}"; there are: {", ".join(forms)}')
     return forms[form]
+
+
+def _kind(request: HttpRequest) -> str:
+    """The kind of profiles that is asked for; what does not exist is refused with those that do."""
+    return kind_named(request.GET.get("kind", ""))
+
+
+def _suffix(kind: str) -> str:
+    """What names of files of waits end in."""
+    return "" if kind == CPU else f"-{kind}"
+
+
+def _said(kind: str) -> str:
+    return "" if kind == CPU else f", {kind}"
+
+
+def _unit(kind: str) -> Unit:
+    return "samples" if kind == CPU else "ns"
 
 
 def _idle(request: HttpRequest) -> bool:

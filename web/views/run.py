@@ -6,23 +6,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.executions import MetricValues, build_page, run_page
-from web.logs import TAIL_BYTES, WHOLE_BYTES, printable, read_end
+from lab.errors import FileGone
+from lab.files import KeptFile
+from lab.queries.executions import BuildPage, MetricValues, build_page, run_page
+from lab.queries.notes import run_notes
+from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
 from web.views.missing import found
 from web.words import NONE, duration, number
 
 # The console on the run's own page; its last lines tell most.
 _GLANCE_BYTES = 12 * 1024
 _TEXT_LIMIT = 40_000
+_OPEN = ("queued", "building", "running")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """One boot: how it ended, its numbers, what the kernel complained about, where it ran."""
     page = found(run_page, run_id)
     lines = [_metric_line(metric) for metric in page.metrics]
+    log = read_end(page.console, limit=_GLANCE_BYTES)
     ctx = {
         "page": page,
         "detail": printable(page.problem_detail),
@@ -47,17 +51,28 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
         "environment": _groups(page.environment),
         "extras": _text(page.extras),
-        "log": read_end(page.console, limit=_GLANCE_BYTES),
+        "notes": run_notes(run_id, request.user),
+        "log": log,
+        "follow": _follow(page.state, log),
+        "address": "run_console_part",
     }
     return render(request, "web/run.html", ctx)
 
 
 @require_safe
 def console(request: HttpRequest, run_id: int) -> HttpResponse:
-    """The end of a run's console, or with ?all=1 the whole of it."""
+    """The end of a run's console, or with ?all=1 the whole of it; it grows while the run is under way."""
     page = found(run_page, run_id)
-    ctx = {"page": page, "whole": "all" in request.GET, "log": _log(request, page.console)}
-    return render(request, "web/console.html", ctx)
+    log = _log(request, page.console)
+    ctx = {"page": page, "whole": "all" in request.GET, "log": log, "follow": _follow(page.state, log)}
+    return render(request, "web/console.html", ctx | {"address": "run_console_part"})
+
+
+@require_safe
+def console_part(request: HttpRequest, run_id: int) -> HttpResponse:
+    """What a run's console holds from `?offset=` on, as text."""
+    page = found(run_page, run_id)
+    return _part(request, page.console, page.state)
 
 
 @require_safe
@@ -68,18 +83,30 @@ def console_raw(request: HttpRequest, run_id: int) -> HttpResponseBase:
 
 @require_safe
 def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
-    """One build: how it ended, and the end of its log."""
+    """One build: how it ended, and the end of its log, which grows while it is made."""
     page = found(build_page, build_id)
-    ctx = {
-        "page": page,
-        "detail": printable(page.problem_detail),
-        "cpu": duration(page.cpu_seconds),
-        "wall": duration(page.wall_seconds),
+    log = _log(request, page.log)
+    ctx = _build(page) | {
         "request_text": _text(page.request),
         "whole": "all" in request.GET,
-        "log": _log(request, page.log),
+        "log": log,
+        "follow": _follow(page.state, log),
+        "address": "build_log_part",
     }
     return render(request, "web/build.html", ctx)
+
+
+@require_safe
+def build_live(request: HttpRequest, build_id: int) -> HttpResponse:
+    """The part of a build's page that changes; it asks for itself again until the build is over."""
+    return render(request, "web/build_live.html", _build(found(build_page, build_id)))
+
+
+@require_safe
+def build_log_part(request: HttpRequest, build_id: int) -> HttpResponse:
+    """What a build's log holds from `?offset=` on, as text."""
+    page = found(build_page, build_id)
+    return _part(request, page.log, page.state)
 
 
 @require_safe
@@ -88,17 +115,71 @@ def build_log_raw(request: HttpRequest, build_id: int) -> HttpResponseBase:
     return _download(found(build_page, build_id).log, f"build-{build_id}-log.txt")
 
 
-def _log(request: HttpRequest, path: Path | None) -> object:
-    return read_end(path, limit=WHOLE_BYTES if "all" in request.GET else TAIL_BYTES)
+@require_safe
+def build_script(request: HttpRequest, build_id: int) -> HttpResponseBase:
+    """The script that builds this very kernel from a checkout of its base, without a lab."""
+    page = found(build_page, build_id)
+    name = f"artifacts/{page.artifact_key}/reproducer.sh"
+    return _download(KeptFile(name, page.expired_at), f"build-{build_id}.sh")
 
 
-def _download(path: Path | None, name: str) -> HttpResponseBase:
+def _build(page: BuildPage) -> dict[str, object]:
+    return {
+        "page": page,
+        "over": page.state not in _OPEN,
+        "detail": printable(page.problem_detail),
+        "cpu": duration(page.cpu_seconds),
+        "wall": duration(page.wall_seconds),
+        "since": page.started_at if page.state == "building" else None,
+    }
+
+
+def _follow(state: str, log: Log) -> int | None:
+    """From which byte on the page is to ask for more; None if there will be none."""
+    return log.size if state in _OPEN else None
+
+
+def _part(request: HttpRequest, file: KeptFile | None, state: str) -> HttpResponse:
+    given = request.GET.get("offset", "0")
+    if not (given.isdecimal() and given.isascii() and len(given) < 19):
+        return HttpResponse(
+            "offset is to be a number of bytes\n", status=400, content_type="text/plain; charset=utf-8"
+        )
+    over = state not in _OPEN
     try:
-        if path is None:
-            raise FileNotFoundError
-        return FileResponse(path.open("rb"), as_attachment=True, filename=name, content_type="text/plain")
-    except OSError as exc:
-        raise Http404("this log is not on this machine any more, or was never written") from exc
+        part = read_part(file, int(given), over=over)
+    except FileGone as exc:
+        if exc.removed:
+            return _removed(exc)
+        raise Http404("this log is not on this machine any more") from exc
+    answer = HttpResponse(part.text, content_type="text/plain; charset=utf-8")
+    answer["Log-Offset"] = str(part.offset)
+    answer["Log-More"] = "true" if part.more else "false"
+    answer["Log-Complete"] = "true" if over and not part.more else "false"
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _log(request: HttpRequest, file: KeptFile | None) -> Log:
+    return read_end(file, limit=WHOLE_BYTES if "all" in request.GET else TAIL_BYTES)
+
+
+def _download(file: KeptFile | None, name: str) -> HttpResponseBase:
+    if file is None:
+        raise Http404("it was never written")
+    try:
+        pieces = file.pieces()
+    except FileGone as exc:
+        if exc.removed:
+            return _removed(exc)
+        raise Http404("it is not on this machine any more, or was never written") from exc
+    answer = StreamingHttpResponse(pieces, content_type="text/plain")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
+def _removed(exc: FileGone) -> HttpResponse:
+    return HttpResponse(f"This file was {exc}.\n", status=410, content_type="text/plain; charset=utf-8")
 
 
 def _took(started: Any, finished: Any) -> str:
@@ -139,7 +220,7 @@ def _mitigations(given: Mapping[str, Any]) -> str:
     """Those that are in force, each with what it does; then the names of the flaws this CPU lacks."""
     lacking = [_named(name) for name, state in given.items() if state == "Not affected"]
     told = [f"{_named(name)}: {state}" for name, state in given.items() if state != "Not affected"]
-    return "; ".join([*told, f"not affected: {', '.join(lacking)}"] if lacking else told)
+    return "; ".join([*told, f"not affected: {', '.join(sorted(lacking))}"] if lacking else told)
 
 
 def _named(key: str) -> str:

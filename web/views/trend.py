@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
@@ -11,6 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from lab.queries.bisections import BisectionLine, bisections_of
+from lab.queries.notes import TrendNote, trend_notes
 from lab.queries.trends import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
@@ -47,6 +51,7 @@ class StepSection:
     levels: str
     sure: str
     elsewhere: str
+    bisections: tuple[BisectionLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,29 @@ class PointRow:
 def listing(request: HttpRequest) -> HttpResponse:
     """All trends of primary metrics with their course and last step."""
     rows = [_row(page) for page in trend_list()]
-    return render(request, "web/trends.html", {"rows": rows, "here": "trends"})
+    return render(request, "web/trends.html", {"rows": rows})
+
+
+@dataclass(frozen=True, slots=True)
+class TypedNote:
+    """The form for a note, as typed: which revision, what, whether on all trends of the tree; faults by field."""
+
+    revision: str = ""
+    text: str = ""
+    everywhere: bool = False
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @require_safe
 def show(request: HttpRequest, key: str) -> HttpResponse:
-    """One trend: chart, steps, revisions with the newest first."""
-    page = found(trend_page, key)
+    """One trend: chart, steps, notes, revisions with the newest first."""
+    return trend_response(request, found(trend_page, key), TypedNote())
+
+
+def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> HttpResponse:
+    """The page of a trend; 422 where a note was refused."""
     sections = {step.index: _section(page.line, step) for step in page.steps}
+    notes = trend_notes(page.line, request.user)
     points = [
         PointRow(
             point,
@@ -86,15 +106,16 @@ def show(request: HttpRequest, key: str) -> HttpResponse:
         "params": settings(page.line.params),
         "better": _BETTER.get(page.line.better, ""),
         # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
-        "plot": _plot(page) if 0 < len(page.points) <= _MOST_DRAWN else None,
-        "chart": chart(page),
+        "plot": _plot(page, notes) if 0 < len(page.points) <= _MOST_DRAWN else None,
+        "chart": chart(page, notes),
         "sections": list(sections.values())[::-1],
         "points": points[::-1][:_MOST_LISTED],
         "unlisted": max(0, len(points) - _MOST_LISTED),
         "amount": len(points),
-        "here": "trends",
+        "notes": notes[::-1],
+        "typed": typed,
     }
-    return render(request, "web/trend.html", ctx)
+    return render(request, "web/trend.html", ctx, status=422 if typed.faults else 200)
 
 
 def _row(page: TrendPage) -> ListRow:
@@ -121,11 +142,15 @@ def _section(line: TrendLine, step: StepView) -> StepSection:
         levels=f"{quantity(step.before, line.unit)} to {quantity(step.after, line.unit)}",
         sure="" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
         elsewhere="" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
+        bisections=bisections_of(line, step),
     )
 
 
-def _plot(page: TrendPage) -> TrendPlot:
+def _plot(page: TrendPage, notes: Sequence[TrendNote]) -> TrendPlot:
     unit = page.line.unit
+    said: dict[str, list[str]] = defaultdict(list)
+    for one in notes:
+        said[one.commit].append(f"{one.note.author}: {one.note.text}")
     dots = [
         Dot(
             point.median,
@@ -134,6 +159,7 @@ def _plot(page: TrendPage) -> TrendPlot:
             point.revision.commit[:_SHORT],
             f"{point.revision.commit[:_SHORT]} {point.revision.subject}: {quantity(point.median, unit)}, "
             f"{count(point.boots, 'boot')}",
+            "\n".join(said[point.revision.commit]),
         )
         for point in page.points
     ]

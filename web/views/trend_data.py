@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
+from lab.exports.trend import point_data, step_data
+from lab.queries.notes import TrendNote, trend_notes
 from lab.queries.trends import TrendPage, trend_page
 from web.views.missing import found
 from web.words import change
@@ -22,9 +24,10 @@ _SHORT = 10
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def chart(page: TrendPage) -> dict[str, Any]:
+def chart(page: TrendPage, notes: Sequence[TrendNote] = ()) -> dict[str, Any]:
     """The columns web/front/trend.js draws; commits are short, the page has no more use for them."""
     points = page.points
+    places = {point.revision.commit: at for at, point in enumerate(points)}
     ends = [0, *(step.index for step in page.steps), len(points)]
     return {
         "unit": page.line.unit,
@@ -43,6 +46,11 @@ def chart(page: TrendPage) -> dict[str, Any]:
                 "title": f"{'pending ' if step.pending else ''}{step.verdict} of {change(step.ratio)}",
             }
             for step in page.steps
+        ],
+        "notes": [
+            {"at": places[one.commit], "author": one.note.author, "text": one.note.text}
+            for one in notes
+            if one.commit in places
         ],
         "levels": [median(point.median for point in points[start:end]) for start, end in pairwise(ends)],
     }
@@ -75,7 +83,7 @@ def as_csv(request: HttpRequest, key: str) -> HttpResponse:
         row = [
             one.commit,
             one.position,
-            *_plain(one.subject, one.author),
+            *plain_cells(one.subject, one.author),
             point.median,
             point.low,
             point.high,
@@ -86,7 +94,8 @@ def as_csv(request: HttpRequest, key: str) -> HttpResponse:
     return response
 
 
-def _plain(*texts: str) -> Iterator[str]:
+def plain_cells(*texts: str) -> Iterator[str]:
+    """Texts as cells that no spreadsheet runs."""
     return (f"'{text}" if text.startswith(_FORMULA) else text for text in texts)
 
 
@@ -100,33 +109,16 @@ def as_json(request: HttpRequest, key: str) -> JsonResponse:
         {
             "key": line.key,
             **{name: getattr(line, name) for name in names},
-            "points": [
+            "notes": [
                 {
-                    "commit": point.revision.commit,
-                    "position": point.revision.position,
-                    "subject": point.revision.subject,
-                    "author": point.revision.author,
-                    "median": point.median,
-                    "low": point.low,
-                    "high": point.high,
-                    "boots": point.boots,
-                    "experiments": point.experiments,
+                    "commit": one.commit,
+                    "author": one.note.author,
+                    "text": one.note.text,
+                    "created_at": one.note.created_at,
                 }
-                for point in page.points
+                for one in trend_notes(line, request.user)
             ],
-            "steps": [
-                {
-                    "at": step.index,
-                    "verdict": step.verdict,
-                    "pending": step.pending,
-                    "ratio": step.ratio,
-                    "low": step.low,
-                    "high": step.high,
-                    "p_value": step.p_value,
-                    "good": step.good.commit,
-                    "bad": step.bad.commit,
-                }
-                for step in page.steps
-            ],
+            "points": [point_data(point) for point in page.points],
+            "steps": [step_data(step) for step in page.steps],
         }
     )

@@ -204,3 +204,24 @@ test("a million frames are drawn by visiting only those that are seen", () => {
   paint(context, frames, scene);
   assert.equal(filled, 1 + 1 + wide + wide);
 });
+
+test("a difference's tree of callers is the server's once it has come", () => {
+  const tree = treeOf({ "a;lock": 6, "b;lock": 4 }, { "a;lock": 1, "b;lock": 9 });
+  const callers = { ...treeOf({ "lock;a": 6, "lock;b": 4 }, { "lock;a": 1, "lock;b": 9 }), q: Float64Array.of(NaN, 1, 0.01, 0.2) };
+  const state = { ...readState(new URL("http://lab/?callers=lock")) };
+  const here = new Model(tree, state, { base: "base", candidate: "p" });
+  assert.match(here.say(2), /certainty not known/);
+  const told = new Model(tree, state, { base: "base", candidate: "p" }, callers);
+  const said = Array.from({ length: told.frames.count }, (_, i) => told.say(i));
+  assert.ok(said.some((line) => /^a: base 60\.00.*certain \(q 0\.010\)/.test(line)), said.join("\n"));
+});
+
+test("of waits times are compared until shares are asked for, and the address says so", () => {
+  const state = readState(new URL("http://lab/"), true);
+  assert.equal(state.counts, true);
+  assert.equal(writeState(new URL("http://lab/"), state).search, "");
+  const shares = writeState(new URL("http://lab/"), { ...state, counts: false });
+  assert.equal(shares.search, "?scale=shares");
+  assert.equal(readState(shares, true).counts, false);
+  assert.equal(new Model(treeOf({ "a": 4_200_000 }), state, {}).say(1), "a: 100.00\u00a0%, 4.2\u00a0ms, 100.00\u00a0% in itself");
+});

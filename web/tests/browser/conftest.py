@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from django.test import Client
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, sync_playwright
 
 from lab.analysis.frametree import build_tree, pack
-from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, Variant
+from lab.compare import compare_experiment
+from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
 from lab.queries.trends import trend_list
-from lab.states import Role, RunState
+from lab.states import Role, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
-
-# Playwright keeps an event loop in this thread, in which Django would refuse its database.
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 HOSTILE = '<img src=x onerror="document.title=`run`">'
 WIDTHS = (1280, 390)
@@ -41,7 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def chromium() -> Iterator[Browser]:
     found = shutil.which("chromium")
     assert found, "there is no chromium: run ./bootstrap dev"
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, pytest.MonkeyPatch.context() as patched:
+        # Playwright keeps an event loop in this thread, in which Django would refuse its database.
+        patched.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         # Root has no sandbox to give; the pages are our own.
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
@@ -54,17 +54,27 @@ def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
     troubles: list[str] = []
     contexts = []
 
-    def opened(address: str, *, width: int = 1280, dark: bool = False, height: int = 900) -> Page:
+    def opened(
+        address: str,
+        *,
+        width: int = 1280,
+        dark: bool = False,
+        height: int = 900,
+        by: User | None = None,
+        refused: int = 0,
+    ) -> Page:
         context = chromium.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )
         contexts.append(context)
+        if by:
+            context.add_cookies([{"name": "sessionid", "value": session_of(by), "url": str(live_server)}])
         page = context.new_page()
         page.route("**/*", _only_ours)
         page.on("pageerror", lambda error: troubles.append(f"script failed: {error}"))
-        page.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
+        page.on("console", lambda line: troubles.extend(_complaints(line, refused)))
         page.goto(f"{live_server}{address}")
         return page
 
@@ -74,6 +84,19 @@ def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
             assert page.title() != "run", "a name was run as a script"
         context.close()
     assert not troubles
+
+
+def _complaints(line: ConsoleMessage, refused: int) -> Iterator[str]:
+    """What a console line has to complain about; the browser also tells of the one status that the test expects."""
+    if line.type == "error" and f"the server responded with a status of {refused} " not in line.text:
+        yield f"{line.text} {line.location}"
+
+
+def session_of(user: User) -> str:
+    """The cookie that signing in leaves, without the slow hash of a password."""
+    client = Client()
+    client.force_login(user)
+    return client.cookies["sessionid"].value
 
 
 def _only_ours(route: Route) -> None:
@@ -127,11 +150,14 @@ def trend(transactional_db: None) -> str:
             subject=f"change {number} {HOSTILE}",
             author=HOSTILE,
         )
-        base = make_variant(experiment, build=make_build(f"{number}"), role=Role.BASE)
+        base = make_variant(
+            experiment, build=make_build(f"{number}"), role=Role.BASE, state=VariantState.READY
+        )
         case = make_case(experiment)
         for block in range(5):
             run = make_run(base, case, block=block, state=RunState.DONE)
             Sample.objects.create(run=run, metric="ns_per_open", iteration=1, value=level + block / 2)
+        compare_experiment(experiment.pk)
     (page,) = trend_list()
     return page.line.key
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.models import Experiment
+from lab.models import Experiment, User
 from web.tests.browser.conftest import Open
 from web.tests.browser.test_layout import pages_of
 
@@ -18,11 +18,11 @@ _RUN = """async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', '
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_wrong_on_any_page(
-    visit: Open, profiled: Experiment, trend: str, dark: bool
+    visit: Open, profiled: Experiment, trend: str, alice: User, dark: bool
 ) -> None:
     source = AXE.read_text()
     for name, address in (pages_of(profiled) | {"trend": f"/trends/{trend}/"}).items():
-        page = visit(address, dark=dark)
+        page = visit(address, dark=dark, by=alice)
         page.wait_for_load_state("networkidle")
         page.evaluate(source)
         assert page.evaluate(_RUN) == [], name

@@ -34,7 +34,7 @@ def pressed(page: Page, *keys: str) -> str:
 
 def test_frames_are_reached_and_told_by_keys(visit: Open, address: str) -> None:
     page = ready(visit(address))
-    assert pressed(page, "ArrowUp").startswith("sys: 90.00 %, 1,350 samples")
+    assert pressed(page, "ArrowUp").startswith("sys: 90.00 %, 1\N{NARROW NO-BREAK SPACE}350 samples")
     assert pressed(page, "ArrowRight").startswith("irq: 10.00 %")
     assert pressed(page, "ArrowRight").startswith("irq")
     assert (
@@ -159,3 +159,13 @@ def test_a_profile_without_samples_says_so(visit: Open, address: str) -> None:
     Profile.objects.update(tree=pack(build_tree([])), samples=0)
     page = ready(visit(address))
     expect(page.locator("#flame-empty")).to_be_visible()
+
+
+def test_the_callers_of_a_difference_are_as_certain_as_its_frames(visit: Open, address: str) -> None:
+    page = ready(visit(f"{address}&against=base&callers=down_read"))
+    expect(page.locator("#flame[data-callers=told]")).to_have_count(1)
+    assert "certain (q" in pressed(page, "ArrowDown", "ArrowDown")
+    assert "walk: base 60.00" in pressed(page)
+    page.click("#flame-callers")
+    expect(page.locator("#flame[data-callers=told]")).to_have_count(0)
+    assert pressed(page, "ArrowUp").startswith("sys: base")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.models import Experiment
+from lab.models import Experiment, User
 from web.tests.browser.conftest import WIDTHS, Open
 
 
@@ -32,10 +32,10 @@ def pages_of(experiment: Experiment) -> dict[str, str]:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_page_is_wider_than_its_window(
-    visit: Open, profiled: Experiment, trend: str, width: int, dark: bool
+    visit: Open, profiled: Experiment, trend: str, alice: User, width: int, dark: bool
 ) -> None:
     for name, address in (pages_of(profiled) | {"trend": f"/trends/{trend}/"}).items():
-        page = visit(address, width=width, dark=dark)
+        page = visit(address, width=width, dark=dark, by=alice)
         page.wait_for_load_state("networkidle")
         if page.locator("#flame").count():
             page.wait_for_selector("#flame[data-ready]")

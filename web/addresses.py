@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a request comes from, with KPERFLAB_PROXIES reverse proxies in front: one answer for all who ask."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.http import HttpRequest
+
+_FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
+
+
+def client_address(request: HttpRequest) -> str:
+    """The address of whoever asks: the peer's, or what the outermost of our own proxies saw.
+
+    What stands further to the left in X-Forwarded-For anybody may have written. The API's limits read it alike.
+    """
+    peer = str(request.META.get("REMOTE_ADDR") or "")
+    proxies = _proxies()
+    passed = str(request.META.get("HTTP_X_FORWARDED_FOR") or "")
+    if not proxies or not passed:
+        return peer
+    seen = [part.strip() for part in passed.split(",")]
+    return seen[-min(proxies, len(seen))]
+
+
+def _proxies() -> int:
+    return int(str(settings.REST_FRAMEWORK["NUM_PROXIES"]))
+
+
+def is_of_this_machine(request: HttpRequest) -> bool:
+    """Whether it was asked on the loopback address or our own socket, and not passed on by a proxy nobody told us of."""
+    if not _proxies() and any(name in request.META for name in _FORWARDED):
+        return False
+    address = client_address(request)
+    if not address:
+        # A Unix socket has no addresses.
+        return True
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""JSON bodies, read strictly: what the tables cannot hold is refused here, once, for every view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+
+from web.api.problems import Fault, Problem, Refusal
+
+# Nothing we take is deeper; Python's own limit is a crash.
+DEEPEST = 40
+
+
+class StrictJSON(BaseParser):
+    """JSON by RFC 8259: UTF-8, no NaN, no number beyond a double, no NUL, no half of a surrogate pair."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return what the body says. Raises ParseError, Refusal, RequestDataTooBig."""
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+        data = stream.read(limit + 1)
+        if len(data) > limit:
+            raise RequestDataTooBig
+        try:
+            parsed = json.loads(data.decode(), parse_constant=_no_number, parse_float=_finite)
+        except UnicodeDecodeError:
+            raise ParseError("the body is not UTF-8") from None
+        except RecursionError:
+            raise ParseError("the body is nested too deeply") from None
+        except ValueError as exc:
+            raise ParseError(f"the body is not JSON: {str(exc)[:200]}") from None
+        faults = tuple(_unstorable(parsed, "", DEEPEST))
+        if faults:
+            raise Refusal(Problem(400, f"{faults[0].pointer}: {faults[0].detail}", "validation", faults[:20]))
+        return parsed
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in {float("inf"), float("-inf")}:
+        raise ValueError("a number is larger than a double can be")
+    return number
+
+
+def _unstorable(value: Any, at: str, deeper: int) -> Iterator[Fault]:
+    if deeper < 0:
+        yield Fault("the body is nested too deeply", pointer=at)
+    elif isinstance(value, str):
+        yield from _bad_text(value, at)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _bad_text(key, at)
+            place = key.replace("~", "~0").replace("/", "~1")
+            yield from _unstorable(part, f"{at}/{place}", deeper - 1)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _unstorable(part, f"{at}/{index}", deeper - 1)
+
+
+def _bad_text(text: str, at: str) -> Iterator[Fault]:
+    if "\0" in text:
+        yield Fault("a text holds a NUL character", pointer=at.encode(errors="replace").decode())
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        yield Fault("a text holds half of a surrogate pair", pointer=at.encode(errors="replace").decode())

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds, and their logs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+
+from lab.errors import UnknownRow
+from lab.files import KeptFile
+from lab.models import Build, Variant
+from lab.states import BuildState
+from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.logs import log_from, told_as_log
+from web.api.resource import Plain, Resource
+from web.api.rows import Row
+from web.api.schema import Mapped, Number
+
+BLAMED = ("submission", "kernel", "lab")
+
+
+class BuildRow(serializers.Serializer[Any]):
+    """A build. cached: the artifact store held it, nothing was compiled; expired_at: when its artifact was removed."""
+
+    id = serializers.IntegerField()
+    state = serializers.ChoiceField(BuildState.choices)
+    commit = serializers.CharField()
+    tree_id = serializers.CharField()
+    inputs = serializers.CharField()
+    artifact_key = serializers.CharField(allow_blank=True)
+    release = serializers.CharField(allow_blank=True)
+    code_hash = serializers.CharField(allow_blank=True)
+    cached = serializers.BooleanField()
+    cpu_seconds = Number()
+    wall_seconds = Number()
+    blame = serializers.ChoiceField(BLAMED, allow_blank=True)
+    problem = serializers.CharField(allow_blank=True)
+    attempt = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    expired_at = serializers.DateTimeField(allow_null=True)
+
+
+@extend_schema_field({"type": "array", "items": {"type": "integer"}})
+class Numbers(serializers.JSONField):
+    """Numbers of rows."""
+
+
+class BuildDetail(BuildRow):
+    """A build with what was asked for, and the variants that use it."""
+
+    problem_detail = serializers.CharField(allow_blank=True)
+    request = Mapped()
+    variants = Numbers(source="*")
+
+
+class BuildFilters(Filters):
+    """By what it is for and how it stands."""
+
+    state = WordFilter(BuildState)
+    commit = TextFilter(field_name="commit")
+    release = TextFilter(field_name="release")
+    experiment = IdFilter(method="of_experiment")
+
+    def of_experiment(self, queryset: QuerySet[Any], name: str, value: int) -> QuerySet[Any]:
+        """Builds that a variant of it uses."""
+        return queryset.filter(Exists(Variant.objects.filter(build=OuterRef("pk"), experiment_id=value)))
+
+
+class Builds(Resource):
+    """Builds."""
+
+    queryset = Build.objects.all()
+    rows, whole = BuildRow, BuildDetail
+    filterset_class: Any = BuildFilters
+    search_fields = ("release", "commit", "problem")
+    ordering_fields = ("id", "state", "created_at", "finished_at", "cpu_seconds", "wall_seconds")
+    ordering = ("-pk",)
+    also_answers: ClassVar = {"log": (410,)}
+
+    def completed_detail(self, row: Row) -> Row:
+        """With the variants."""
+        used = Variant.objects.filter(build=row["id"]).order_by("pk")
+        return row | {"variants": list(used.values_list("pk", flat=True))}
+
+    @told_as_log
+    @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
+    def log(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
+        """What the compiler wrote, from a byte on."""
+        found = Build.objects.filter(pk=id).values_list("log", "state", "expired_at").first()
+        if found is None:
+            raise UnknownRow(f"there is no build {id}")
+        return log_from(
+            request,
+            KeptFile(found[0], found[2]),
+            over=found[1] not in (BuildState.QUEUED, BuildState.BUILDING),
+        )

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a description can name: trees, workloads, switches of the catalogue and those that were submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, overload
+
+from django.db.models import QuerySet
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.models import Switch
+from lab.queries.choices import submission_choices
+from lab.spec_messages import nearest
+from web.api.filters import Filters, IdFilter, Known, Search, TextFilter, Where, WordFilter
+from web.api.resource import Resource, View
+from web.api.rows import Row, Shape, finite, read_rows
+from web.api.schema import Listed, Mapped, Texts
+
+
+class TreeShape(serializers.Serializer[Any]):
+    """A tree; its default revision is empty while it was never used."""
+
+    name = serializers.CharField()
+    default_revision = serializers.CharField(allow_blank=True)
+
+
+class PresetShape(serializers.Serializer[Any]):
+    """A named set of parameters."""
+
+    name = serializers.CharField()
+    params = Mapped()
+
+
+class ParamShape(serializers.Serializer[Any]):
+    """A parameter: what may be given, and what it means."""
+
+    name = serializers.CharField()
+    valid = serializers.CharField(allow_blank=True)
+    help = serializers.CharField(allow_blank=True)
+
+
+class WorkloadShape(serializers.Serializer[Any]):
+    """A workload with its presets and parameters."""
+
+    name = serializers.CharField()
+    summary = serializers.CharField(allow_blank=True)
+    presets = PresetShape(many=True)
+    params = ParamShape(many=True)
+
+
+class Choices(View):
+    """A list out of the lab's own catalogues, by name."""
+
+    filter_backends = (Known,)
+    lookup_url_kwarg = "name"
+    lookup_value_converter = "str"
+    shape: ClassVar[Shape]
+
+    def get_serializer_class(self) -> Shape:
+        """What an item looks like."""
+        return self.shape
+
+    def items(self) -> Mapping[str, Row]:
+        """All of them, by name."""
+        raise NotImplementedError
+
+    def list(self, request: Request) -> Response:
+        """A page of them."""
+        Known().filter_queryset(request, Switch.objects.none(), self)
+        page = self.paginate_queryset(list(self.items().values()))  # type: ignore[arg-type]
+        return self.get_paginated_response(page)
+
+    @extend_schema(parameters=[OpenApiParameter("name", str, OpenApiParameter.PATH)])
+    def retrieve(self, request: Request, name: str) -> Response:
+        """One of them."""
+        items = self.items()
+        if name not in items:
+            raise Http404(f'there is no "{name[:100]}"; {nearest(name[:100], items)}')
+        return Response(items[name])
+
+
+class Trees(Choices):
+    """Trees that a description can name."""
+
+    shape = TreeShape
+
+    def items(self) -> Mapping[str, Row]:
+        """Registered and default ones."""
+        return {one.name: asdict(one) for one in submission_choices().trees}
+
+
+class Workloads(Choices):
+    """Workloads."""
+
+    shape = WorkloadShape
+
+    def items(self) -> Mapping[str, Row]:
+        """All of the catalogue."""
+        return {one.name: finite(asdict(one)) for one in submission_choices().workloads}
+
+
+class PatchRow(serializers.Serializer[Any]):
+    """A switch. One of the catalogue has trees, and no id; one that was submitted has an experiment."""
+
+    id = serializers.IntegerField(allow_null=True)
+    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Switch.Kind.choices)
+    title = serializers.CharField(allow_blank=True)
+    author = serializers.CharField(allow_blank=True)
+    link = serializers.CharField(allow_blank=True)
+    requires = Texts()
+    excludes = Texts()
+    trees = Texts(source="*")
+
+
+class PatchDetail(PatchRow):
+    """A submitted switch with its text, what is claimed of it, and what was repaired in it."""
+
+    text = serializers.CharField()
+    claims = Listed()
+    report = Texts()
+
+
+class PatchFilters(Filters):
+    """By experiment, name and kind; one of them leaves the catalogue out."""
+
+    experiment = IdFilter(field_name="experiment_id")
+    name = TextFilter(field_name="name")
+    kind = WordFilter(Switch.Kind)
+
+
+class Both(Sequence[Any]):
+    """The catalogue's switches, then the keys of the submitted ones: as long as both, read a page at a time."""
+
+    def __init__(self, catalogue: Sequence[Row], keys: QuerySet[Any]) -> None:
+        self.catalogue, self.keys = catalogue, keys
+        self.submitted = keys.count()
+
+    def __len__(self) -> int:
+        return len(self.catalogue) + self.submitted
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, int):
+            return self[place : place + 1][0]
+        own = len(self.catalogue)
+        start, stop = place.start or 0, len(self) if place.stop is None else place.stop
+        return [*self.catalogue[start:stop], *self.keys[max(0, start - own) : max(0, stop - own)]]
+
+
+class Patches(Resource):
+    """Switches: of the catalogue, and submitted ones, the newest first."""
+
+    queryset = Switch.objects.all()
+    rows, whole = PatchRow, PatchDetail
+    filterset_class: Any = PatchFilters
+    filter_backends: Any = (Known, Where, Search)
+    search_fields = ("name", "title", "author")
+
+    def list(self, request: Request) -> Response:
+        """A page of them; a filter or a search looks through submitted ones only."""
+        keys = self.filter_queryset(self.get_queryset()).order_by("-pk").values_list("pk", flat=True)
+        narrowed = any(name not in {"page", "page_size"} for name in request.query_params)
+        found: Any = self.paginate_queryset(Both([] if narrowed else _catalogue(), keys))  # type: ignore[arg-type]
+        own = [one for one in found if isinstance(one, dict)]
+        rows = read_rows(self.get_queryset(), self.rows, [one for one in found if not isinstance(one, dict)])
+        return self.get_paginated_response([*own, *self.completed(rows)])
+
+    def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Submitted ones are for the tree of their experiment, which it names."""
+        for row in rows:
+            row["trees"] = []
+        return rows
+
+
+def _catalogue() -> list[Row]:
+    return [
+        {"id": None, "experiment": None, "kind": Switch.Kind.PATCH, **_lists(asdict(one))}
+        for one in submission_choices().switches
+    ]
+
+
+def _lists(row: Row) -> Row:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who asks, and whether they may: tokens with scopes, a browser's session, lab/access.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from knox.auth import TokenAuthentication
+from rest_framework.authentication import BasicAuthentication
+from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from lab.access import Action, may
+from lab.models import Token, User
+from lab.people.tokens import find_token
+from web.api.limits import LoginLimit
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+
+class TokenDoor(TokenAuthentication):  # type: ignore[misc]  # the library has no types
+    """`Authorization: Token …`; the row, and with it the scopes, becomes request.auth."""
+
+    def authenticate_credentials(self, token: bytes) -> tuple[User, Token]:
+        """Find a token that still counts. Raises AuthenticationFailed."""
+        found = find_token(token.decode(errors="replace"))
+        if found is None:
+            raise AuthenticationFailed("this token is not known here, or it has ended; make a new one")
+        return found.user, found
+
+
+class PasswordDoor(BasicAuthentication):
+    """User name and password, for the one address that gives a token for them."""
+
+    www_authenticate_realm = "kperflab"
+
+    def authenticate_credentials(self, userid: str, password: str, request: Any = None) -> tuple[User, None]:
+        """Try a password; wrong ones count as well. Raises AuthenticationFailed, Throttled."""
+        limit = LoginLimit()
+        if not limit.allow_request(request, None):  # type: ignore[arg-type]
+            raise Throttled(wait=limit.wait())
+        if "\0" in userid or "\0" in password:
+            raise AuthenticationFailed("a name and a password have no NUL")
+        return super().authenticate_credentials(userid, password, request)
+
+
+def scopes_of(request: Request) -> Sequence[str] | None:
+    """What the token that is asked with allows; None without a token."""
+    return request.auth.scopes if isinstance(request.auth, Token) else None
+
+
+class Allowed(BasePermission):
+    """What a view's `needed` says of each of its actions; looking needs "read"."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Whether this person, with this token, may."""
+        action = needed_for(view)
+        if action is None or may(request.user, action, scopes=scopes_of(request)):
+            return True
+        self.message = _why_not(request, action)
+        return False
+
+
+class SignedIn(BasePermission):
+    """Somebody with a name."""
+
+    message = "sign in, or send a token"
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Whether we know who asks."""
+        return getattr(view, "action", None) is None or bool(request.user and request.user.is_authenticated)
+
+
+class OwnThings(SignedIn):
+    """Somebody with a name; to write, a token needs the scope "submit" whatever the role: it may be a viewer's own list."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Whether this token may change what is its person's."""
+        if not super().has_permission(request, view):
+            return False
+        scopes = scopes_of(request)
+        wanted = "read" if request.method in SAFE_METHODS else "submit"
+        if scopes is None or wanted in scopes:
+            return True
+        self.message = f'this token has no scope "{wanted}", only {", ".join(scopes)}'
+        return False
+
+
+class InPerson(SignedIn):
+    """Somebody who signed in or gave a password: what a stolen token must not do."""
+
+    message = "a token cannot do this: sign in, or send your name and password to /api/v1/login/"
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Whether no token stands between us."""
+        return super().has_permission(request, view) and scopes_of(request) is None
+
+
+def needed_for(view: Any) -> Action | None:
+    """What must be allowed for what a view is asked to do; None where it will say that it cannot do that at all."""
+    needed: Mapping[str, Action] = getattr(view, "needed", {})
+    name = getattr(view, "action", None)
+    if name is not None and name in needed:
+        return needed[name]
+    return "read" if name is not None else None
+
+
+def _why_not(request: Request, action: Action) -> str:
+    scopes = scopes_of(request)
+    if scopes is not None and may(request.user, action):
+        return f'this token has no scope "{action}", only {", ".join(scopes) or "none"}; make one that has'
+    role = getattr(request.user, "role", "")
+    return f"a {role} may not {action}; ask an operator of this lab" if role else f"sign in to {action}"

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Experiments: lists of them, one of them, and how to stop one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, cast
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpResponse
+from django_filters import rest_framework as django_filters
+from drf_spectacular.plumbing import resolve_type_hint
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.exitcode import code_of
+from lab.exports.comparison import comparison_data
+from lab.exports.report_forms import REPORT_FORMS, Wishes
+from lab.exports.shape import ComparisonData
+from lab.keeping import keep_for
+from lab.models import Case, Comparison, Experiment, Switch, User, Variant
+from lab.priority import PRIORITIES, set_priority
+from lab.queries.description import shown_description
+from lab.queries.progress import progress
+from lab.queries.tallies import tallies
+from lab.rerun import OPEN, cancel_for, rerun_experiment
+from lab.states import ExperimentState, Role, VariantState
+from web.api.doors import scopes_of
+from web.api.fields import Body, Word, taken
+from web.api.files import as_file, form_named, told_as_file
+from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.resource import Plain
+from web.api.rows import Row, finite, read_rows
+from web.api.schema import Listed, Mapped, Number, Texts
+from web.api.submission import KEY_HEADER, REPLAYED, DescriptionShape, Submission
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}})
+class Verdicts(serializers.JSONField):
+    """How often each verdict was given."""
+
+
+class ExperimentRow(serializers.Serializer[Any]):
+    """An experiment as lists show it. kept: its files outlive the retention policy; verdicts: of primary metrics of candidates; exit_code: null while it is open."""
+
+    id = serializers.IntegerField()
+    url = serializers.URLField(source="*", help_text="Of this, in the API.")
+    page = serializers.URLField(source="*", help_text="Of its page, for people.")
+    name = serializers.CharField()
+    state = serializers.ChoiceField(ExperimentState.choices)
+    problem = serializers.CharField(allow_blank=True)
+    kept = serializers.BooleanField()
+    tree = serializers.CharField(source="tree.name")
+    base_name = serializers.CharField()
+    base_commit = serializers.CharField()
+    design = serializers.CharField()
+    target = serializers.CharField(source="target.name")
+    clock = serializers.CharField()
+    submitter = serializers.CharField(source="submitter.username", allow_null=True)
+    origin = serializers.IntegerField(source="origin_id", allow_null=True)
+    standing = serializers.CharField(source="standing.name", allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    variants = serializers.IntegerField(source="*")
+    pruned = serializers.IntegerField(source="*")
+    boots_over = serializers.IntegerField(source="*")
+    boots_total = serializers.IntegerField(source="*")
+    verdicts = Verdicts(source="*")
+    exit_code = serializers.IntegerField(source="*", allow_null=True, min_value=0, max_value=3)
+
+
+class PriorityShape(Body):
+    """How urgent an experiment is to be."""
+
+    priority = Word(tuple(PRIORITIES))
+
+
+class SwitchShape(serializers.Serializer[Any]):
+    """A patch or a config fragment; its text is at patches/."""
+
+    id = serializers.IntegerField()
+    position = serializers.IntegerField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Switch.Kind.choices)
+    title = serializers.CharField(allow_blank=True)
+    author = serializers.CharField(allow_blank=True)
+    link = serializers.CharField(allow_blank=True)
+    requires = Texts()
+    excludes = Texts()
+
+
+class CaseShape(serializers.Serializer[Any]):
+    """A workload with its parameters."""
+
+    id = serializers.IntegerField()
+    position = serializers.IntegerField()
+    workload = serializers.CharField()
+    preset = serializers.CharField()
+    params = Mapped()
+    metrics = Listed()
+
+
+class VariantBrief(serializers.Serializer[Any]):
+    """A variant, as an experiment tells it."""
+
+    id = serializers.IntegerField()
+    position = serializers.IntegerField()
+    name = serializers.CharField()
+    switches = Texts()
+    role = serializers.ChoiceField(Role.choices)
+    state = serializers.ChoiceField(VariantState.choices)
+    build = serializers.IntegerField(source="build_id", allow_null=True)
+    problem = serializers.CharField(allow_blank=True)
+    note = serializers.CharField(allow_blank=True)
+
+
+class ActivityShape(serializers.Serializer[Any]):
+    """Something being done now."""
+
+    kind = serializers.ChoiceField(("build", "boot"))
+    id = serializers.IntegerField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class ProgressShape(serializers.Serializer[Any]):
+    """How far it is. percent weighs a build as five boots; eta_s: null where nothing like it was done before."""
+
+    finished = serializers.BooleanField()
+    percent = serializers.IntegerField(min_value=0, max_value=100)
+    builds_done = serializers.IntegerField()
+    builds_failed = serializers.IntegerField()
+    builds_cancelled = serializers.IntegerField()
+    builds_total = serializers.IntegerField()
+    boots_done = serializers.IntegerField()
+    boots_failed = serializers.IntegerField()
+    boots_cancelled = serializers.IntegerField()
+    boots_total = serializers.IntegerField()
+    now = ActivityShape(many=True)
+    eta_s = Number()
+
+
+class ExperimentDetail(ExperimentRow):
+    """An experiment with its parts and how far it is."""
+
+    boots = serializers.IntegerField()
+    sequential = serializers.BooleanField()
+    iterations = serializers.IntegerField()
+    warmup = serializers.IntegerField()
+    profile = serializers.BooleanField()
+    verify = serializers.BooleanField()
+    seed = serializers.IntegerField()
+    digest = serializers.CharField()
+    base_tree_id = serializers.CharField()
+    switches = SwitchShape(many=True, source="*")
+    cases = CaseShape(many=True, source="*")
+    parts = VariantBrief(many=True, source="*", help_text="The variants, base first.")
+    progress = ProgressShape(source="*")
+
+
+COMPARISON: Any = resolve_type_hint(ComparisonData)  # type: ignore[no-untyped-call]
+
+
+class ExperimentFilters(Filters):
+    """`?verdict=regression`: experiments in which a candidate's primary metric has it."""
+
+    state = WordFilter(ExperimentState)
+    tree = TextFilter(field_name="tree__name")
+    target = TextFilter(field_name="target__name")
+    submitter = TextFilter(field_name="submitter__username")
+    standing = TextFilter(field_name="standing__name")
+    digest = TextFilter(field_name="digest")
+    commit = TextFilter(field_name="base_commit")
+    origin = IdFilter(field_name="origin_id")
+    verdict = WordFilter(Comparison.Verdict, method="with_verdict")
+    created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
+    created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+
+    def with_verdict(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Rows with such a verdict."""
+        judged = Comparison.objects.filter(
+            experiment=OuterRef("pk"), primary=True, variant__role=Role.CANDIDATE, verdict=value
+        )
+        return queryset.filter(Exists(judged))
+
+
+class Experiments(Submission):
+    """Experiments."""
+
+    queryset = Experiment.objects.all()
+    rows, whole = ExperimentRow, ExperimentDetail
+    filterset_class = ExperimentFilters
+    search_fields = ("name", "tree__name", "submitter__username", "base_name")
+    ordering_fields = ("id", "name", "state", "created_at", "finished_at")
+    ordering = ("-pk",)
+    needed: ClassVar = dict.fromkeys(("create", "preview", "cancel", "rerun", "keep", "unkeep"), "submit")
+    also_answers: ClassVar = {
+        "cancel": (409,),
+        "rerun": (409, 422, 503),
+        "create": (409, 503),
+        "preview": (503,),
+    }
+
+    @extend_schema(
+        request=DescriptionShape,
+        parameters=[KEY_HEADER, REPLAYED],
+        responses={201: ExperimentDetail, 200: ExperimentDetail},
+    )
+    def create(self, request: Request) -> Response:
+        """Queue an experiment; answers 200 where an Idempotency-Key names one that is there."""
+        return super().create(request)
+
+    def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """With addresses and counts."""
+        counted = tallies([row["id"] for row in rows])
+        root = self.request.build_absolute_uri("/")
+        for row in rows:
+            found = counted[row["id"]]
+            row["url"] = f"{root}api/v1/experiments/{row['id']}/"
+            row["page"] = f"{root}experiments/{row['id']}/"
+            told = asdict(found)
+            all_judged = not told.pop("unjudged")
+            is_open = row["state"] in OPEN
+            row["exit_code"] = (
+                None if is_open else code_of(row["state"], found.verdicts, all_judged=all_judged)
+            )
+            row |= told
+        return rows
+
+    def completed_detail(self, row: Row) -> Row:
+        """With switches, cases, variants and progress."""
+        row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
+        row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
+        row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
+        found = progress(row["id"])
+        row["progress"] = {**asdict(found), "percent": found.percent}
+        for name in ("experiment_id", "name", "state", "problem"):
+            del row["progress"][name]
+        return row
+
+    @extend_schema(request=None, responses=ExperimentDetail)
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """Cancel it and all of it that is not over; what was measured stays. For its submitter and operators."""
+        scopes = scopes_of(request)
+        cancel_for(
+            experiment_id=id, by=cast("User", request.user), scopes=None if scopes is None else tuple(scopes)
+        )
+        return Response(self.one(id))
+
+    @extend_schema(request=PriorityShape, responses=ExperimentDetail)
+    @action(detail=True, methods=["post"])
+    def priority(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Say how urgent it is while it is open. For its submitter and operators; above normal for operators alone."""
+        asked, scopes = taken(PriorityShape, request)["priority"], scopes_of(request)
+        by = cast("User", request.user)
+        set_priority(
+            experiment_id=id, priority=asked, by=by, scopes=None if scopes is None else tuple(scopes)
+        )
+        return Response(self.one(id))
+
+    @extend_schema(request=None, responses={201: ExperimentDetail, 200: ExperimentDetail})
+    @action(detail=True, methods=["post"])
+    def rerun(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Queue the same description again; answers 200 where your last re-run of it is not over yet."""
+        found = rerun_experiment(experiment_id=id, by=cast("User", request.user))
+        shown = self.one(found.experiment.pk)
+        status = 200 if found.already else 201
+        return Response(shown, status=status, headers={"Location": shown["url"]})
+
+    @extend_schema(request=None, responses=ExperimentDetail)
+    @action(detail=True, methods=["post"])
+    def keep(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Keep its files and kernels, whatever the retention policy says. For its submitter and operators."""
+        return self._kept(request, id, kept=True)
+
+    @extend_schema(request=None, responses=ExperimentDetail)
+    @action(detail=True, methods=["post"])
+    def unkeep(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Leave its files and kernels to the retention policy again."""
+        return self._kept(request, id, kept=False)
+
+    def _kept(self, request: Request, experiment_id: int, *, kept: bool) -> Response:
+        scopes = scopes_of(request)
+        keep_for(
+            experiment_id=experiment_id,
+            by=cast("User", request.user),
+            kept=kept,
+            scopes=None if scopes is None else tuple(scopes),
+        )
+        return Response(self.one(experiment_id))
+
+    @extend_schema(responses={(200, "application/json"): COMPARISON})
+    @action(detail=True)
+    def comparison(self, request: Request, id: int) -> Response:  # noqa: A002
+        """All variants side by side: what `labctl compare --format json` prints."""
+        return Response(finite(comparison_data(id, link=settings.PUBLIC_URL)))
+
+    @told_as_file({name: form.media_type for name, form in REPORT_FORMS.items()}, "experiments_export")
+    @action(detail=True, url_path="export/<str:form>", content_negotiation_class=Plain)
+    def export(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
+        """The comparison in a form for others to read."""
+        wanted = form_named(REPORT_FORMS, form, "a comparison")
+        text = wanted.write(id, Wishes(link=settings.PUBLIC_URL))
+        return as_file(text, wanted.media_type, wanted.file_name(id))
+
+    @extend_schema(responses=OpenApiTypes.OBJECT)
+    @action(detail=True, url_path="description")
+    def submitted(self, request: Request, id: int) -> Response:  # noqa: A002
+        """What was submitted, texts of patches included: can be submitted again as it is."""
+        return Response(finite(shown_description(id)))

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Query parameters of lists, all of them strict: one that is unknown or means nothing is told, not ignored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+from django.db.models import Model, QuerySet
+from django_filters import rest_framework as django_filters
+from drf_spectacular.utils import extend_schema_field
+from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
+from rest_framework.request import Request
+
+from lab.spec_messages import nearest
+from web.api.problems import Fault, ParameterRefused, Problem, Refusal
+
+LONGEST = 200
+# SQLite refuses conditions that are nested deeper than some hundreds.
+MOST_WORDS = 12
+MOST_ID = 2**63 - 1
+_PLAIN_TEXT = r"^[^\u0000]*$"
+
+
+class _IdField(forms.Field):
+    def to_python(self, value: Any) -> int | None:
+        if value in self.empty_values:
+            return None
+        if not re.fullmatch(r"[0-9]{1,19}", value) or int(value) > MOST_ID:
+            raise forms.ValidationError(f'"{value[:40]}" is not a number from 0 to {MOST_ID}')
+        return int(value)
+
+
+@extend_schema_field({"type": "integer", "minimum": 0, "maximum": MOST_ID})
+class IdFilter(django_filters.Filter):  # type: ignore[misc]  # the library has no types
+    """A row's number, or another whole number."""
+
+    field_class = _IdField
+
+
+class _TruthField(forms.Field):
+    def to_python(self, value: Any) -> bool | None:
+        if value in self.empty_values:
+            return None
+        if value not in {"true", "false"}:
+            raise forms.ValidationError(f'"{value[:40]}" is neither true nor false')
+        return bool(value == "true")
+
+
+@extend_schema_field({"type": "boolean"})
+class TruthFilter(django_filters.Filter):  # type: ignore[misc]
+    """true or false."""
+
+    field_class = _TruthField
+
+
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST, "pattern": _PLAIN_TEXT})
+class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
+    """A text that is to be equal."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(max_length=LONGEST, strip=False, **given)
+
+
+class WordFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
+    """One of a few words."""
+
+    def __init__(self, words: type[Any], **given: Any) -> None:
+        super().__init__(choices=words.choices, **given)
+        extend_schema_field({"type": "string", "enum": list(words.values)})(self)
+
+
+class Known(BaseFilterBackend):
+    """Refuses parameters that a list does not have, naming the nearest."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        """The same rows. Raises ParameterRefused."""
+        known = {"page", "page_size"}
+        if getattr(view, "filterset_class", None):
+            known |= set(view.filterset_class.base_filters)
+        if getattr(view, "search_fields", None):
+            known.add("search")
+        if getattr(view, "ordering_fields", None):
+            known.add("ordering")
+        for name, value in request.query_params.items():
+            if not value and name != "search":
+                raise ParameterRefused(name[:40], "it is empty; leave it out")
+            if name not in known:
+                raise ParameterRefused(
+                    name[:40], f"there is no such parameter; {nearest(name[:40], sorted(known))}"
+                )
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """None of its own."""
+        return []
+
+
+class Search(SearchFilter):
+    """`?search=`: rows in which each word is found in one of the fields."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        """Those rows. Raises ParameterRefused."""
+        given = request.query_params.get("search", "")
+        if len(given) > LONGEST or "\0" in given:
+            raise ParameterRefused("search", f"give at most {LONGEST} characters, and no NUL")
+        if len(given.split()) > MOST_WORDS:
+            fault = Fault(f"give at most {MOST_WORDS} words", parameter="search")
+            raise Refusal(Problem(422, f"search: {fault.detail}", "refused", (fault,)))
+        return super().filter_queryset(request, queryset, view)
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """As the schema tells it."""
+        fields = getattr(view, "search_fields", ())
+        if not fields:
+            return []
+        schema = {"type": "string", "maxLength": LONGEST, "pattern": _PLAIN_TEXT}
+        told = f"Words that are each to be found in {', '.join(name.replace('__', '.') for name in fields)}."
+        return [{"name": "search", "in": "query", "required": False, "description": told, "schema": schema}]
+
+
+class Ordering(OrderingFilter):
+    """`?ordering=`: by fields, a minus before one turns it round; the row's number settles what is equal."""
+
+    def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> list[str]:
+        """Fields of the rows. Raises ParameterRefused."""
+        given = request.query_params.get("ordering")
+        default = list(getattr(view, "ordering", ("pk",)))
+        if given is None:
+            return default
+        known = list(getattr(view, "ordering_fields", ()))
+        paths = getattr(view, "ordering_paths", {})
+        names = given.split(",")
+        for name in names:
+            if name.removeprefix("-") not in known:
+                raise ParameterRefused(
+                    "ordering", f'"{name[:40]}" is no field to order by; {nearest(name[:40], known)}'
+                )
+        told = [
+            ("-" if n.startswith("-") else "") + paths.get(n.removeprefix("-"), n.removeprefix("-"))
+            for n in names
+        ]
+        return [*told, "-pk" if names[0].startswith("-") else "pk"]
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """As the schema tells it."""
+        known = list(getattr(view, "ordering_fields", ()))
+        if not known:
+            return []
+        words = "|".join(f"-?{name}" for name in known)
+        schema = {"type": "string", "pattern": f"^(?:{words})(?:,(?:{words}))*$", "maxLength": 200}
+        told = f"Any of {', '.join(known)}, separated by commas; a minus turns one round."
+        return [{"name": "ordering", "in": "query", "required": False, "description": told, "schema": schema}]
+
+
+class Filters(django_filters.FilterSet):  # type: ignore[misc]
+    """What all sets of filters share: faults are told with the parameter's name."""
+
+    class Meta:
+        model: type[Model]
+        fields: tuple[str, ...] = ()
+
+
+class Where(django_filters.DjangoFilterBackend):  # type: ignore[misc]
+    """django-filter, with faults as ours are."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
+        """Rows that pass the view's filters. Raises Refusal."""
+        chosen = self.get_filterset(request, queryset, view)
+        if chosen is None:
+            return queryset
+        if not chosen.is_valid():
+            faults = tuple(
+                Fault(str(line), parameter=name) for name, lines in chosen.errors.items() for line in lines
+            )
+            raise Refusal(Problem(400, f"{faults[0].parameter}: {faults[0].detail}", "validation", faults))
+        return chosen.qs  # type: ignore[no-any-return]

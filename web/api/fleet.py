@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workers, queues and claims, for operators."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, ClassVar, cast
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.claims import Kind
+from lab.models import User, Worker
+from lab.queries.claims import open_claims
+from lab.queries.queues import queue_lines
+from lab.takeback import take_back
+from web.api.filters import Filters, TextFilter
+from web.api.resource import Resource, View
+from web.api.schema import Number, Texts
+
+KINDS = ("build", "run")
+
+
+class WorkerRow(serializers.Serializer[Any]):
+    """A process that takes work. idle_reason: why it takes none now; disk: bytes where it works."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    host = serializers.CharField()
+    queues = Texts()
+    version = serializers.CharField(allow_blank=True)
+    started_at = serializers.DateTimeField()
+    seen_at = serializers.DateTimeField()
+    disk_free = serializers.IntegerField(allow_null=True)
+    disk_total = serializers.IntegerField(allow_null=True)
+    idle_reason = serializers.CharField(allow_blank=True)
+
+
+class WorkerFilters(Filters):
+    """By its host."""
+
+    host = TextFilter(field_name="host")
+
+
+class Workers(Resource):
+    """Workers that were heard of in the last day."""
+
+    queryset = Worker.objects.all()
+    rows = WorkerRow
+    filterset_class: Any = WorkerFilters
+    search_fields = ("name", "version", "idle_reason")
+    ordering_fields = ("id", "name", "seen_at")
+    ordering = ("name", "pk")
+    needed: ClassVar = {"list": "operate", "retrieve": "operate"}
+
+
+class QueueShape(serializers.Serializer[Any]):
+    """A queue. oldest_s: how long the oldest in it could have been taken; paused: workers that say why they take nothing."""
+
+    name = serializers.CharField()
+    waiting = serializers.IntegerField()
+    running = serializers.IntegerField()
+    oldest_s = Number()
+    workers = Texts()
+    paused = Texts()
+
+
+class Queues(View):
+    """What waits, and who takes it."""
+
+    serializer_class = QueueShape
+    pagination_class = None
+    needed: ClassVar = {"list": "operate"}
+
+    def list(self, request: Request) -> Response:
+        """Every queue, by name."""
+        return Response([asdict(one) for one in queue_lines()])
+
+
+class ClaimShape(serializers.Serializer[Any]):
+    """A build or run that a worker holds. over: its lease ran out; left_s: until then, negative since."""
+
+    kind = serializers.ChoiceField(KINDS)
+    id = serializers.IntegerField()
+    label = serializers.CharField()  # type: ignore[assignment]  # a column, not the field's own
+    claimed_by = serializers.CharField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    lease_until = serializers.DateTimeField(allow_null=True)
+    over = serializers.BooleanField()
+    lease = serializers.CharField()
+    attempt = serializers.IntegerField()
+    left_s = Number()
+    target = serializers.CharField(allow_blank=True)
+
+
+class Claims(View):
+    """What is being worked on."""
+
+    serializer_class = ClaimShape
+    pagination_class = None
+    needed: ClassVar = {"list": "operate", "destroy": "operate"}
+    also_answers: ClassVar = {"destroy": (409,)}
+    # "build" or "run": told by the address.
+    kind: Kind = "run"
+
+    def list(self, request: Request) -> Response:
+        """Every claim, builds first."""
+        return Response([asdict(one) for one in open_claims()])
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
+        """Take a claim back: its work is queued again, its worker stops and writes nothing of it."""
+        take_back(by=cast("User", request.user), kind=self.kind, work=id)
+        return HttpResponse(status=204)

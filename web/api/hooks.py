@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hooks, and what was delivered to them. One's own; operators see all."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.access import may
+from lab.hooks.change import (
+    LONGEST_URL,
+    HookFields,
+    change_hook,
+    deliver_again,
+    make_hook,
+    own_hook,
+    remove_hook,
+    try_hook,
+)
+from lab.hooks.events import EVENTS
+from lab.models import Delivery, Hook, User
+from lab.states import DeliveryState
+from web.api.doors import Allowed, OwnThings, scopes_of
+from web.api.fields import Body, Text, Truth, Word, taken
+from web.api.filters import Filters, IdFilter, Known, TextFilter, TruthFilter, WordFilter
+from web.api.resource import Resource
+from web.api.rows import Row, read_rows
+from web.api.schema import Mapped, Texts
+
+
+class HookRow(serializers.Serializer[Any]):
+    """A hook; its secret is told when it is made, never again. tree: null for all."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Hook.Kind.choices)
+    url = serializers.CharField()
+    tree = serializers.CharField(source="tree.name", allow_null=True)
+    events = Texts()
+    enabled = serializers.BooleanField()
+    owner = serializers.CharField(source="owner.username", allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class MadeHook(HookRow):
+    """A hook with what signs its deliveries, or opens its forge."""
+
+    secret = serializers.CharField()
+
+
+class WantedHook(Body):
+    """A hook to be. secret: of a webhook may be left out, then one is made; tree: null or left out for all."""
+
+    name = Text(min_length=1, max_length=100)
+    url = Text(min_length=1, max_length=LONGEST_URL)
+    kind = Word(Hook.Kind.choices, default=Hook.Kind.WEBHOOK)
+    events = serializers.ListField(child=Word(EVENTS), min_length=1, max_length=20, default=list(EVENTS))
+    secret = Text(max_length=500, default="")
+    tree = Text(max_length=100, allow_null=True, default=None)
+    enabled = Truth(default=True)
+
+
+class DeliveryRow(serializers.Serializer[Any]):
+    """One event for one hook. answer: how the other side's began, or why there was none."""
+
+    id = serializers.IntegerField()
+    hook = serializers.IntegerField(source="hook_id")
+    event = serializers.CharField()
+    subject = serializers.CharField()
+    state = serializers.ChoiceField(DeliveryState.choices)
+    attempts = serializers.IntegerField()
+    next_at = serializers.DateTimeField()
+    status = serializers.IntegerField(allow_null=True)
+    answer = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+    delivered_at = serializers.DateTimeField(allow_null=True)
+
+
+class HookFilters(Filters):
+    """By kind and tree."""
+
+    kind = WordFilter(Hook.Kind)
+    tree = TextFilter(field_name="tree__name")
+    enabled = TruthFilter(field_name="enabled")
+
+
+class Hooks(Resource):
+    """Hooks."""
+
+    permission_classes = (OwnThings, Allowed)
+    queryset = Hook.objects.all()
+    rows = HookRow
+    filterset_class: Any = HookFilters
+    search_fields = ("name", "url")
+    ordering_fields = ("id", "name")
+    ordering = ("name", "pk")
+    needed: ClassVar = dict.fromkeys(("create", "partial_update", "destroy", "attempt"), "submit")
+    also_answers: ClassVar = {"attempt": (422,)}
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Those that who asks may see."""
+        return _visible(self, super().get_queryset(), "owner")
+
+    @extend_schema(request=WantedHook, responses={201: MadeHook})
+    def create(self, request: Request) -> Response:
+        """Make a hook."""
+        given = taken(WantedHook, request)
+        fields = HookFields(**given | {"tree": given["tree"] or ""})
+        row = make_hook(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
+        return Response({**self.one(row.pk), "secret": row.secret}, status=201)
+
+    @extend_schema(request=WantedHook, responses=HookRow)
+    def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """Change what is given of it; with another kind or host it needs its secret anew."""
+        user, scopes = cast("User", request.user), scopes_of(request)
+        given = taken(WantedHook, request, partial=True)
+        row = own_hook(hook_id=id, by=user, scopes=scopes)
+        now: dict[str, Any] = {
+            name: getattr(row, name) for name in ("name", "url", "kind", "events", "enabled")
+        }
+        now |= {"tree": row.tree.name if row.tree else "", "secret": ""} | given
+        change_hook(
+            hook_id=id, by=user, fields=HookFields(**now | {"tree": now["tree"] or ""}), scopes=scopes
+        )
+        return Response(self.one(id))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
+        """Remove it with its deliveries."""
+        remove_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="hooks_deliveries", responses=DeliveryRow(many=True))
+    @action(detail=True, filter_backends=(Known,), filterset_class=None, search_fields=(), ordering_fields=())
+    def deliveries(self, request: Request, id: int) -> Response:  # noqa: A002
+        """A page of what was, or will be, delivered to it, the newest first."""
+        own_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        rows = Delivery.objects.filter(hook=id).order_by("-pk")
+        keys: Any = self.paginate_queryset(self.filter_queryset(rows.values_list("pk", flat=True)))
+        return self.get_paginated_response(read_rows(Delivery.objects.all(), DeliveryRow, keys))
+
+    @extend_schema(request=None, responses={201: DeliveryRow})
+    @action(detail=True, methods=["post"], url_path="try")
+    def attempt(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Queue a delivery to see whether it arrives."""
+        row = try_hook(hook_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        return Response(_delivery(row), status=201)
+
+
+class DeliveryDetail(DeliveryRow):
+    """A delivery with what it tells."""
+
+    payload = Mapped()
+
+
+class DeliveryFilters(Filters):
+    """By hook, event and how it stands."""
+
+    hook = IdFilter(field_name="hook_id")
+    event = TextFilter(field_name="event")
+    subject = TextFilter(field_name="subject")
+    state = WordFilter(DeliveryState)
+
+
+class Deliveries(Resource):
+    """Deliveries."""
+
+    permission_classes = (OwnThings, Allowed)
+    queryset = Delivery.objects.all()
+    rows, whole = DeliveryRow, DeliveryDetail
+    filterset_class: Any = DeliveryFilters
+    ordering_fields = ("id", "state", "next_at")
+    ordering = ("-pk",)
+    needed: ClassVar = {"again": "submit"}
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Those of hooks that who asks may see."""
+        return _visible(self, super().get_queryset(), "hook__owner")
+
+    @extend_schema(request=None, responses=DeliveryRow)
+    @action(detail=True, methods=["post"])
+    def again(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Send it once more."""
+        row = deliver_again(delivery_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        return Response(_delivery(row))
+
+
+def _visible(view: Resource, rows: QuerySet[Any], owner: str) -> QuerySet[Any]:
+    if getattr(view, "swagger_fake_view", False):
+        return rows
+    user = cast("User", view.request.user)
+    return rows if may(user, "operate", scopes=scopes_of(view.request)) else rows.filter(**{owner: user})
+
+
+def _delivery(row: Delivery) -> Row:
+    return read_rows(Delivery.objects.filter(pk=row.pk), DeliveryRow)[0]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Logs and consoles, byte for byte from an offset on: how to follow one that is being written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+
+from lab.errors import FileGone
+from lab.files import KeptFile
+from web.api.problems import ParameterRefused, Problem, Refusal
+
+# At most so much in one answer; Log-Next says where the next begins.
+MOST_BYTES = 1 << 20
+MOST_OFFSET = 2**53
+TEXT = "text/plain; charset=utf-8"
+_NUMBER = re.compile(r"[0-9]{1,16}")
+
+_OFFSET = OpenApiParameter(
+    "offset",
+    {"type": "integer", "minimum": 0, "maximum": MOST_OFFSET, "default": 0},
+    OpenApiParameter.QUERY,
+    description=f"Bytes to leave out; an answer holds {MOST_BYTES >> 20} MiB at most.",
+)
+
+
+def _header(name: str, schema: dict[str, Any], told: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, schema, OpenApiParameter.HEADER, required=True, response=[200], description=told
+    )
+
+
+told_as_log = extend_schema(
+    parameters=[
+        _OFFSET,
+        _header("Log-Complete", {"type": "string", "enum": ["true", "false"]}, "Nothing will follow this."),
+        _header("Log-Next", {"type": "integer", "minimum": 0}, "The offset of what follows."),
+    ],
+    responses={(200, "text/plain"): OpenApiTypes.STR},
+)
+
+
+def log_from(request: Request, file: KeptFile, *, over: bool) -> HttpResponse:
+    """The bytes of a log from `?offset=` on. over: whether nobody writes it any more.
+
+    Raises Http404 where it is over and the file is gone, Refusal (410) where the retention policy took it, ParameterRefused.
+    """
+    offset = _offset(request)
+    data, start, size = b"", offset, 0
+    try:
+        if file.name:
+            piece = file.piece(offset, MOST_BYTES)
+            # Of a log that another machine writes only the end is known.
+            data, size, start = piece.data, piece.size, max(offset, piece.start)
+    except FileGone as exc:
+        if exc.removed:
+            raise Refusal(Problem(410, f"this log was {exc}")) from exc
+        if over:
+            raise Http404("this log is not on this machine any more") from exc
+    following = start + len(data)
+    headers = {
+        "Log-Complete": "true" if over and following >= size else "false",
+        "Log-Next": str(following),
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(data, content_type=TEXT, headers=headers)
+
+
+def _offset(request: Request) -> int:
+    for name in request.query_params:
+        if name != "offset":
+            raise ParameterRefused(name[:40], 'there is no such parameter; valid: "offset"')
+    given = request.query_params.get("offset", "0")
+    if not _NUMBER.fullmatch(given) or int(given) > MOST_OFFSET:
+        raise ParameterRefused("offset", f'"{given[:40]}" is not a number of bytes')
+    return int(given)

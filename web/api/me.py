@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who asks, their tokens, and the one address that gives a token for a password."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.access import ACTIONS, may
+from lab.models import Token, User
+from lab.people.tokens import (
+    DEFAULT_DAYS,
+    LONGEST_NAME,
+    MOST_DAYS,
+    has_ended,
+    issue_token,
+    list_tokens,
+    revoke_token,
+)
+from lab.people.tokens import scopes_of as scopes_of_user
+from web.api.doors import InPerson, PasswordDoor, SignedIn, scopes_of
+from web.api.fields import Body, Text, Whole, Word, taken
+from web.api.resource import View
+from web.api.rows import Row
+
+
+class MeShape(serializers.Serializer[Any]):
+    """Who asks: nobody has no name. scopes: of the token that is asked with."""
+
+    username = serializers.CharField(allow_blank=True)
+    role = serializers.ChoiceField(User.Role.choices, allow_null=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(ACTIONS), allow_null=True)
+    may = serializers.ListField(child=serializers.ChoiceField(ACTIONS))
+
+
+class TokenShape(serializers.Serializer[Any]):
+    """A token without its text."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(ACTIONS))
+    created = serializers.DateTimeField()
+    expiry = serializers.DateTimeField(allow_null=True)
+    used_at = serializers.DateTimeField(allow_null=True)
+    ended = serializers.BooleanField()
+
+
+class IssuedShape(TokenShape):
+    """A token with its text, told this once."""
+
+    token = serializers.CharField()
+
+
+class WantedToken(Body):
+    """A token to be."""
+
+    name = Text(min_length=1, max_length=LONGEST_NAME)
+    scopes = serializers.ListField(child=Word(ACTIONS), min_length=1, max_length=10)
+    days = Whole(
+        min_value=1,
+        max_value=MOST_DAYS,
+        default=DEFAULT_DAYS,
+        allow_null=True,
+        help_text="null: it never ends.",
+    )
+
+
+class WantedLogin(Body):
+    """What the token for a password is to be; the scopes are all that the role allows, if not said."""
+
+    name = Text(min_length=1, max_length=LONGEST_NAME, default="labctl")
+    scopes = serializers.ListField(child=Word(ACTIONS), required=False, min_length=1, max_length=10)
+    days = Whole(min_value=1, max_value=MOST_DAYS, default=DEFAULT_DAYS, allow_null=True)
+
+
+class Me(View):
+    """Who asks."""
+
+    permission_classes = ()
+    serializer_class = MeShape
+
+    @extend_schema(operation_id="me", responses=MeShape)
+    def show(self, request: Request) -> Response:
+        """Who asks, and what they may do here."""
+        user, scopes = request.user, scopes_of(request)
+        return Response(
+            {
+                "username": user.get_username(),
+                "role": getattr(user, "role", None),
+                "scopes": scopes,
+                "may": [action for action in ACTIONS if may(user, action, scopes=scopes)],
+            }
+        )
+
+
+class Tokens(View):
+    """One's own tokens. A token makes no tokens, and ends itself only: it may be stolen."""
+
+    serializer_class = TokenShape
+    pagination_class = None
+
+    def get_permissions(self) -> list[BasePermission]:
+        """Looking, and ending, is for whoever has a name; making needs the person."""
+        return [InPerson() if getattr(self, "action", None) == "create" else SignedIn()]
+
+    def list(self, request: Request) -> Response:
+        """One's own tokens, the newest first."""
+        return Response([_shown(token) for token in list_tokens(cast("User", request.user))])
+
+    @extend_schema(request=WantedToken, responses={201: IssuedShape})
+    def create(self, request: Request) -> Response:
+        """Make a token; its text is told this once."""
+        token, text = issue_token(user=cast("User", request.user), **taken(WantedToken, request))
+        return Response({**_shown(token), "token": text}, status=201)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, id: str) -> HttpResponse:  # noqa: A002  the address says so
+        """End a token."""
+        if isinstance(request.auth, Token) and request.auth.token_key != id:
+            raise PermissionDenied(InPerson.message)
+        revoke_token(user=cast("User", request.user), token_id=id)
+        return HttpResponse(status=204)
+
+
+class Login(View):
+    """A token for a user name and a password."""
+
+    authentication_classes = (PasswordDoor,)
+    permission_classes = (SignedIn,)
+    serializer_class = WantedLogin
+
+    @extend_schema(operation_id="login", request=WantedLogin, responses={201: IssuedShape})
+    def create(self, request: Request) -> Response:
+        """Make a token for whoever gives their name and password (HTTP Basic); told this once."""
+        user = cast("User", request.user)
+        wanted: dict[str, Any] = {"scopes": scopes_of_user(user)} | taken(WantedLogin, request)
+        token, text = issue_token(user=user, **wanted)
+        return Response({**_shown(token), "token": text}, status=201)
+
+
+def _shown(token: Token) -> Row:
+    return {
+        "id": token.token_key,
+        "name": token.name,
+        "scopes": token.scopes,
+        "created": token.created,
+        "expiry": token.expiry,
+        "used_at": token.used_at,
+        "ended": has_ended(token),
+    }

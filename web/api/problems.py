@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Everything that goes wrong under /api/ as RFC 9457 problem details: one shape, whoever refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from django.views.defaults import bad_request, server_error
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from lab.analysis.frametree import TreeDamaged
+from lab.errors import (
+    FieldRefused,
+    KeyBusy,
+    KeyReused,
+    LabError,
+    LabUnable,
+    NotAllowed,
+    Outdated,
+    SpecError,
+    SubmissionRejected,
+    UnknownRow,
+)
+from lab.exports.stacks import ExportTooLarge, NoSuchForm
+
+MEDIA_TYPE = "application/problem+json"
+# What a type is told by; the rest is what its HTTP status says, `about:blank`.
+TYPES: Mapping[str, str] = {
+    "validation": "The request does not have the form that the schema asks for.",
+    "refused": "The request is well formed, but cannot be carried out as it is.",
+    "lab-unable": "The lab cannot do this now, for a reason of its own; nothing was written.",
+    "idempotency-key-reused": "This Idempotency-Key was used for another request body.",
+    "idempotency-key-busy": "The first request with this Idempotency-Key is still being worked on.",
+}
+_RETRY_S = 60
+# The field that leads a SpecError's line: `patches[0].text: …`, `cases is missing`.
+_FIELD = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)(?:: | is missing)")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: a JSON pointer into the body, or the name of a query parameter or header."""
+
+    detail: str
+    pointer: str | None = None
+    parameter: str | None = None
+
+    def shown(self) -> dict[str, str]:
+        """As JSON has it."""
+        place = {"pointer": self.pointer, "parameter": self.parameter}
+        return {"detail": self.detail} | {key: text for key, text in place.items() if text is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an answer says went wrong. kind: one of TYPES, empty where the status says it all."""
+
+    status: int
+    detail: str
+    kind: str = ""
+    faults: tuple[Fault, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self) -> dict[str, Any]:
+        """As JSON has it."""
+        body: dict[str, Any] = {
+            "type": f"/api/v1/problems/#{self.kind}" if self.kind else "about:blank",
+            "title": TYPES[self.kind] if self.kind else HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return body | ({"errors": [fault.shown() for fault in self.faults]} if self.faults else {})
+
+
+class Refusal(exceptions.APIException):
+    """A problem that a view itself finds."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.status_code = problem.status
+        self.problem = problem
+
+
+class ParameterRefused(Refusal):
+    """A query parameter or header that is not what the schema says."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(Problem(400, f"{name}: {detail}", "validation", (Fault(detail, parameter=name),)))
+
+
+def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's exception handler: the problem that an exception is; None for a fault of ours, which is a 500."""
+    problem = _problem_of(exc)
+    if problem is None:
+        return None
+    response = Response(problem.shown(), status=problem.status, content_type=MEDIA_TYPE)
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def _problem_of(exc: Exception) -> Problem | None:
+    if isinstance(exc, Refusal):
+        return exc.problem
+    if isinstance(exc, exceptions.ValidationError):
+        faults = tuple(_faults(exc.detail, ""))
+        return Problem(400, _first(faults), "validation", faults)
+    if isinstance(exc, exceptions.APIException):
+        return Problem(exc.status_code, str(exc.detail), headers=_headers(exc))
+    if isinstance(exc, LabError | ExportTooLarge | NoSuchForm | TreeDamaged):
+        return _of_the_lab(exc)
+    if isinstance(exc, RequestDataTooBig):
+        return Problem(413, "the request's body is larger than the lab takes")
+    if isinstance(exc, Http404):
+        return Problem(404, str(exc) or "there is nothing at this address")
+    if isinstance(exc, PermissionDenied):
+        return Problem(403, str(exc) or "you may not do this")
+    return (
+        Problem(400, "the request is not one that this lab takes")
+        if isinstance(exc, SuspiciousOperation)
+        else None
+    )
+
+
+def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Problem | None:
+    if isinstance(exc, UnknownRow):
+        return Problem(404, str(exc))
+    if isinstance(exc, NotAllowed):
+        return Problem(403, str(exc))
+    if isinstance(exc, Outdated):
+        return Problem(409, str(exc))
+    if isinstance(exc, LabUnable):
+        return Problem(503, str(exc), "lab-unable", headers={"Retry-After": str(_RETRY_S)})
+    if isinstance(exc, FieldRefused):
+        return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=f"/{_escaped(exc.field)}"),))
+    if isinstance(exc, SpecError):
+        return _of_a_description(exc)
+    if isinstance(exc, KeyReused):
+        return Problem(422, str(exc), "idempotency-key-reused")
+    if isinstance(exc, KeyBusy):
+        return Problem(409, str(exc), "idempotency-key-busy", headers={"Retry-After": "2"})
+    if isinstance(exc, SubmissionRejected) and exc.place:
+        return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=_at(exc.place)),))
+    if exc.blame == "submission" or isinstance(exc, TreeDamaged):
+        return Problem(422, str(exc), "refused")
+    return None
+
+
+def _of_a_description(exc: SpecError) -> Problem:
+    """With each fault, where there are several: then the detail has a line for each."""
+    lines = exc.detail.splitlines()
+    if not lines or not str(exc).startswith(lines[0]):
+        lines = [str(exc)]
+    return Problem(422, str(exc), "refused", tuple(Fault(line, pointer=pointer(line)) for line in lines))
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Tell what is wrong with a description as wrong at this place of the body, a JSON pointer."""
+    try:
+        yield
+    except SpecError as exc:
+        problem = _of_a_description(exc)
+        faults = tuple(replace(fault, pointer=f"{place}{fault.pointer}") for fault in problem.faults)
+        raise Refusal(replace(problem, faults=faults)) from exc
+
+
+def pointer(line: str) -> str:
+    """The JSON pointer of the field that leads a line of lab/spec_messages.py; empty (the whole body) without one."""
+    found = _FIELD.match(line)
+    return _at(found[1]) if found else ""
+
+
+def _at(place: str) -> str:
+    """The JSON pointer of a field as a description writes it: `patches[0].text` is /patches/0/text."""
+    return "".join(f"/{part}" for part in re.split(r"[.\[\]]+", place) if part)
+
+
+def _faults(detail: Any, at: str) -> Iterator[Fault]:
+    """The leaves of a ValidationError, each with its pointer."""
+    if isinstance(detail, Mapping):
+        for key, value in detail.items():
+            yield from _faults(value, at if key == "non_field_errors" else f"{at}/{_escaped(str(key))}")
+    elif isinstance(detail, list):
+        for index, value in enumerate(detail):
+            whole = isinstance(value, str)
+            yield from _faults(value, at if whole else f"{at}/{index}")
+    else:
+        yield Fault(str(detail), pointer=at)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _first(faults: tuple[Fault, ...]) -> str:
+    if not faults:
+        return "the request is not valid"
+    first, more = faults[0], len(faults) - 1
+    where = f"{first.pointer}: " if first.pointer else ""
+    return f"{where}{first.detail}" + (f" (and {more} more)" if more else "")
+
+
+def _headers(exc: exceptions.APIException) -> dict[str, str]:
+    headers = {}
+    if getattr(exc, "auth_header", ""):
+        headers["WWW-Authenticate"] = str(exc.auth_header)  # type: ignore[attr-defined]
+    wait = getattr(exc, "wait", None)
+    if wait is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(wait)))
+    return headers
+
+
+def _plain(problem: Problem) -> JsonResponse:
+    return JsonResponse(
+        problem.shown(), status=problem.status, content_type=MEDIA_TYPE, headers=dict(problem.headers)
+    )
+
+
+@csrf_exempt
+def unknown(request: HttpRequest) -> HttpResponse:
+    """The answer at every address under /api/ that there is not."""
+    slash = "" if request.path.endswith("/") else "; addresses end in a slash"
+    return _plain(Problem(404, f"there is nothing at this address{slash}: see /api/v1/schema/"))
+
+
+def broken(request: HttpRequest) -> HttpResponseBase:
+    """Django's handler500: a problem under /api/, a page elsewhere."""
+    if request.path.startswith("/api/"):
+        return _plain(Problem(500, "the lab has a fault here; it is noted in the server's log"))
+    return server_error(request)
+
+
+def malformed(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Django's handler400: a problem under /api/, a page elsewhere."""
+    if request.path.startswith("/api/"):
+        return _plain(Problem(400, "the request is not one that this lab takes"))
+    return bad_request(request, exception)

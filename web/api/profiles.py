@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles: what the CPUs, or the waits, of one boot did, in the forms of other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+
+from lab.analysis.frametree import unpack
+from lab.errors import UnknownRow
+from lab.exports.forms import TREE_FORMS
+from lab.models import Profile
+from web.api.files import TEXT, as_file, form_named, told_as_file
+from web.api.filters import Filters, IdFilter, WordFilter
+from web.api.resource import Plain, Resource
+from web.api.schema import Number
+
+# By the name in the address: the media type, and the name in lab/exports/forms.py.
+FORMS: Mapping[str, tuple[str, str]] = {
+    "folded": (TEXT, "folded"),
+    "script": (TEXT, "script.txt"),
+    "speedscope": ("application/json", "speedscope.json"),
+    "pprof": ("application/octet-stream", "pb.gz"),
+    "svg": ("image/svg+xml", "svg"),
+    "tree": ("application/octet-stream", "tree"),
+}
+
+
+class ProfileRow(serializers.Serializer[Any]):
+    """A profile. samples: the sum of its weights; overhead: of elapsed time, as a fraction."""
+
+    id = serializers.IntegerField()
+    run = serializers.IntegerField(source="run_id")
+    experiment = serializers.IntegerField(source="run.experiment_id")
+    variant = serializers.IntegerField(source="run.variant_id")
+    case = serializers.IntegerField(source="run.case_id")
+    kind = serializers.ChoiceField(Profile.Kind.choices)
+    samples = serializers.IntegerField()
+    waits = serializers.IntegerField()
+    lost = serializers.IntegerField()
+    throttled = serializers.IntegerField()
+    overhead = Number()
+    truncated = serializers.CharField(allow_blank=True)
+    kernel_build_id = serializers.CharField(allow_blank=True)
+    perf_data_sha256 = serializers.CharField(allow_blank=True)
+
+
+class ProfileFilters(Filters):
+    """By what was profiled."""
+
+    run = IdFilter(field_name="run_id")
+    experiment = IdFilter(field_name="run__experiment_id")
+    variant = IdFilter(field_name="run__variant_id")
+    case = IdFilter(field_name="run__case_id")
+    kind = WordFilter(Profile.Kind)
+
+
+class Profiles(Resource):
+    """Profiles."""
+
+    queryset = Profile.objects.all()
+    rows = ProfileRow
+    filterset_class: Any = ProfileFilters
+    ordering_fields = ("id", "run", "samples")
+    ordering = ("-pk",)
+    also_answers = {"form": (422,)}  # noqa: RUF012  as the base class declares it
+
+    @told_as_file({form: kind for form, (kind, _) in FORMS.items()}, "profiles_form")
+    @action(detail=True, url_path="<str:form>", content_negotiation_class=Plain)
+    def form(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002  the address says so
+        """The whole of it, for other tools."""
+        media_type, suffix = form_named(FORMS, form, "a profile")
+        row = Profile.objects.filter(pk=id).select_related("run__variant", "run__case").first()
+        if row is None:
+            raise UnknownRow(f"there is no profile {id}")
+        run = row.run
+        title = f"{run.case}: {run.variant}, run {run.pk}"
+        unit = "samples" if row.kind == Profile.Kind.CPU else "ns"
+        written = TREE_FORMS[suffix](unpack(bytes(row.tree)), title, unit)  # type: ignore[arg-type]
+        return as_file(written, media_type, f"profile-{id}.{suffix}")

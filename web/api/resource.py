@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What all resources share: strict lists in two questions, one row by its number, our problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from django.http import Http404, HttpRequest
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import conditional_page
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from lab.access import Action
+from web.api.filters import Known, Ordering, Search, Where
+from web.api.rows import Row, Shape, read_rows
+
+
+class View(GenericViewSet[Any]):
+    """A viewset with our rules. needed: what each action asks for, "read" where nothing is said.
+
+    also_answers: problem statuses of single actions beside those that all have.
+    """
+
+    needed: ClassVar[Mapping[str, Action]] = {}
+    also_answers: ClassVar[Mapping[str, Sequence[int]]] = {}
+    # drf-spectacular takes the type of an untyped path parameter from it.
+    lookup_url_kwarg = "id"
+    lookup_value_converter = "int"
+
+    @classmethod
+    def as_view(cls, *args: Any, **kwargs: Any) -> Any:
+        """As Django calls it; answers carry an ETag, and an unchanged one is not sent again."""
+        return csrf_exempt(conditional_page(super().as_view(*args, **kwargs)))
+
+    def finalize_response(self, *args: Any, **kwargs: Any) -> Response:
+        """As it is; what depends on who asks is for nobody's shared cache, and asked for again each time."""
+        response: Response = super().finalize_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "private, no-cache"
+        return response
+
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        """Which methods there are."""
+        return Response(status=204, headers={"Allow": ", ".join(self.allowed_methods)})
+
+
+class Resource(View):
+    """Rows of one table: `rows` in lists, `whole` for one of them (the same if not said)."""
+
+    rows: ClassVar[Shape]
+    whole: ClassVar[Shape | None] = None
+    filter_backends: Any = (Known, Where, Search, Ordering)
+
+    def get_serializer_class(self) -> Shape:
+        """The shape of what the current action answers with."""
+        return (self.whole or self.rows) if getattr(self, "action", "") == "retrieve" else self.rows
+
+    def list(self, request: Request) -> Response:
+        """A page of rows: first their numbers, then the columns of just these."""
+        chosen = self.filter_queryset(self.get_queryset())
+        keys = self.paginate_queryset(chosen.values_list("pk", flat=True))
+        rows = read_rows(self.get_queryset(), self.rows, keys or [])
+        return self.get_paginated_response(self.completed(rows))
+
+    def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """One row."""
+        return Response(self.one(id))
+
+    def one(self, key: int) -> Row:
+        """One row in full. Raises Http404."""
+        rows = read_rows(self.get_queryset().filter(pk=key), self.whole or self.rows)
+        if not rows:
+            raise Http404(f"there is no {self.word()} {key}")
+        return self.completed_detail(self.completed(rows)[0])
+
+    def word(self) -> str:
+        """What one row is called."""
+        return str(self.get_queryset().model._meta.verbose_name)
+
+    def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows with what is not a column of theirs."""
+        return rows
+
+    def completed_detail(self, row: Row) -> Row:
+        """One row with what only its own address tells."""
+        return row
+
+
+class Plain(BaseContentNegotiation):
+    """For addresses that have one form only: whatever is accepted, that is sent."""
+
+    def select_parser(self, request: HttpRequest, parsers: Any) -> Any:
+        """The first."""
+        return parsers[0] if parsers else None
+
+    def select_renderer(self, request: HttpRequest, renderers: Any, format_suffix: str | None = None) -> Any:
+        """The first."""
+        return renderers[0], renderers[0].media_type

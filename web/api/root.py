@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the API tells about itself: its schema, and the kinds of problems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.renderers import OpenApiJsonRenderer2
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from web.api.problems import TYPES
+from web.api.resource import Plain, View
+
+
+class ProblemKindShape(serializers.Serializer[Any]):
+    """What a problem's `type` means."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+
+
+class Problems(View):
+    """Kinds of problems."""
+
+    permission_classes = ()
+    pagination_class = None
+    serializer_class = ProblemKindShape
+
+    def list(self, request: Request) -> Response:
+        """The kinds of problems that answers name in `type`."""
+        return Response(
+            [{"type": f"/api/v1/problems/#{kind}", "title": title} for kind, title in TYPES.items()]
+        )
+
+
+class SchemaView(SpectacularAPIView):
+    """The OpenAPI schema."""
+
+    authentication_classes = ()
+    permission_classes = ()
+    renderer_classes = [OpenApiJsonRenderer2]  # noqa: RUF012  as the library declares it
+    content_negotiation_class = Plain
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The schema, as JSON."""
+        response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        return response

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs: boots, how they ended, and what they said on their consoles."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+
+from lab.errors import UnknownRow
+from lab.files import KeptFile
+from lab.models import Run
+from lab.states import Outcome, Purpose, RunState
+from web.api.builds import BLAMED
+from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
+from web.api.logs import log_from, told_as_log
+from web.api.resource import Plain, Resource
+from web.api.schema import Listed, Mapped, Texts
+
+
+class RunRow(serializers.Serializer[Any]):
+    """A boot. invalid: why its numbers do not count although it finished; expired_at: when its files were removed."""
+
+    id = serializers.IntegerField()
+    experiment = serializers.IntegerField(source="experiment_id")
+    variant = serializers.IntegerField(source="variant_id")
+    variant_name = serializers.CharField(source="variant.name")
+    case = serializers.IntegerField(source="case_id")
+    workload = serializers.CharField(source="case.workload")
+    preset = serializers.CharField(source="case.preset")
+    block = serializers.IntegerField()
+    retake = serializers.IntegerField()
+    position = serializers.IntegerField()
+    purpose = serializers.ChoiceField(Purpose.choices)
+    state = serializers.ChoiceField(RunState.choices)
+    outcome = serializers.ChoiceField(Outcome.choices, allow_blank=True)
+    blame = serializers.ChoiceField(BLAMED, allow_blank=True)
+    problem = serializers.CharField(allow_blank=True)
+    invalid = Texts()
+    attempt = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    expired_at = serializers.DateTimeField(allow_null=True)
+
+
+class RunDetail(RunRow):
+    """A boot with all that was noted: where it ran, what it printed, what the kernel complained about."""
+
+    problem_detail = serializers.CharField(allow_blank=True)
+    line = serializers.CharField(allow_blank=True)
+    environment = Mapped()
+    extras = Mapped()
+    counters = Mapped()
+    unavailable = Listed()
+    findings = Listed()
+
+
+class RunFilters(Filters):
+    """By what it belongs to and how it stands."""
+
+    experiment = IdFilter(field_name="experiment_id")
+    variant = IdFilter(field_name="variant_id")
+    case = IdFilter(field_name="case_id")
+    build = IdFilter(field_name="variant__build_id")
+    block = IdFilter(field_name="block")
+    workload = TextFilter(field_name="case__workload")
+    purpose = WordFilter(Purpose)
+    state = WordFilter(RunState)
+    outcome = WordFilter(Outcome)
+
+
+class Runs(Resource):
+    """Boots."""
+
+    queryset = Run.objects.all()
+    rows, whole = RunRow, RunDetail
+    filterset_class: Any = RunFilters
+    search_fields = ("variant__name", "case__workload", "problem")
+    ordering_fields = ("id", "experiment", "position", "state", "started_at", "finished_at")
+    ordering = ("-pk",)
+    also_answers: ClassVar = {"console": (410,)}
+
+    @told_as_log
+    @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
+    def console(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
+        """What it wrote on its console, from a byte on."""
+        found = Run.objects.filter(pk=id).values_list("console", "state", "expired_at").first()
+        if found is None:
+            raise UnknownRow(f"there is no run {id}")
+        return log_from(
+            request, KeptFile(found[0], found[2]), over=found[1] not in (RunState.QUEUED, RunState.RUNNING)
+        )

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Submitting and previewing: the very description that is TOML on disk, as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, cast
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.errors import FieldRefused
+from lab.idempotency import submit_under_key
+from lab.models import Experiment, User
+from lab.preview import preview_experiment
+from lab.received import Upload, each_patch, receive_files
+from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.states import Role
+from lab.submit import submit_experiment
+from web.api.fields import NO_NUL
+from web.api.limits import SubmitLimit
+from web.api.problems import ParameterRefused
+from web.api.resource import Resource
+from web.api.rows import finite
+from web.api.schema import Number
+
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+KEY_HEADER = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "pattern": r"^[\x21-\x7e]{1,200}$"},
+    OpenApiParameter.HEADER,
+    description="Your own name for this submission: sent again, with the same body, it is still one experiment. "
+    "Kept for 30 days.",
+)
+REPLAYED = OpenApiParameter(
+    "Idempotent-Replayed",
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200],
+    description="The experiment was there before.",
+)
+
+
+EXAMPLE = {
+    "name": "what does list debugging cost?",
+    "tree": "debian-6.1",
+    "configs": [{"name": "debug-list", "lines": ["CONFIG_DEBUG_LIST=y"]}],
+    "cases": [{"workload": "showgids", "preset": "smoke"}],
+    "measure": {"boots": 3},
+}
+
+
+class DescriptionShape(serializers.Serializer[Any]):
+    """An experiment to be; lab/spec.py has the schema, and checks it."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """What was sent. Raises ValidationError for what is no object."""
+        if not isinstance(data, dict):
+            raise ValidationError("a description is a JSON object")
+        return data
+
+
+def close(schema: Any) -> None:
+    """Say of each string and key of a JSON schema that it has no NUL, in place; web/api/bodies.py refuses it."""
+    if isinstance(schema, list):
+        for part in schema:
+            close(part)
+    if not isinstance(schema, dict):
+        return
+    if schema.get("type") == "string" and not {"pattern", "enum", "const"} & set(schema):
+        schema["pattern"] = NO_NUL
+    if isinstance(schema.get("additionalProperties"), dict):
+        schema["propertyNames"] = {"pattern": NO_NUL}
+    for name, part in schema.items():
+        if name not in {"default", "enum", "examples", "required"}:
+            close(part)
+
+
+class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Tells the schema what pydantic knows of descriptions."""
+
+    target_class = DescriptionShape
+
+    def get_name(self, auto_schema: Any, direction: Any) -> str:
+        """Of the component."""
+        return "Description"
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The description, its parts as components of their own."""
+        whole = ExperimentSpec.model_json_schema(ref_template="#/components/schemas/{model}")
+        for name, part in whole.pop("$defs", {}).items():
+            if name == "PatchSpec":
+                # Where the text was read from is labctl's to know.
+                part["properties"].pop("origin")
+                part["required"] = []
+            close(part)
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part
+            )
+            auto_schema.registry.register_on_missing(component)
+        whole["properties"]["series"] = {
+            "type": "string",
+            "minLength": 1,
+            "description": "In place of patches: an mbox, which becomes one switch.",
+        }
+        whole["properties"]["each"] = {
+            "type": "boolean",
+            "default": False,
+            "description": "Make a switch of each patch of the series.",
+        }
+        whole["examples"] = [EXAMPLE]
+        close(whole)
+        return whole
+
+
+class VariantPreviewShape(serializers.Serializer[Any]):
+    """One variant: built already, to build, or pruned with the reason."""
+
+    name = serializers.CharField()
+    role = serializers.ChoiceField(Role.choices)
+    state = serializers.ChoiceField(("built", "to build", "pruned"))
+    reason = serializers.CharField(allow_blank=True)
+
+
+class DetectableShape(serializers.Serializer[Any]):
+    """The smallest change of a metric that would be found four times in five; null without a history of it."""
+
+    case = serializers.CharField()
+    metric = serializers.CharField()
+    change = Number()
+    experiments = serializers.IntegerField()
+
+
+class PreviewShape(serializers.Serializer[Any]):
+    """What it would take. boots: at most; fewest: where boots may stop early; seconds: null where not known."""
+
+    variants = VariantPreviewShape(many=True)
+    builds = serializers.IntegerField()
+    boots = serializers.IntegerField()
+    fewest = serializers.IntegerField()
+    seconds = Number()
+    detectable = DetectableShape(many=True)
+
+
+class Submission(Resource):
+    """The part of `Experiments` that takes descriptions in."""
+
+    def get_throttles(self) -> list[Any]:
+        """Descriptions are counted on their own: each is applied to a tree."""
+        tried = getattr(self, "action", None) in {"create", "preview"}
+        return [SubmitLimit()] if tried else super().get_throttles()
+
+    def create(self, request: Request) -> Response:
+        """Queue an experiment."""
+        user = cast("User", request.user)
+        key = request.headers.get("Idempotency-Key")
+        if key is not None and not _KEY.fullmatch(key):
+            raise ParameterRefused(
+                "Idempotency-Key", "give 1 to 200 printable ASCII characters without spaces"
+            )
+        body = _mapping(request)
+
+        def submit(note: Callable[[Experiment], None]) -> Experiment:
+            return submit_experiment(spec=spec_from_mapping(body), by=user, on_written=note)
+
+        if key is None:
+            experiment, replayed = submit(lambda _: None), False
+        else:
+            sha256 = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+            experiment, replayed = submit_under_key(user=user, key=key, body_sha256=sha256, submit=submit)
+        shown = self.one(experiment.pk)
+        headers = {"Location": shown["url"]} | ({"Idempotent-Replayed": "true"} if replayed else {})
+        return Response(shown, status=200 if replayed else 201, headers=headers)
+
+    @extend_schema(request=DescriptionShape, responses=PreviewShape)
+    @action(detail=False, methods=["post"])
+    def preview(self, request: Request) -> Response:
+        """Say what a description would build, boot, take and be able to tell; queue nothing."""
+        found = preview_experiment(spec=spec_from_mapping(_mapping(request)), by=cast("User", request.user))
+        return Response(finite(asdict(found)))
+
+
+def _mapping(request: Request) -> dict[str, Any]:
+    if not isinstance(request.data, dict):
+        raise ValidationError("a description is a JSON object")
+    body = dict(request.data)
+    series, each = body.pop("series", None), body.pop("each", False)
+    if series is None:
+        return body
+    if not isinstance(series, str) or not isinstance(each, bool):
+        raise ValidationError({"series": ["series is an mbox as text, each is true or false"]})
+    if body.get("patches"):
+        raise FieldRefused("series", "give patches or a series, not both")
+    return body | {"patches": _patches_of(series, each=each)}
+
+
+def _patches_of(series: str, *, each: bool) -> list[dict[str, str]]:
+    """A series as patches of a description. Raises FieldRefused."""
+    try:
+        received = receive_files([Upload("series.mbox", series.encode())])
+        parts = each_patch(received[0]) if each else received
+    except FieldRefused as exc:
+        raise FieldRefused("each" if exc.field == "each" else "series", str(exc)) from exc
+    return [{"name": one.name, "text": one.text} for one in parts]

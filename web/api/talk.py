@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people say: notes on experiments, runs and revisions, and decisions about regressions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.errors import FieldRefused
+from lab.models import Experiment, Note, Revision, Run, Triage, User
+from lab.people.notes import LONGEST, delete_note, edit_note, write_note
+from lab.people.triage import LONGEST as LONGEST_REASON
+from lab.people.triage import Decision, Regression, decide
+from web.api.doors import scopes_of
+from web.api.fields import Body, Text, Whole, Word, taken
+from web.api.filters import MOST_ID, Filters, IdFilter, TextFilter, WordFilter
+from web.api.resource import Resource
+
+
+class NoteRow(serializers.Serializer[Any]):
+    """A note; on one of an experiment, a run or a revision. Plain text, never markup."""
+
+    id = serializers.IntegerField()
+    author = serializers.CharField(source="author.username", allow_null=True)
+    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
+    run = serializers.IntegerField(source="run_id", allow_null=True)
+    tree = serializers.CharField(source="revision.tree.name", allow_null=True)
+    commit = serializers.CharField(source="revision.commit", allow_null=True)
+    trend = serializers.CharField(allow_blank=True)
+    text = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    edited_at = serializers.DateTimeField(allow_null=True)
+
+
+class WantedNote(Body):
+    """A note to be: on an experiment, a run, or the revision that a tree and a commit name."""
+
+    experiment = Whole(min_value=1, max_value=MOST_ID, required=False)
+    run = Whole(min_value=1, max_value=MOST_ID, required=False)
+    tree = Text(max_length=100, required=False)
+    commit = Text(max_length=64, required=False)
+    trend = Text(max_length=200, required=False)
+    text = Text(min_length=1, max_length=LONGEST)
+
+
+class NoteText(Body):
+    """The text of a note, anew."""
+
+    text = Text(min_length=1, max_length=LONGEST)
+
+
+class NoteFilters(Filters):
+    """By what they are on and whose they are."""
+
+    experiment = IdFilter(field_name="experiment_id")
+    run = IdFilter(field_name="run_id")
+    commit = TextFilter(field_name="revision__commit")
+    trend = TextFilter(field_name="trend")
+    author = TextFilter(field_name="author__username")
+
+
+class Notes(Resource):
+    """Notes."""
+
+    queryset = Note.objects.all()
+    rows = NoteRow
+    filterset_class: Any = NoteFilters
+    search_fields = ("text", "author__username")
+    ordering_fields = ("id", "created_at")
+    ordering = ("-pk",)
+    needed: ClassVar = {"create": "submit", "partial_update": "submit", "destroy": "submit"}
+
+    @extend_schema(request=WantedNote, responses={201: NoteRow})
+    def create(self, request: Request) -> Response:
+        """Write a note."""
+        wanted = taken(WantedNote, request)
+        note = write_note(
+            author=cast("User", request.user),
+            text=wanted["text"],
+            trend=wanted.get("trend", ""),
+            experiment=_named(Experiment, "experiment", wanted),
+            run=_named(Run, "run", wanted),
+            revision=_revision(wanted),
+        )
+        return Response(self.one(note.pk), status=201)
+
+    @extend_schema(request=NoteText, responses=NoteRow)
+    def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """Write its text anew; for its author and operators."""
+        given = taken(NoteText, request, partial=True)
+        if "text" in given:
+            edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **given)
+        return Response(self.one(id))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
+        """Remove it for good; for its author and operators."""
+        delete_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request))
+        return HttpResponse(status=204)
+
+
+def _named(model: Any, field: str, wanted: dict[str, Any]) -> Any:
+    if field not in wanted:
+        return None
+    row = model.objects.filter(pk=wanted[field]).first()
+    if row is None:
+        raise FieldRefused(field, f"there is no {field} {wanted[field]}")
+    return row
+
+
+def _revision(wanted: dict[str, Any]) -> Revision | None:
+    if "tree" not in wanted and "commit" not in wanted:
+        return None
+    tree, commit = wanted.get("tree", ""), wanted.get("commit", "")
+    row = Revision.objects.filter(tree__name=tree, commit=commit).first()
+    if row is None:
+        raise FieldRefused(
+            "commit", f'the lab knows no commit "{commit}" of a tree "{tree}"; give its full id'
+        )
+    return row
+
+
+class TriageRow(serializers.Serializer[Any]):
+    """A decision about a regression; of those on the same case, variant and metric the newest counts."""
+
+    id = serializers.IntegerField()
+    experiment = serializers.IntegerField(source="case.experiment_id")
+    case = serializers.IntegerField(source="case_id")
+    variant = serializers.IntegerField(source="variant_id")
+    metric = serializers.CharField()
+    state = serializers.ChoiceField(Triage.State.choices)
+    reason = serializers.CharField(allow_blank=True)
+    fixed_by = serializers.CharField(allow_blank=True)
+    author = serializers.CharField(source="author.username", allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class WantedTriage(Body):
+    """A decision. seen: the newest decision you know of, null for none: if there is a newer one, yours is refused."""
+
+    case = Whole(min_value=1, max_value=MOST_ID)
+    variant = Whole(min_value=1, max_value=MOST_ID)
+    metric = Text(min_length=1, max_length=60)
+    state = Word(Triage.State.choices)
+    reason = Text(max_length=LONGEST_REASON, default="")
+    fixed_by = Text(max_length=500, default="")
+    seen = Whole(min_value=1, max_value=MOST_ID, allow_null=True, default=None)
+
+
+class TriageFilters(Filters):
+    """By what is decided on."""
+
+    experiment = IdFilter(field_name="case__experiment_id")
+    case = IdFilter(field_name="case_id")
+    variant = IdFilter(field_name="variant_id")
+    metric = TextFilter(field_name="metric")
+    state = WordFilter(Triage.State)
+    author = TextFilter(field_name="author__username")
+
+
+class Triages(Resource):
+    """Decisions about regressions."""
+
+    queryset = Triage.objects.all()
+    rows = TriageRow
+    filterset_class: Any = TriageFilters
+    ordering_fields = ("id", "created_at")
+    ordering = ("-pk",)
+    needed: ClassVar = {"create": "submit"}
+    also_answers: ClassVar = {"create": (404, 409)}
+
+    @extend_schema(request=WantedTriage, responses={201: TriageRow})
+    def create(self, request: Request) -> Response:
+        """Decide on a regression, above the decisions before."""
+        wanted = taken(WantedTriage, request)
+        row = decide(
+            by=cast("User", request.user),
+            on=Regression(wanted["case"], wanted["variant"], wanted["metric"]),
+            decision=Decision(wanted["state"], wanted["reason"], wanted["fixed_by"]),
+            seen=wanted["seen"],
+        )
+        return Response(self.one(row.pk), status=201)

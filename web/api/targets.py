@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Targets: machines that boot kernels. Operators add and change them, and see how they are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.access import may
+from lab.hardware import (
+    DRIVERS,
+    LEAST_MIB,
+    MOST_MIB,
+    MOST_VCPUS,
+    TargetFields,
+    add_target,
+    change_target,
+    remove_target,
+)
+from lab.health import ask_check
+from lab.models import HealthCheck, Target, User
+from lab.quarantine import release_target
+from web.api.doors import scopes_of
+from web.api.fields import Body, Text, Truth, Whole, Word, taken
+from web.api.filters import Filters, TextFilter, TruthFilter
+from web.api.resource import Resource
+from web.api.rows import Row, read_rows
+from web.api.schema import Mapped, Number
+
+# Of a target's checks, as its own address tells them.
+LATEST = 50
+
+
+class TargetRow(serializers.Serializer[Any]):
+    """One machine. faults: of the lab, in a row; quarantined_at: since when it boots nothing because of them."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    group = serializers.CharField(allow_blank=True)
+    driver = serializers.CharField()
+    vcpus = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    enabled = serializers.BooleanField()
+    tuning = Mapped()
+    faults = serializers.IntegerField()
+    quarantined_at = serializers.DateTimeField(allow_null=True)
+    quarantine_reason = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+
+
+class CheckRow(serializers.Serializer[Any]):
+    """A known-good kernel booted with the calibration workload. value: in the unit of the metric."""
+
+    at = serializers.DateTimeField()
+    ok = serializers.BooleanField()
+    problem = serializers.CharField(allow_blank=True)
+    metric = serializers.CharField(allow_blank=True)
+    value = Number(allow_null=True)
+
+
+class TargetDetail(TargetRow):
+    """A machine with its latest health checks, and how it is reached; that for operators, null for others."""
+
+    access = Mapped(allow_null=True)
+    checks = CheckRow(many=True, source="*")
+
+
+class Object(Mapped):
+    """A JSON object in a body."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """The object. Raises ValidationError."""
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("an object is expected")
+        return dict(data)
+
+
+class WantedTarget(Body):
+    """A target to be; access and tuning as docs/howto/metal.md says. Given anew, each is replaced whole."""
+
+    name = Text(min_length=1, max_length=63)
+    driver = Word(DRIVERS, default="libvirt")
+    group = Text(max_length=63, default="")
+    vcpus = Whole(min_value=1, max_value=MOST_VCPUS, default=2)
+    memory_mib = Whole(min_value=LEAST_MIB, max_value=MOST_MIB, default=1024)
+    enabled = Truth(default=True)
+    access = Object(default=dict)
+    tuning = Object(default=dict)
+
+
+class TargetFilters(Filters):
+    """By name, group, driver and whether it takes part."""
+
+    name = TextFilter(field_name="name")
+    group = TextFilter(field_name="group")
+    driver = TextFilter(field_name="driver")
+    enabled = TruthFilter(field_name="enabled")
+
+
+class Targets(Resource):
+    """Targets."""
+
+    queryset = Target.objects.all()
+    rows, whole = TargetRow, TargetDetail
+    filterset_class: Any = TargetFilters
+    search_fields = ("name", "group")
+    ordering_fields = ("id", "name", "group")
+    ordering = ("name", "pk")
+    needed: ClassVar = dict.fromkeys(("create", "partial_update", "destroy", "release", "check"), "operate")
+    also_answers: ClassVar = {"destroy": (422,), "check": (422,)}
+
+    def completed_detail(self, row: Row) -> Row:
+        """With its checks, and without its access for those who do not run the lab."""
+        checks = HealthCheck.objects.filter(target=row["id"])[:LATEST].values_list("pk", flat=True)
+        row["checks"] = read_rows(HealthCheck.objects.all(), CheckRow, list(checks))
+        if not may(self.request.user, "operate", scopes=scopes_of(self.request)):
+            row["access"] = None
+        return row
+
+    @extend_schema(request=WantedTarget, responses={201: TargetDetail})
+    def create(self, request: Request) -> Response:
+        """Take a machine in."""
+        row = add_target(by=cast("User", request.user), wanted=TargetFields(**taken(WantedTarget, request)))
+        return Response(self.one(row.pk), status=201)
+
+    @extend_schema(request=WantedTarget, responses=TargetDetail)
+    def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """Change what is given of it; what boots there now ends as it began."""
+        changes = taken(WantedTarget, request, partial=True)
+        change_target(by=cast("User", request.user), target_id=id, changes=changes)
+        return Response(self.one(id))
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
+        """Forget it, if nothing was ever booted there."""
+        remove_target(by=cast("User", request.user), target_id=id)
+        return HttpResponse(status=204)
+
+    @extend_schema(request=None, responses=TargetDetail)
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, id: int) -> Response:  # noqa: A002
+        """End its quarantine: it boots again."""
+        release_target(target_id=id, by=cast("User", request.user))
+        return Response(self.one(id))
+
+    @extend_schema(request=None, responses=TargetDetail)
+    @action(detail=True, methods=["post"])
+    def check(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Have its health checked as soon as it boots nothing."""
+        ask_check(by=cast("User", request.user), target_id=id)
+        return Response(self.one(id))

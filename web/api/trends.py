@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trends: one metric over the measured revisions of a tree, and its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Max
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.exports.trend import point_data, step_data
+from lab.models import BasePoint
+from lab.queries.trends import trend_lines, trend_page
+from web.api.filters import Filters, Known, TextFilter, TruthFilter, Where
+from web.api.resource import Plain, View
+from web.api.rows import Row, finite
+from web.api.schema import Mapped, Number
+from web.views.trend_data import as_csv
+
+
+class TrendRow(serializers.Serializer[Any]):
+    """What makes a trend one."""
+
+    key = serializers.CharField()
+    url = serializers.URLField()
+    page = serializers.URLField()
+    tree = serializers.CharField()
+    workload = serializers.CharField()
+    preset = serializers.CharField()
+    params = Mapped()
+    target = serializers.CharField()
+    clock = serializers.CharField()
+    config = serializers.CharField()
+    metric = serializers.CharField()
+    unit = serializers.CharField(allow_blank=True)
+    better = serializers.CharField()
+    margin = Number()
+    primary = serializers.BooleanField()
+
+
+class PointShape(serializers.Serializer[Any]):
+    """One measured revision: the median of its boots, the lowest and the highest."""
+
+    commit = serializers.CharField()
+    position = serializers.IntegerField()
+    subject = serializers.CharField(allow_blank=True)
+    author = serializers.CharField(allow_blank=True)
+    median = Number()
+    low = Number()
+    high = Number()
+    boots = serializers.IntegerField()
+    experiments = serializers.ListField(child=serializers.IntegerField())
+
+
+class StepShape(serializers.Serializer[Any]):
+    """A step: between two points, of which `at` is the second. pending: too few revisions after it to be sure."""
+
+    at = serializers.IntegerField()
+    verdict = serializers.ChoiceField(("regression", "improvement"))
+    pending = serializers.BooleanField()
+    ratio = Number()
+    low = Number()
+    high = Number()
+    p_value = Number()
+    good = serializers.CharField()
+    bad = serializers.CharField()
+    suspects = serializers.ListField(child=serializers.CharField())
+    unlisted = serializers.IntegerField()
+
+
+class TrendShape(TrendRow):
+    """A trend with its points, oldest first, and its steps."""
+
+    points = PointShape(many=True)
+    steps = StepShape(many=True)
+    unplaced = serializers.IntegerField()
+
+
+class TrendFilters(Filters):
+    """By what makes a trend one."""
+
+    tree = TextFilter(field_name="case__experiment__tree__name")
+    workload = TextFilter(field_name="case__workload")
+    preset = TextFilter(field_name="case__preset")
+    target = TextFilter(field_name="case__experiment__target__name")
+    clock = TextFilter(field_name="case__experiment__clock")
+    metric = TextFilter(field_name="metric")
+    primary = TruthFilter(field_name="primary")
+
+
+KEY = OpenApiParameter("key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}, OpenApiParameter.PATH)
+
+
+class Trends(View):
+    """Trends."""
+
+    queryset = BasePoint.objects.all()
+    filterset_class: Any = TrendFilters
+    filter_backends = (Known, Where)
+    lookup_url_kwarg = "key"
+    lookup_value_converter = "slug"
+    serializer_class = TrendRow
+
+    def list(self, request: Request) -> Response:
+        """A page of them, the latest fed first; without points."""
+        found = self.filter_queryset(self.get_queryset()).order_by().values("trend")
+        latest = found.annotate(latest=Max("case")).order_by("-latest", "trend")
+        keys: Any = self.paginate_queryset(latest.values_list("trend", flat=True))
+        return self.get_paginated_response([self._told(line) for line in trend_lines(keys)])
+
+    @extend_schema(parameters=[KEY], responses=TrendShape)
+    def retrieve(self, request: Request, key: str) -> Response:
+        """One of them, with its points and steps."""
+        page = trend_page(key)
+        told = self._told(page.line) | {"unplaced": page.unplaced}
+        told["points"] = [point_data(point) for point in page.points]
+        told["steps"] = [step_data(step) for step in page.steps]
+        return Response(finite(told))
+
+    @extend_schema(parameters=[KEY], responses={(200, "text/csv"): OpenApiTypes.STR})
+    @action(detail=True, content_negotiation_class=Plain)
+    def csv(self, request: Request, key: str) -> HttpResponse:
+        """One revision a line, oldest first."""
+        return as_csv(request._request, key)
+
+    def _told(self, line: Any) -> Row:
+        names = set(TrendRow().fields) - {"url", "page"}
+        root = self.request.build_absolute_uri("/")
+        row = {name: getattr(line, name) for name in names}
+        row["url"], row["page"] = f"{root}api/v1/trends/{line.key}/", f"{root}trends/{line.key}/"
+        return finite(row)  # type: ignore[no-any-return]

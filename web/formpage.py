@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the page of the submission form shows: choices, what was typed, faults, and the preview. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.conf import settings as conf
+
+from lab.preview import Preview, SwitchPreview
+from lab.priority import PRIORITIES
+from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice
+from lab.received import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
+from web.forms import SLOTS, Typed, TypedCase, TypedSwitch
+from web.words import NONE, change, count, duration, settings
+
+_EMPTY_SLOTS = 2
+_CLOCKS = (
+    ("wall", "wall: time, on this machine as it is"),
+    ("instructions", "instructions: executed ones, the same in every boot"),
+)
+_DESIGNS = {
+    "full": "every combination of the switches",
+    "one-at-a-time": "each switch alone",
+    "leave-one-out": "all switches, and all but each one",
+    "cumulative": "the first, the first two, and so on",
+}
+_LABELS = {
+    "branch_git": "Repository",
+    "branch": "Branch",
+    "since": "After",
+    "lore": "Message-id",
+    "each": "A series of several patches",
+    "files": "Upload",
+    "git": "Git address",
+    "form": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSlot:
+    """One place to paste a patch or a fragment."""
+
+    id: str
+    number: int
+    typed: TypedSwitch
+    open: bool
+    name_error: str
+    text_error: str
+    requires_error: str
+    excludes_error: str
+    alternative_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """One switch of the catalogue."""
+
+    choice: SwitchChoice
+    chosen: bool
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One workload with what was chosen of it."""
+
+    choice: WorkloadChoice
+    presets: tuple[tuple[str, str], ...]
+    typed: TypedCase
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FormPage:
+    """The form as it is shown next. told: what was received or left out, lines; toml: the description beside it."""
+
+    typed: Typed
+    errors: Mapping[str, str] = field(default_factory=dict)
+    detail: str = ""
+    told: Sequence[str] = ()
+    toml: str = ""
+    preview: Preview | None = None
+
+
+def fresh(choices: Choices) -> Typed:
+    """The form before anything was typed: the first tree, the first target, no case ticked."""
+    return Typed(
+        tree=choices.trees[0].name if choices.trees else "",
+        target=choices.targets[0] if choices.targets else "",
+        cases={workload.name: TypedCase(preset="small") for workload in choices.workloads},
+    )
+
+
+def form_context(page: FormPage, choices: Choices) -> dict[str, Any]:
+    """Everything the template asks for. A form without a key gets one."""
+    typed, errors = page.typed, page.errors
+    return {
+        **preview_context(page.preview),
+        "choices": choices,
+        "designs": [(name, _DESIGNS.get(name, "")) for name in choices.designs],
+        "typed": typed,
+        "key": typed.key or uuid.uuid4().hex,
+        "errors": errors,
+        "received": page.told,
+        "clocks": _CLOCKS,
+        "priorities": list(PRIORITIES),
+        "told": [(key, _label(key), message) for key, message in errors.items()],
+        "detail": page.detail,
+        "toml": page.toml,
+        "limits": {
+            "files": MOST_FILES,
+            "mib": UPLOAD_MIB,
+            "unpacked": UNPACKED_MIB,
+            "bytes": UPLOAD_MIB << 20,
+        },
+        "accept": ",".join((*FILE_SUFFIXES, "text/plain")),
+        "lore": bool(conf.LORE),
+        "base_hint": next((t.default_revision for t in choices.trees if t.name == typed.tree), ""),
+        "patches": _slots("patch", typed.patches, errors),
+        "configs": _slots("config", typed.configs, errors)[: len(typed.configs) + 1],
+        "catalog": [
+            CatalogRow(one, one.name in typed.catalog, errors.get(f"catalog-{one.name}", ""))
+            for one in choices.switches
+        ],
+        "cases": [_case(one, typed, errors) for one in choices.workloads],
+    }
+
+
+def preview_context(preview: Preview | None) -> dict[str, Any]:
+    """The preview's figures as people read them, and its switches with what they touch."""
+    if preview is None:
+        return {"preview": None}
+    boot_seconds = None
+    if preview.seconds is not None and preview.build_seconds is not None:
+        boot_seconds = preview.seconds - preview.build_seconds
+    found = [one.change for one in preview.detectable if one.change is not None]
+    return {
+        "preview": preview,
+        "preview_time": duration(_whole(preview.seconds)),
+        "preview_builds": duration(_whole(preview.build_seconds)) if preview.build_seconds else "",
+        "preview_boots": duration(_whole(boot_seconds)) if boot_seconds else "",
+        "preview_switches": [(one, _summary(one)) for one in preview.switches],
+        "preview_live": sum(one.state != "pruned" for one in preview.variants),
+        "preview_pruned": sum(one.state == "pruned" for one in preview.variants),
+        "preview_many": any(len(one.patches) > 1 for one in preview.switches),
+        "detectable": [(one, change(1 + one.change) if one.change else "") for one in preview.detectable],
+        "smallest": change(1 + min(found)).lstrip("+") if found else NONE,
+    }
+
+
+def _whole(seconds: float | None) -> float | None:
+    """An estimate of minutes has no use for its tenths of a second."""
+    return seconds if seconds is None or seconds < 60 else float(round(seconds / 60) * 60)
+
+
+def _summary(switch: SwitchPreview) -> str:
+    """Such as "v4, 5 patches, 7 files, +120 −33"."""
+    if switch.kind != "patch":
+        return count(len(switch.text.splitlines()), "line")
+    files = {path for patch in switch.patches for path in patch.files}
+    added, removed = (sum(getattr(patch, side) for patch in switch.patches) for side in ("added", "removed"))
+    parts = [f"v{switch.version}"] if switch.version > 1 else []
+    parts += [count(len(switch.patches), "patch", "patches")] if len(switch.patches) > 1 else []
+    return ", ".join([*parts, count(len(files), "file"), f"+{added} \N{MINUS SIGN}{removed}"])
+
+
+def _case(choice: WorkloadChoice, typed: Typed, errors: Mapping[str, str]) -> CaseRow:
+    return CaseRow(
+        choice=choice,
+        presets=tuple((preset.name, settings(preset.params)) for preset in choice.presets),
+        typed=typed.cases.get(choice.name, TypedCase(preset="small")),
+        error=errors.get(f"case-{choice.name}", ""),
+    )
+
+
+def _label(key: str) -> str:
+    """What a person calls a field: "patch-0-name" is "Patch 1, name"."""
+    if key in _LABELS:
+        return _LABELS[key]
+    kind, _, rest = key.partition("-")
+    number, _, part = rest.partition("-")
+    if number.isdecimal() and part:
+        return f"{kind.capitalize()} {int(number) + 1}, {part}"
+    return rest if kind in ("case", "catalog") and rest else key.replace("_", " ").capitalize()
+
+
+def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[SwitchSlot]:
+    """What was pasted, then some empty places; those with faults are open."""
+    wanted = [*typed, *[TypedSwitch()] * _EMPTY_SLOTS][: max(SLOTS, len(typed))]
+    slots = []
+    for number, switch in enumerate(wanted):
+        key = f"{kind}-{number}"
+        faults = {
+            part: errors.get(f"{key}-{part}", "")
+            for part in ("name", "text", "requires", "excludes", "alternative")
+        }
+        slot = SwitchSlot(
+            id=key,
+            number=number + 1,
+            typed=switch,
+            open=any(faults.values()) or (switch.filled and len(typed) == 1),
+            **{f"{part}_error": fault for part, fault in faults.items()},
+        )
+        slots.append(slot)
+    if slots and not typed and kind == "patch":
+        slots[0] = replace(slots[0], open=True)
+    return slots

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The submission form: files too large are told before they are sent, a form that is on its way is not sent again.
+
+const files = document.getElementById("files");
+
+files?.addEventListener("change", () => {
+  const most = Number(files.dataset.most);
+  const large = [...files.files].find((file) => file.size > most);
+  const many = files.files.length > Number(files.dataset.files);
+  const wrong = large ? `${large.name} is larger than ${most / 1048576} MiB.` : "";
+  files.setCustomValidity(wrong || (many ? `At most ${files.dataset.files} files: pack them into one archive.` : ""));
+  files.reportValidity();
+});
+
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", () => {
+    const said = form.querySelector("[data-busy]");
+    if (said) said.textContent = said.dataset.busy;
+    // Disabled only now: a disabled button is not sent along.
+    setTimeout(() => {
+      for (const button of [...form.elements, ...document.querySelectorAll(`button[form="${form.id}"]`)]) {
+        if (button.type === "submit") button.disabled = true;
+      }
+    });
+  });
+}
+
+// Coming back from the next page, everything works again.
+addEventListener("pageshow", () => {
+  for (const button of document.querySelectorAll("button[disabled]")) button.disabled = false;
+});
+
+document.getElementById("preview")?.focus();

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The address of a filtered list: read, checked, and written again for sorting and paging. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from lab.queries.listing import NEWEST, ORDERS, FilterChoices, ListAsked
+
+LONGEST = 200
+_CHOICES = {
+    "state": "states",
+    "tree": "trees",
+    "verdict": "verdicts",
+    "target": "targets",
+    "workload": "workloads",
+    "submitter": "submitters",
+}
+NAMES = (*(one.name for one in fields(ListAsked)), "page")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One filter of the form: its name, what to call it, what can be chosen, and what was."""
+
+    name: str
+    label: str
+    options: tuple[str, ...]
+    chosen: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One head of the table: the address that sorts by it, and how it is sorted now as aria-sort has it."""
+
+    label: str
+    address: str
+    sorted: str
+    numeric: bool
+
+
+def read_asked(given: Mapping[str, str], choices: FilterChoices) -> tuple[ListAsked, int, dict[str, str]]:
+    """What an address asks for, the page, and what is wrong with it by field; what is wrong narrows nothing."""
+    errors: dict[str, str] = {}
+    texts = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
+    for name, attribute in _CHOICES.items():
+        if texts[name] and texts[name] not in getattr(choices, attribute):
+            errors[name] = f"There is no {name} “{texts[name][:60]}” here."
+    since, wrong = _date(texts["created_after"])
+    until, wrong_too = _date(texts["created_before"])
+    errors |= {name: said for name, said in (("created_after", wrong), ("created_before", wrong_too)) if said}
+    ordering = texts["ordering"] or NEWEST
+    if ordering.removeprefix("-") not in ORDERS:
+        errors["ordering"] = f"The list cannot be sorted by “{ordering[:60]}”."
+        ordering = NEWEST
+    page = (
+        int(texts["page"])
+        if texts["page"].isascii() and texts["page"].isdecimal() and len(texts["page"]) < 10
+        else 1
+    )
+    words = {name: "" if name in errors else texts[name] for name in ("search", *_CHOICES)}
+    return ListAsked(**words, created_after=since, created_before=until, ordering=ordering), page, errors
+
+
+def selects(given: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]) -> list[Select]:
+    """The filters that are chosen from a list; those of which there is nothing to choose are left out."""
+    return [
+        Select(
+            name, name.capitalize(), getattr(choices, attribute), given.get(name, ""), errors.get(name, "")
+        )
+        for name, attribute in _CHOICES.items()
+        if len(getattr(choices, attribute)) > 1 or given.get(name)
+    ]
+
+
+def columns(given: Mapping[str, str], ordering: str) -> list[Column]:
+    """The heads of the table; pressing one that is sorted by already turns it round."""
+    heads = [
+        ("Name", "name", False),
+        ("State", "state", False),
+        ("Verdicts", "", False),
+        ("Boots", "", True),
+        ("Variants", "", True),
+        ("Tree and base", "tree", False),
+        ("Submitted", "created_at", False),
+    ]
+    return [_column(given, ordering, *head) for head in heads]
+
+
+def address(given: Mapping[str, str], **changed: str) -> str:
+    """The address of this list with something changed; what is empty is left out, and so is the first page."""
+    told = {name: given.get(name, "") for name in NAMES if name != "page"} | changed
+    kept = {name: value for name, value in told.items() if value and (name, value) != ("ordering", NEWEST)}
+    return f"?{urlencode(kept)}" if kept else "?"
+
+
+def _column(given: Mapping[str, str], ordering: str, label: str, key: str, numeric: bool) -> Column:
+    if not key:
+        return Column(label, "", "", numeric)
+    by, down = ordering.removeprefix("-") == key, ordering.startswith("-")
+    # What one wants first: the newest, but names from A on.
+    first = f"-{key}" if key == "created_at" else key
+    turned = key if down else f"-{key}"
+    now = ("descending" if down else "ascending") if by else ""
+    return Column(label, address(given, ordering=turned if by else first), now, numeric)
+
+
+def _date(text: str) -> tuple[datetime | None, str]:
+    if not text:
+        return None, ""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None, f"“{text[:40]}” is no date; write it as 2026-11-20."
+    return found if found.tzinfo else found.replace(tzinfo=UTC), ""

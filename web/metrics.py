@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab's figures for Prometheus, read from the tables at each scrape: any web process tells the same.
+
+Labels are targets, queues, hosts, states: what an operator set up. Experiments, people and workers' processes are none.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from django.conf import settings
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeHistogramMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from lab.queries import vitals
+from lab.queries.claims import open_claims
+from lab.queries.queues import queue_lines
+from lab.queries.targets import target_healths
+from lab.queries.workers import WorkerLine, worker_lines
+from lab.readiness import readiness
+from lab.waiting import target_queue
+from web.durations import collected
+
+# By labels, as many as the family has.
+Values = Mapping[Any, float]
+
+
+def exposition() -> bytes:
+    """Everything in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(_Lab())
+    return generate_latest(registry)
+
+
+class _Lab(Collector):
+    """What the library asks for metrics."""
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, read now."""
+        workers = worker_lines()
+        yield _gauge("kperflab_info", "The code that answers.", ("version",), {(version("kperflab"),): 1})
+        yield _gauge(
+            "kperflab_ready",
+            "1 where what the lab needs is there.",
+            ("check",),
+            {(one.name,): one.ok for one in readiness()},
+        )
+        yield from _queues(workers)
+        yield from _leases()
+        yield from _targets(workers)
+        yield from _workers(workers)
+        yield from _last_hour()
+        yield _gauge(
+            "kperflab_experiments",
+            "Experiments by state.",
+            ("state",),
+            {(state,): number for state, number in vitals.experiments_by_state().items()},
+        )
+        yield _gauge(
+            "kperflab_deliveries_waiting", "Events to be told.", (), {(): vitals.deliveries_waiting()}
+        )
+        late = CounterMetricFamily("kperflab_late_answers", "Answers refused since their claim was over.")
+        late.add_metric((), vitals.late_answers_ever())
+        yield late
+        yield from collected()
+
+
+def _gauge(name: str, about: str, labels: tuple[str, ...], values: Values) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, about, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, float(value))
+    return family
+
+
+def _queues(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
+    lines = queue_lines(tuple(workers))
+    for name, about, values in (
+        ("waiting", "Builds or boots that could be taken.", {(one.name,): one.waiting for one in lines}),
+        ("running", "Builds or boots under way.", {(one.name,): one.running for one in lines}),
+        (
+            "oldest_wait_seconds",
+            "Since the oldest could be taken.",
+            {(one.name,): one.oldest_s for one in lines},
+        ),
+        ("workers", "Workers that live and take from it.", {(one.name,): len(one.workers) for one in lines}),
+    ):
+        yield _gauge(f"kperflab_queue_{name}", about, ("queue",), values)
+
+
+def _leases() -> Iterator[Metric]:
+    held = {"build": (0, 0, 0.0), "run": (0, 0, 0.0)}
+    for one in open_claims():
+        number, over, late_s = held[one.kind]
+        held[one.kind] = (number + 1, over + one.over, max(late_s, -one.left_s))
+    for place, name, about in (
+        (0, "leases", "Claims that are held."),
+        (1, "leases_expired", "Claims whose lease ran out and that nobody took back yet."),
+        (2, "lease_overdue_seconds", "How long ago the oldest of them ran out."),
+    ):
+        yield _gauge(
+            f"kperflab_{name}", about, ("kind",), {(kind,): told[place] for kind, told in held.items()}
+        )
+
+
+def _targets(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
+    served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
+    lines = target_healths()
+    enabled = {(one.name,): float(one.enabled) for one in lines}
+    quarantined = {(one.name,): float(one.quarantined_at is not None) for one in lines}
+    up = {
+        (one.name,): float(one.enabled and not one.quarantined_at and target_queue(one.name) in served)
+        for one in lines
+    }
+    checked = {(one.name,): one.checked_at.timestamp() for one in lines if one.checked_at}
+    passed = {(one.name,): float(bool(one.check_ok)) for one in lines if one.checked_at}
+    drift = {(one.target,): one.ratio for one in vitals.drifts() if one.ratio is not None}
+    for name, about, values in (
+        ("up", "1 where it may boot and a worker takes from its queue.", up),
+        ("enabled", "0 where an operator disabled it.", enabled),
+        ("quarantined", "1 after repeated faults of the lab.", quarantined),
+        ("faults", "Faults of the lab in a row.", {(one.name,): float(one.faults) for one in lines}),
+        ("last_check_timestamp_seconds", "When its health was checked last.", checked),
+        ("check_ok", "How that check ended.", passed),
+        ("drift_ratio", "Its calibration over the median of those before, minus 1.", drift),
+    ):
+        yield _gauge(f"kperflab_target_{name}", about, ("target",), values)
+
+
+def _workers(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
+    states: Counter[tuple[str, ...]] = Counter()
+    room = shutil.disk_usage(settings.HOME)
+    here = (socket.gethostname(),)
+    free: dict[tuple[str, ...], float] = {here: room.free}
+    size: dict[tuple[str, ...], float] = {here: room.total}
+    for one in workers:
+        states[one.host, "gone" if one.gone else "idle" if one.idle_reason else "working"] += 1
+        if one.disk_free is not None and one.disk_total is not None and not one.gone:
+            free[one.host,] = min(free.get((one.host,), one.disk_free), one.disk_free)
+            size[one.host,] = one.disk_total
+    yield _gauge(
+        "kperflab_workers", "Workers: gone ones were not heard of lately.", ("host", "state"), states
+    )
+    yield _gauge("kperflab_disk_free_bytes", "Room left where the lab works.", ("host",), free)
+    yield _gauge("kperflab_disk_size_bytes", "Size of that disk.", ("host",), size)
+
+
+def _last_hour() -> Iterator[Metric]:
+    told = vitals.last_hour()
+    yield _gauge(
+        "kperflab_last_hour_builds",
+        "Builds that ended in the last hour.",
+        ("queue", "state", "blame"),
+        told.builds,
+    )
+    yield _gauge(
+        "kperflab_last_hour_runs",
+        "Boots that ended in the last hour.",
+        ("target", "outcome", "blame"),
+        told.runs,
+    )
+    yield _gauge(
+        "kperflab_last_hour_retries",
+        "Attempts beyond the first, of what ended in the last hour.",
+        ("kind",),
+        {(kind,): number for kind, number in told.retries.items()},
+    )
+    yield _histogram(
+        "kperflab_last_hour_build_seconds",
+        "What was compiled in the last hour.",
+        ("queue",),
+        {(queue,): one for queue, one in told.build_s.items()},
+    )
+    yield _histogram(
+        "kperflab_last_hour_step_seconds",
+        "Steps of the boots of the last hour; run is all of one, from claim to record.",
+        ("step", "target"),
+        told.steps_s,
+    )
+
+
+def _histogram(
+    name: str, about: str, labels: tuple[str, ...], values: Mapping[Any, vitals.Durations]
+) -> GaugeHistogramMetricFamily:
+    """Of a window, so its counts fall as well: a quantile is taken of the buckets as they are, without a rate."""
+    family = GaugeHistogramMetricFamily(name, about, labels=labels)
+    bounds = [*map(str, vitals.BOUNDS), "+Inf"]
+    for key, one in values.items():
+        below, buckets = 0, []
+        for bound, number in zip(bounds, one.buckets, strict=True):
+            below += number
+            buckets.append((bound, below))
+        family.add_metric(key, buckets, one.sum_s)
+    return family

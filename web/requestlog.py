@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A number for each request, a line in the log, and how long each view takes."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from time import perf_counter
+from urllib.parse import quote
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from lab.logs import about
+from web.addresses import client_address
+from web.durations import observe
+
+log = logging.getLogger("kperflab.request")
+
+# What watches over us asks every few seconds: not worth a line.
+QUIET = frozenset({"health", "ready", "metrics"})
+# Parts of addresses that let somebody in.
+SECRET_PARTS = frozenset({"secret", "token"})
+_GIVEN = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+def log_requests(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware, the outermost: what is logged meanwhile names the request, whose number the answer carries."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        number = _number(request)
+        with about(request=number):
+            began = perf_counter()
+            response = get_response(request)
+            seconds = perf_counter() - began
+            view = _view(request)
+            observe(view, request.method or "", response.status_code, seconds)
+            level = logging.DEBUG if view in QUIET else logging.INFO
+            log.log(
+                level,
+                "%s %s %d in %.0f ms for %s",
+                request.method,
+                told_path(request),
+                response.status_code,
+                1000 * seconds,
+                client_address(request) or "the socket",
+            )
+        response.headers["X-Request-ID"] = number
+        return response
+
+    return middleware
+
+
+def _number(request: HttpRequest) -> str:
+    """The proxy's own number where one stands in front of us; a stranger gives none."""
+    given = request.headers.get("X-Request-ID", "")
+    if settings.REST_FRAMEWORK["NUM_PROXIES"] and _GIVEN.fullmatch(given):
+        return given
+    return secrets.token_hex(8)
+
+
+def _view(request: HttpRequest) -> str:
+    """The name of the view, "" where no address fits: there are as many as we wrote."""
+    match = request.resolver_match
+    return (match.view_name or "unnamed") if match else ""
+
+
+def told_path(request: HttpRequest) -> str:
+    """The path without what lets somebody in, and without the query, in which people search."""
+    path = request.path
+    if request.resolver_match:
+        for name, value in request.resolver_match.kwargs.items():
+            if name in SECRET_PARTS:
+                path = path.replace(str(value), "***")
+    return quote(path, safe="/*:@+~!$&'(),;=")[:500]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How gunicorn serves the pages as a service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import Any
+
+from gunicorn.glogging import Logger
+
+from lab.logs import set_up
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
+COUNTED = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class ServerLog(Logger):  # type: ignore[misc]  # the library has no types
+    """Gunicorn's own lines in the lab's form."""
+
+    def setup(self, cfg: Any) -> None:
+        """Called by the first process; the others inherit it."""
+        super().setup(cfg)
+        set_up()
+
+
+logger_class = ServerLog
+workers = int(os.environ.get("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
+threads = 4
+# Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
+keepalive = 75
+# A series is applied to its tree while somebody waits.
+timeout = 120
+# Slow readers and leaks of libraries end with their process now and then, each at another time.
+max_requests = 20_000
+max_requests_jitter = 2_000
+
+
+def on_starting(server: Any) -> None:
+    """All processes inherit where they count; nothing of it outlives them."""
+    os.environ.setdefault(COUNTED, tempfile.mkdtemp(prefix="kperflab-web-"))
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """What a process that ended had counted stays counted; its live gauges go."""
+    # Not before: the library decides at its import how it counts.
+    from prometheus_client.multiprocess import mark_process_dead
+
+    mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+
+def on_exit(server: Any) -> None:
+    """Nothing is left, unless a newer server was started that goes on counting there."""
+    if not server.reexec_pid:
+        shutil.rmtree(os.environ[COUNTED], ignore_errors=True)

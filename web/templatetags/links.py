@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Text of people on a page: plain, with its links made links."""
+
+from __future__ import annotations
+
+import re
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+# Nothing but http and https; a full stop or bracket that ends a sentence is not of the link.
+_LINK = re.compile(r"(https?://[^\s<>\"'`\\]+[^\s<>\"'`\\.,;:!?)\]}])")
+
+
+@register.filter
+def linked(text: str) -> SafeString:
+    """Escape a text and make what begins with http:// or https:// a link that tells the other site nothing."""
+    # Every second part is a link.
+    parts = enumerate(_LINK.split(text))
+    return format_html_join("", "{}", ((_link(part) if place % 2 else part,) for place, part in parts))
+
+
+def _link(address: str) -> SafeString:
+    return format_html(
+        '<a class="break" href="{}" rel="noreferrer noopener nofollow ugc">{}</a>', address, address
+    )

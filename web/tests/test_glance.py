@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from lab.models import Alert, Experiment, Standing, User
+from lab.people.triage import Decision, Regression, decide
+from lab.queries.front import front_page
+from lab.states import ExperimentState
+from lab.tests.factories import make_comparison, make_experiment, make_grid
+from web.tests.conftest import SCRIPT, Page
+
+
+def busy_lab(amount: int) -> None:
+    """As many experiments of each kind as asked for."""
+    for number in range(amount):
+        experiment = make_grid()
+        experiment.name = f"experiment {number} {SCRIPT}"
+        experiment.state = [ExperimentState.RUNNING, ExperimentState.DONE, ExperimentState.QUEUED][number % 3]
+        experiment.save()
+        make_comparison(experiment.cases.get(), experiment.variants.get(name="p"))
+        standing = Standing.objects.create(name=f"s{number}", spec={}, tree=experiment.tree, branch="master")
+        Alert.objects.create(
+            standing=standing,
+            trend="abc",
+            metric="ns_per_open",
+            commit=f"{number:040x}",
+            ratio=1.2,
+            worse=True,
+            text=SCRIPT,
+        )
+
+
+def test_a_lab_without_experiments_says_how_to_begin(page: Page) -> None:
+    assert "labctl submit --local" in page("/")
+
+
+def test_the_first_page_shows_what_runs_what_is_slower_and_what_is_new(page: Page) -> None:
+    busy_lab(3)
+    text = page("/")
+    assert SCRIPT not in text
+    assert text.count('<progress max="100"') == 2
+    assert "found by s0" in text
+    assert text.count("ns_per_open") >= 3
+    assert "/experiments/new" in text
+
+
+def test_what_is_settled_is_not_slower_any_more(alice: User) -> None:
+    busy_lab(1)
+    row = Experiment.objects.get().comparisons.get()
+    on = Regression(row.case_id, row.variant_id, row.metric)
+    assert [line.state for line in front_page().regressions] == ["new"]
+    made = decide(by=alice, on=on, decision=Decision("acknowledged"), seen=None)
+    assert [line.state for line in front_page().regressions] == ["acknowledged"]
+    decide(by=alice, on=on, decision=Decision("expected"), seen=made.pk)
+    assert front_page().regressions == ()
+
+
+def test_an_alert_that_was_seen_is_gone(db: None) -> None:
+    busy_lab(1)
+    assert len(front_page().alerts) == 1
+    Alert.objects.update(seen_at=timezone.now())
+    assert front_page().alerts == ()
+
+
+def test_what_is_worked_on_comes_before_what_waits(db: None) -> None:
+    busy_lab(9)
+    page = front_page()
+    assert [one.state for one in page.running] == ["running"] * 3 + ["queued"] * 2
+    assert page.waiting == 1
+
+
+def test_an_ill_target_is_named_with_what_ails_it(page: Page) -> None:
+    experiment = make_grid(blocks=2)
+    over = {"state": "failed", "blame": "lab", "finished_at": timezone.now() - timedelta(hours=1)}
+    experiment.runs.update(**over)
+    assert "4 of the 4 boots of the last day failed by the lab" in page("/")
+
+
+@pytest.mark.parametrize("amount", [1, 12])
+def test_the_first_page_asks_the_tables_no_more_often_when_there_is_more(
+    client: Client, db: None, django_assert_max_num_queries: Any, amount: int
+) -> None:
+    busy_lab(amount)
+    make_experiment()
+    with django_assert_max_num_queries(15):
+        assert client.get("/").status_code == 200

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The operator's page: true, and what its buttons do."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from lab.claims import Claim
+from lab.late import refuse_late
+from lab.models import Build, Experiment, Run, Target, User, Worker
+from lab.people.tokens import issue_token
+from lab.record import RunRecord, record_run
+from lab.states import Outcome
+from lab.takeback import lease_name
+from lab.tests.factories import claimed_build, claimed_run, finish_builds, make_grid
+from web.tests.conftest import SCRIPT, Page
+
+
+@pytest.fixture
+def booting(db: None) -> Run:
+    """A boot under way, of an experiment whose builds are there."""
+    experiment = make_grid()
+    finish_builds(experiment)
+    run = Run.objects.order_by("position")[0]
+    claimed_run(run)
+    # However slow the machine that tests.
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() + timedelta(hours=1))
+    run.refresh_from_db()
+    return run
+
+
+def test_everything_that_an_operator_asks_for_is_there(page: Page, operator: Client, booting: Run) -> None:
+    Target.objects.create(
+        name=f"rack {SCRIPT}",
+        group="amd",
+        quarantined_at=timezone.now(),
+        quarantine_reason=f"3 faults {SCRIPT}",
+    )
+    Worker.objects.create(
+        name=f"h1:1:1 {SCRIPT}", host="h1", queues=["target.guest"], idle_reason=f"full {SCRIPT}"
+    )
+    Worker.objects.create(name="h2:2:2", host="h2", seen_at=timezone.now() - timedelta(hours=2))
+    second = Run.objects.order_by("position")[1]
+    Run.objects.filter(pk=second.pk).update(
+        state="failed", outcome="lost", blame="lab", problem=f"the rack {SCRIPT}", finished_at=timezone.now()
+    )
+    refuse_late(Claim("run", second.pk, "x"), f"panicked {SCRIPT}")
+    for address in ("/lab/", "/lab/live"):
+        text = page(address, operator)
+        assert SCRIPT not in text
+        for words in (
+            "in quarantine: 3 faults",
+            "group amd",
+            f"Run {booting.pk}",
+            "target.guest",
+            "(idle)",
+            "gone",
+            "good for",
+            "the rack",
+            "panicked",
+            "nobody takes them",
+        ):
+            assert words in text, words
+
+
+def test_a_lab_without_anything_says_so(page: Page, operator: Client) -> None:
+    text = page("/lab/", operator)
+    for words in ("nobody builds or boots now", "None was heard of", "None in a week"):
+        assert words in text
+
+
+def test_a_claim_is_taken_back_and_its_late_answer_refused(operator: Client, booting: Run) -> None:
+    claim = Claim("run", booting.pk, booting.token)
+    answer = operator.post(
+        f"/lab/claims/run/{booting.pk}", {"lease": lease_name(booting.token)}, follow=True
+    ).content.decode()
+    assert f"Run {booting.pk} is queued again" in answer
+    booting.refresh_from_db()
+    assert (booting.state, booting.token, booting.claimed_by) == ("queued", "", "")
+    assert not record_run(claim, RunRecord(outcome=Outcome.FINISHED))
+    assert "Their claims were over" in operator.get("/lab/").content.decode()
+
+
+def test_a_claim_that_is_another_by_now_is_left_alone(operator: Client, booting: Run) -> None:
+    said = operator.post(f"/lab/claims/run/{booting.pk}", {"lease": "00000000"}, follow=True).content.decode()
+    assert "is not claimed any more as it was" in said
+    booting.refresh_from_db()
+    assert booting.state == "running"
+    assert operator.post("/lab/claims/run/999").status_code == 404
+    assert operator.post(f"/lab/claims/tree/{booting.pk}").status_code == 404
+
+
+def test_a_build_is_taken_back(operator: Client, db: None) -> None:
+    make_grid()
+    build = Build.objects.all()[0]
+    claimed_build(build)
+    operator.post(f"/lab/claims/build/{build.pk}")
+    build.refresh_from_db()
+    assert build.state == "queued"
+
+
+def test_a_target_is_released_from_quarantine(operator: Client, db: None) -> None:
+    target = Target.objects.create(name="m1", faults=3, quarantined_at=timezone.now(), quarantine_reason="x")
+    said = operator.post(f"/lab/targets/{target.pk}", {"released": "yes"}, follow=True).content.decode()
+    assert "m1 is released" in said
+    target.refresh_from_db()
+    assert (target.faults, target.quarantined_at) == (0, None)
+
+
+def test_only_operators_see_and_change_it(
+    viewer: Client, submitter: Client, client: Client, booting: Run
+) -> None:
+    for by in (viewer, submitter):
+        assert by.get("/lab/live").status_code == 403
+        assert by.post(f"/lab/claims/run/{booting.pk}").status_code == 403
+    assert client.get("/lab/live").status_code == 302
+    booting.refresh_from_db()
+    assert booting.state == "running"
+
+
+def headers(user: User, *scopes: str) -> dict[str, str]:
+    return {"Authorization": f"Token {issue_token(user=user, name='x', scopes=scopes, days=1)[1]}"}
+
+
+def test_the_api_tells_operators_the_same_and_takes_claims_back(
+    client: Client, charlie: User, alice: User, booting: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    Worker.objects.create(name="h1:1:1", host="h1", queues=["target.guest"], version="abc")
+    operates, reads = headers(charlie, "read", "operate"), headers(alice, "read", "submit")
+    for address in ("workers", "queues", "claims"):
+        assert client.get(f"/api/v1/{address}/", headers=reads).status_code == 403, address
+        assert client.get(f"/api/v1/{address}/", headers=operates).status_code == 200, address
+    (worker,) = client.get("/api/v1/workers/?host=h1", headers=operates).json()["results"]
+    assert (worker["name"], worker["queues"], worker["version"]) == ("h1:1:1", ["target.guest"], "abc")
+    queues = {one["name"]: one for one in client.get("/api/v1/queues/", headers=operates).json()}
+    assert (queues["target.guest"]["running"], queues["target.guest"]["workers"]) == (1, ["h1:1:1"])
+    (claim,) = client.get("/api/v1/claims/", headers=operates).json()
+    assert (claim["kind"], claim["id"], claim["target"]) == ("run", booting.pk, "guest")
+    assert booting.token not in str(claim), "the token lets one write"
+    assert client.delete(f"/api/v1/claims/run/{booting.pk}/", headers=reads).status_code == 403
+    caplog.set_level(logging.WARNING)
+    assert client.delete(f"/api/v1/claims/run/{booting.pk}/", headers=operates).status_code == 204
+    assert "by charlie" in caplog.text
+    assert client.delete(f"/api/v1/claims/run/{booting.pk}/", headers=operates).status_code == 409
+    assert client.delete("/api/v1/claims/run/999/", headers=operates).status_code == 404
+
+
+def test_a_boot_that_ended_is_in_no_list_of_claims(operator: Client, booting: Run) -> None:
+    record_run(Claim("run", booting.pk, booting.token), RunRecord(outcome=Outcome.FINISHED))
+    assert "nobody builds or boots now" in operator.get("/lab/").content.decode()
+    assert Experiment.objects.exists()

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What Prometheus reads: well-formed, true, of few labels, for those who may."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from lab import readiness
+from lab.claims import Claim
+from lab.late import refuse_late
+from lab.models import Build, HealthCheck, Run, Target, User, Worker
+from lab.tests.factories import (
+    claimed_build,
+    claimed_run,
+    finish_builds,
+    finish_run,
+    make_experiment,
+    make_grid,
+)
+from web.tests.conftest import signed_in
+
+ROOT = Path(__file__).resolve().parents[2]
+Figures = dict[str, float]
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "_last", None)
+
+
+def figures(client: Client) -> Figures:
+    """Every sample by name and labels, as `name{a="b"}`; the library's own parser reads them."""
+    answer = client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    found: Figures = {}
+    for family in text_string_to_metric_families(answer.content.decode()):
+        for sample in family.samples:
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+            key = f"{sample.name}{{{labels}}}" if labels else sample.name
+            assert key not in found, f"{key} is told twice"
+            found[key] = sample.value
+    return found
+
+
+def names(found: Figures) -> set[str]:
+    return {key.partition("{")[0] for key in found}
+
+
+@pytest.fixture
+def busy(db: None) -> None:
+    """A lab with something of everything."""
+    target = Target.objects.create(name='odd "name"\n\\x', faults=2)
+    experiment = make_grid()
+    Worker.objects.create(
+        name="h1:1:1",
+        host="h1",
+        queues=["build.x86_64.gcc", "target.guest"],
+        disk_free=10 << 30,
+        disk_total=100 << 30,
+    )
+    Worker.objects.create(name="h2:2:2", host="h2", queues=["target.guest"], idle_reason="its disk is full")
+    Worker.objects.create(
+        name="h3:3:3", host="h3", queues=["upkeep"], seen_at=timezone.now() - timedelta(minutes=5)
+    )
+    finish_builds(experiment)
+    first, second, third, *_ = Run.objects.order_by("position")
+    finish_run(first, {"ns_per_open": [1.0, 2.0]}, steps={"boot": 2.0, "workload": 4.0, "collect": 0.2})
+    finish_run(second, outcome="lost", blame="lab", problem="the switch of the rack", retry=True)
+    claimed_run(third)
+    Run.objects.filter(pk=third.pk).update(lease_until=timezone.now() - timedelta(seconds=40))
+    for days, value in enumerate((110.0, 100.0, 100.0, 100.0)):
+        at = timezone.now() - timedelta(days=days)
+        HealthCheck.objects.create(target=target, at=at, ok=True, metric="ns", value=value)
+    Target.objects.filter(name="guest").update(quarantined_at=timezone.now(), quarantine_reason="x")
+    refuse_late(Claim("run", first.pk, "old"), "finished")
+    Build.objects.update(wall_seconds=30.0)
+
+
+def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
+    found = figures(client)
+    expected = {
+        'kperflab_queue_running{queue="target.guest"}': 1,
+        'kperflab_queue_workers{queue="target.guest"}': 1,
+        'kperflab_queue_workers{queue="build.x86_64.gcc"}': 1,
+        'kperflab_leases{kind="run"}': 1,
+        'kperflab_leases_expired{kind="run"}': 1,
+        'kperflab_leases_expired{kind="build"}': 0,
+        'kperflab_last_hour_runs{blame="",outcome="finished",target="guest"}': 1,
+        'kperflab_last_hour_runs{blame="lab",outcome="lost",target="guest"}': 1,
+        'kperflab_target_quarantined{target="guest"}': 1,
+        'kperflab_target_up{target="guest"}': 0,
+        'kperflab_workers{host="h1",state="working"}': 1,
+        'kperflab_workers{host="h2",state="idle"}': 1,
+        'kperflab_workers{host="h3",state="gone"}': 1,
+        'kperflab_disk_free_bytes{host="h1"}': 10 << 30,
+        'kperflab_experiments{state="running"}': 1,
+        'kperflab_last_hour_step_seconds_bucket{le="2.5",step="boot",target="guest"}': 1,
+        'kperflab_last_hour_step_seconds_bucket{le="1.0",step="boot",target="guest"}': 0,
+        'kperflab_last_hour_step_seconds_gsum{step="workload",target="guest"}': 4.0,
+        'kperflab_last_hour_build_seconds_gcount{queue="build.x86_64.gcc"}': 2,
+        'kperflab_ready{check="database"}': 1,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["kperflab_late_answers_total"] >= 1
+    assert found['kperflab_lease_overdue_seconds{kind="run"}'] >= 40
+    drift = [value for key, value in found.items() if key.startswith("kperflab_target_drift_ratio")]
+    assert drift == [pytest.approx(0.1)]
+
+
+def test_a_kernel_that_may_not_boot_yet_waits_in_no_queue(client: Client, db: None) -> None:
+    experiment = make_grid()
+    found = figures(client)
+    assert found['kperflab_queue_waiting{queue="build.x86_64.gcc"}'] == 2
+    assert found['kperflab_queue_waiting{queue="target.guest"}'] == 0
+    Build.objects.update(created_at=timezone.now() - timedelta(minutes=10))
+    assert figures(client)['kperflab_queue_oldest_wait_seconds{queue="build.x86_64.gcc"}'] >= 600
+    finish_builds(experiment)
+    Run.objects.update(created_at=timezone.now() - timedelta(minutes=10))
+    found = figures(client)
+    assert found['kperflab_queue_waiting{queue="target.guest"}'] == 4
+    assert found['kperflab_queue_oldest_wait_seconds{queue="target.guest"}'] < 60, (
+        "its kernel has only just come"
+    )
+
+
+def test_names_and_units_follow_the_conventions(client: Client, busy: None) -> None:
+    client.get("/experiments/")
+    text = client.get("/metrics").content.decode()
+    for family in text_string_to_metric_families(text):
+        assert family.name.startswith("kperflab_"), family.name
+        assert family.documentation.endswith("."), family.name
+        if family.type == "counter":
+            assert all(sample.name.endswith(("_total", "_created")) for sample in family.samples)
+        else:
+            assert not family.name.endswith("_total"), family.name
+    assert "kperflab_http_request_duration_seconds_bucket" in text
+
+
+def test_an_experiment_more_is_no_label_more_and_no_question_more(
+    client: Client, busy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "KEPT_S", 1000.0)
+    figures(client)
+    with CaptureQueriesContext(connection) as before:
+        few = figures(client)
+    for number in range(20):
+        make_experiment(name=f"one more {number}", state="done")
+        make_grid()
+    figures(client)
+    with CaptureQueriesContext(connection) as after:
+        many = figures(client)
+    assert len(after) == len(before)
+    assert few.keys() == many.keys()
+    assert not [key for key in many if "one more" in key]
+
+
+def test_only_those_who_may_read_the_figures(client: Client, charlie: User, alice: User) -> None:
+    away: dict[str, Any] = {"REMOTE_ADDR": "203.0.113.9"}
+    refused = client.get("/metrics", **away)
+    assert (refused.status_code, "KPERFLAB_METRICS_FROM" in refused.content.decode()) == (403, True)
+    assert signed_in(alice).get("/metrics", **away).status_code == 403
+    assert signed_in(charlie).get("/metrics", **away).status_code == 200
+    assert client.get("/metrics/", HTTP_X_FORWARDED_FOR="203.0.113.9").status_code == 403
+
+
+def test_every_alert_of_ours_is_of_figures_that_there_are(client: Client, busy: None) -> None:
+    claimed_build(Build.objects.create(inputs="x", tree_id="t", commit="c", request={"cc": "gcc"}))
+    client.get("/experiments/")
+    there = names(figures(client)) | {"up"}
+    rules = yaml.safe_load((ROOT / "docs/operations/alerts.yml").read_text())
+    (group,) = rules["groups"]
+    import re
+
+    for rule in group["rules"]:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}, rule
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        named = set(re.findall(r"\bkperflab_\w+", rule["expr"]))
+        assert named or "up{" in rule["expr"], rule["alert"]
+        assert named <= there, f"{rule['alert']}: {named - there}"
+    assert len(group["rules"]) >= 10

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One target's page: its drift with steps, its tuning, and what operators may do there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from lab.models import HealthCheck, Target, User
+from lab.tests.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/targets/guest/"
+
+
+@pytest.fixture
+def target() -> Target:
+    """A target whose figures went up by a tenth half way, and one check of which failed."""
+    row = Target.objects.get_or_create(name="guest")[0]
+    Target.objects.filter(pk=row.pk).update(tuning={"governor": "performance"}, faults=1)
+    for day in range(40):
+        value = (800 if day < 20 else 880) + (day * 7) % 5
+        HealthCheck.objects.create(
+            target=row,
+            at=timezone.now() - timedelta(days=40 - day),
+            ok=True,
+            metric="showgids ns_per_open",
+            value=value,
+            environment={"unit": "ns", "release": "6.1.0-k", "guest": {"tuning": {"governor": "schedutil"}}},
+        )
+    HealthCheck.objects.create(target=row, ok=False, problem="<b>Oops</b>: 0002")
+    return row
+
+
+@pytest.fixture
+def operator(client: Client) -> Client:
+    """Charlie, signed in."""
+    client.force_login(make_user("charlie", User.Role.OPERATOR))
+    return client
+
+
+def test_drift_is_drawn_with_the_level_that_changed(client: Client, target: Target) -> None:
+    page = client.get(PAGE).content.decode()
+    assert page.count('class="spot"') == 40
+    assert page.count('class="mark') == 1
+    assert "another level from" in page
+    assert "&lt;b&gt;Oops&lt;/b&gt;: 0002" in page
+    assert ">performance<" in page
+    assert ">schedutil<" in page
+
+
+def test_only_operators_are_offered_what_only_they_may_do(client: Client, target: Target) -> None:
+    Target.objects.update(quarantined_at=timezone.now(), quarantine_reason="3 faults")
+    page = client.get(PAGE).content.decode()
+    assert "3 faults" in page
+    assert "<form" not in page.partition("<main")[2]
+    assert "access" not in page.partition("<main")[2].lower()
+    client.force_login(make_user("alice"))
+    assert client.post("/targets/guest/act", {"what": "release"}).status_code == 403
+    assert client.post("/targets/guest/change", {"tuning": "{}"}).status_code == 403
+
+
+def test_an_operator_ends_a_quarantine_and_a_check_is_asked_for(operator: Client, target: Target) -> None:
+    Target.objects.update(quarantined_at=timezone.now(), quarantine_reason="3 faults", faults=3)
+    operator.post("/targets/guest/act", {"what": "release"})
+    target.refresh_from_db()
+    assert (target.quarantined_at, target.faults) == (None, 0)
+    assert target.check_asked_at is not None
+
+
+def test_a_check_that_no_kernel_is_there_for_says_so(operator: Client, target: Target) -> None:
+    page = operator.post("/targets/guest/act", {"what": "check"}, follow=True).content.decode()
+    assert "no kernel known to be good" in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tuning": "{"}, "this is not JSON"),
+        ({"tuning": "[1]"}, "no JSON object"),
+        ({"tuning": '{"govenor": "x"}'}, "did you mean &quot;governor&quot;"),
+        ({"access": '{"mac": "x"}'}, "a guest of this host is reached without"),
+        ({"group": "a b"}, "is not valid"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(
+    operator: Client, target: Target, fields: dict[str, str], said: str
+) -> None:
+    answer = operator.post("/targets/guest/change", fields)
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+
+
+def test_a_change_is_taken_over(operator: Client, target: Target) -> None:
+    given = {"group": "rack", "tuning": '{"smt": false}', "access": "{}"}
+    assert operator.post("/targets/guest/change", given).status_code == 302
+    target.refresh_from_db()
+    assert (target.group, target.tuning) == ("rack", {"smt": False})
+
+
+def test_a_target_that_is_not_there_has_no_page(client: Client) -> None:
+    assert client.get("/targets/none/").status_code == 404

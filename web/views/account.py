@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Signing in and out, and one's own account: tokens, views, password. All by Django's own views, in our look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required, login_required
+from django.contrib.auth.views import LoginView, PasswordChangeView, PasswordResetConfirmView
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST, require_safe
+
+from lab.errors import FieldRefused, NotAllowed
+from lab.people.signin import redeem_secret
+from lab.people.tokens import (
+    DEFAULT_DAYS,
+    MOST_DAYS,
+    has_ended,
+    issue_token,
+    list_tokens,
+    revoke_token,
+    scopes_of,
+)
+from lab.queries.savedviews import own_views
+from web.access import person
+from web.views.missing import found
+
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
+_SCOPES = {
+    "read": "look at everything",
+    "submit": "queue, cancel, note and triage",
+    "operate": "run the lab",
+}
+
+
+class SignIn(LoginView):
+    """Sign in by name and password; who is signed in already goes on."""
+
+    template_name = "web/sign_in.html"
+    redirect_authenticated_user = True
+
+
+class ChangePassword(PasswordChangeView):
+    """One's own password; whoever came by a link has none to change."""
+
+    template_name = "web/password.html"
+    success_url = reverse_lazy("account")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Change it; other browsers are signed out by that."""
+        messages.success(self.request, "Your password is changed. Other browsers are signed out.")
+        return super().form_valid(form)
+
+
+@method_decorator(login_not_required, name="dispatch")
+class ChoosePassword(PasswordResetConfirmView):
+    """What an operator's link leads to: a password of one's own, and in."""
+
+    template_name = "web/password.html"
+    success_url = reverse_lazy("front")
+    post_reset_login = True
+    post_reset_login_backend = _BACKEND
+
+
+@never_cache
+@login_not_required
+@require_GET
+def sign_in_here(request: HttpRequest, secret: str) -> HttpResponse:
+    """The link that `labctl serve --local` prints: good once, for a short time."""
+    try:
+        user = redeem_secret(secret)
+    except NotAllowed as exc:
+        ctx = {"said": str(exc)}
+        return render(request, "web/link_over.html", ctx, status=403)
+    login(request, user, backend=_BACKEND)
+    return redirect("front")
+
+
+def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: object) -> HttpResponse:
+    """What too many wrong passwords get, from whichever door."""
+    said = "Too many wrong passwords: wait 15 minutes, or ask an operator for a link to a new one."
+    if request.path.startswith("/api/"):
+        body = {"type": "about:blank", "title": "Too many attempts", "status": 429, "detail": said}
+        return JsonResponse(body, status=429, content_type="application/problem+json")
+    return render(request, "web/sign_in.html", {"locked": said}, status=429)
+
+
+@never_cache
+@login_required
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """One's own account."""
+    return _account(request)
+
+
+@never_cache
+@login_required
+@require_POST
+def issue(request: HttpRequest) -> HttpResponse:
+    """Make a token; it is shown on this answer and never again."""
+    typed = request.POST.dict()
+    days = typed.get("days", "")
+    if days and not (days.isascii() and days.isdecimal() and len(days) < 9):
+        return _account(request, typed, {"days": f"“{days[:20]}” is not a number of days"}, status=422)
+    try:
+        token, text = issue_token(
+            user=person(request),
+            name=typed.get("name", ""),
+            scopes=request.POST.getlist("scopes"),
+            days=int(days) if days else None,
+        )
+    except FieldRefused as exc:
+        return _account(request, typed, {exc.field: str(exc)}, status=422)
+    return _account(request, made=(token.name, text))
+
+
+@login_required
+@require_POST
+def revoke(request: HttpRequest, token_id: str) -> HttpResponse:
+    """End one of one's tokens."""
+    found(revoke_token, user=person(request), token_id=token_id)
+    messages.success(request, "The token is revoked.")
+    return redirect("account")
+
+
+def _account(
+    request: HttpRequest,
+    typed: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
+    *,
+    made: tuple[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    user = person(request)
+    chosen = request.POST.getlist("scopes") if typed else ["read", "submit"]
+    ctx = {
+        "typed": typed or {"days": str(DEFAULT_DAYS)},
+        "errors": errors or {},
+        "most_days": MOST_DAYS,
+        "made": made,
+        "tokens": [(token, has_ended(token)) for token in list_tokens(user)],
+        "scopes": [(scope, _SCOPES[scope], scope in chosen) for scope in scopes_of(user)],
+        "views": own_views(user),
+        "has_password": user.has_usable_password(),
+    }
+    return render(request, "web/account.html", ctx, status=status)

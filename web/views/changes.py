@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people do to an experiment: cancel it, run it again, keep it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from lab.access import may_change
+from lab.errors import LabError, NotAllowed, Outdated
+from lab.keeping import keep_for
+from lab.queries.experiments import get_experiment
+from lab.queries.progress import progress
+from lab.rerun import OPEN, cancel_for, rerun_experiment
+from web.access import needs, person
+from web.views.missing import found
+from web.words import count
+
+
+@needs("submit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Ask whether to cancel an experiment, or do so; one that is over is left as it is, and said to be."""
+    page = found(get_experiment, experiment_id)
+    if request.method != "POST" and page.state in OPEN and may_change(person(request), page.submitter):
+        left = progress(experiment_id)
+        open_now = (
+            (left.boots_total - left.boots_over, "boot"),
+            (left.builds_total - left.builds_over, "build"),
+        )
+        said = " and ".join(count(amount, noun) for amount, noun in open_now if amount)
+        return render(request, "web/cancel.html", {"page": page, "left": said or "Nothing"})
+    try:
+        cancel_for(experiment_id=experiment_id, by=person(request))
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    except Outdated as exc:
+        messages.info(request, f"{str(exc).capitalize()}.")
+    else:
+        messages.success(request, "It is cancelled. What was measured stays.")
+    return redirect("experiment", experiment_id)
+
+
+@needs("submit")
+@require_POST
+def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Queue the same description once more, and go there."""
+    found(get_experiment, experiment_id)
+    try:
+        done = rerun_experiment(experiment_id=experiment_id, by=person(request))
+    except LabError as exc:
+        messages.error(request, f"It was not queued again: {exc}")
+        return redirect("experiment", experiment_id)
+    again = "Already queued" if done.already else "Queued"
+    messages.success(
+        request,
+        f"{again} as #{done.experiment.pk}, a new experiment of the same description as #{experiment_id}.",
+    )
+    return redirect("experiment", done.experiment.pk)
+
+
+@needs("submit")
+@require_POST
+def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Keep an experiment's files and kernels, or leave them to the retention policy again."""
+    kept = request.POST.get("kept") == "yes"
+    try:
+        found(keep_for, experiment_id=experiment_id, by=person(request), kept=kept)
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    said = (
+        "It is kept: its logs, profiles and kernels outlive the retention policy."
+        if kept
+        else "It is left to the retention policy: numbers and verdicts stay, logs and kernels go when they are old."
+    )
+    messages.success(request, said)
+    return redirect("experiment", experiment_id)

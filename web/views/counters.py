@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What profiled boots counted, all variants side by side; the same as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict, dataclass
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.counters import CounterCell, CounterPage, counter_page
+from web.views.missing import found
+from web.views.profile_kinds import WORDS, cost_of
+from web.views.trend_data import plain_cells
+from web.words import NONE, change, number
+
+_FIRST = 20
+_HEADS = (
+    "source",
+    "counter",
+    "variant",
+    "median",
+    "low",
+    "high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "q",
+    "certain",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterText:
+    """One cell in words: median and its interval, change and its interval, ▲ or ▼ where it certainly moved."""
+
+    value: str
+    range: str
+    change: str
+    between: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class CounterLine:
+    """One counter over all variants."""
+
+    source: str
+    name: str
+    cells: tuple[CounterText, ...]
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
+    """The counters of one case; ?rows=all all of them."""
+    page = found(counter_page, experiment_id, case_id)
+    lines = [CounterLine(row.source, row.name, _texts(page, row.cells)) for row in page.rows]
+    shown = lines if request.GET.get("rows") == "all" else lines[:_FIRST]
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "profile",
+        "lines": shown,
+        "hidden": len(lines) - len(shown),
+        "every": len(lines),
+        "first": _FIRST,
+        "costs": [(WORDS[cost.kind].label, cost.kind, cost_of(cost)) for cost in page.costs],
+        "kinds": [(cost.kind, WORDS[cost.kind].label) for cost in page.costs],
+        "iterations": [(column.variant, column.boots, number(column.iterations)) for column in page.columns],
+    }
+    return render(request, "web/counters.html", ctx)
+
+
+@require_safe
+def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
+    """A line a counter and variant; numbers are per timed iteration."""
+    page = found(counter_page, experiment_id, case_id)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(_HEADS)
+    for row in page.rows:
+        for column, cell in zip(page.columns, row.cells, strict=True):
+            moved = (cell.ratio, cell.ratio_low, cell.ratio_high, cell.q)
+            names = plain_cells(row.source, row.name, column.variant)
+            writer.writerow([*names, cell.median, cell.low, cell.high, *moved, cell.certain])
+    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    file = f"counters-{experiment_id}-{case_id}.csv"
+    response.headers["Content-Disposition"] = f'attachment; filename="{file}"'
+    return response
+
+
+@require_safe
+def as_json(request: HttpRequest, experiment_id: int, case_id: int) -> JsonResponse:
+    """lab/queries/counters.py's CounterPage."""
+    page = found(counter_page, experiment_id, case_id)
+    told = asdict(page)
+    for row, one in zip(told["rows"], page.rows, strict=True):
+        for cell, own in zip(row["cells"], one.cells, strict=True):
+            cell["certain"] = own.certain
+    return JsonResponse(told | {"per": "timed iteration"})
+
+
+def _texts(page: CounterPage, cells: tuple[CounterCell, ...]) -> tuple[CounterText, ...]:
+    return tuple(
+        counter_text(cell, base=column.role == "base")
+        for column, cell in zip(page.columns, cells, strict=True)
+    )
+
+
+def counter_text(cell: CounterCell, *, base: bool) -> CounterText:
+    """One cell in words."""
+    if cell.median is None:
+        return CounterText(NONE, "", "", "", "")
+    between = f"{number(cell.low)} to {number(cell.high)}" if cell.low != cell.high else ""
+    if base:
+        return CounterText(number(cell.median), between, "", "", "")
+    mark = ""
+    if cell.certain:
+        mark = "◆" if cell.ratio is None else "▲" if cell.ratio > 1 else "▼"
+    ends = ""
+    if cell.ratio_low is not None and cell.ratio_high is not None:
+        ends = f"{change(cell.ratio_low)} to {change(cell.ratio_high)}"
+    moved = "" if cell.ratio is None else change(cell.ratio)
+    return CounterText(number(cell.median), between, moved, ends, mark)

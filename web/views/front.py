@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first page: the lab at a glance."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from lab.queries.front import front_page
+from web.views.experiment import tallies
+from web.views.regressions import row_of
+from web.words import change, duration
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """What runs, what got slower, what is ill, what is new."""
+    page = front_page()
+    ctx = {
+        "running": [(one, duration(one.eta_s) if one.eta_s is not None else "") for one in page.running],
+        "waiting": page.waiting,
+        "rows": [row_of(line) for line in page.regressions],
+        "more_regressions": page.more_regressions,
+        "ill": [target for target in page.targets if target.complaints],
+        "well": [target for target in page.targets if not target.complaints],
+        "alerts": [(alert, change(alert.ratio)) for alert in page.alerts],
+        "newest": [(line, tallies(line.tally.verdicts)) for line in page.newest],
+    }
+    return render(request, "web/front.html", ctx)

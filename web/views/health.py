@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether this process answers, and whether the lab can work: for whatever watches over them."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from lab.readiness import readiness
+from web.oversight import may_watch
+
+
+@login_not_required
+@never_cache
+@require_safe
+def alive(request: HttpRequest) -> HttpResponse:
+    """Answer "ok" without asking anybody: a process whose database is away must not be restarted for it."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@login_not_required
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 where everything the lab needs is there, else 503; what is wrong is told to those who may watch."""
+    checks = readiness()
+    ok = all(check.ok for check in checks)
+    told: dict[str, object] = {"ready": ok}
+    if may_watch(request):
+        told["checks"] = [{"name": one.name, "ok": one.ok, "said": one.said} for one in checks]
+    return JsonResponse(told, status=200 if ok else 503, json_dumps_params={"ensure_ascii": False})

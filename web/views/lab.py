@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab itself, for operators: its targets, queues, claims, workers, disk, and what went wrong lately."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from lab.claims import Kind
+from lab.errors import Outdated
+from lab.hardware import set_target_enabled
+from lab.quarantine import release_target
+from lab.queries.claims import ClaimLine, open_claims
+from lab.queries.faults import lab_faults, late_answers
+from lab.queries.queues import queue_lines
+from lab.queries.targets import target_healths
+from lab.queries.workers import worker_lines
+from lab.readiness import readiness
+from lab.takeback import take_back
+from lab.waiting import target_queue
+from web.access import needs, person
+from web.views.missing import found
+from web.words import duration
+
+# A build and its artifact take some GiB; below this share of the disk the next ones may fail.
+_LOW = 0.05
+
+
+@needs("operate")
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """How the lab is."""
+    return render(request, "web/lab.html", _now())
+
+
+@needs("operate")
+@require_safe
+def live(request: HttpRequest) -> HttpResponse:
+    """The same without the page around it, which asks for it again and again."""
+    return render(request, "web/lab_live.html", _now())
+
+
+def _now() -> dict[str, object]:
+    workers = worker_lines()
+    queues, claims = queue_lines(workers), open_claims()
+    at = {claim.target: claim for claim in claims if claim.kind == "run"}
+    served = {queue.name: queue for queue in queues}
+    disk = shutil.disk_usage(settings.HOME)
+    return {
+        "lacking": [check for check in readiness() if not check.ok],
+        "targets": [(one, at.get(one.name), served.get(target_queue(one.name))) for one in target_healths()],
+        "queues": [(one, duration(one.oldest_s) if one.oldest_s else "") for one in queues],
+        "forsaken": [one for one in queues if one.forsaken],
+        "claims": _by_holder(claims),
+        "workers": [(one, duration(one.silent_s)) for one in workers],
+        "faults": lab_faults(),
+        "late": late_answers(),
+        "home": settings.HOME,
+        "disk": disk,
+        "used_percent": round(100 * (disk.total - disk.free) / disk.total),
+        "low": disk.free < _LOW * disk.total,
+    }
+
+
+def _by_holder(claims: Sequence[ClaimLine]) -> list[tuple[ClaimLine, str]]:
+    """Those whose lease ran out first, each with how long its lease is still good, or was over."""
+    ordered = sorted(claims, key=lambda one: one.left_s)
+    return [(one, duration(abs(one.left_s))) for one in ordered]
+
+
+@needs("operate")
+@require_POST
+def change_target(request: HttpRequest, target_id: int) -> HttpResponse:
+    """Enable or disable a target, or release it from quarantine."""
+    if request.POST.get("released") == "yes":
+        target = found(release_target, target_id=target_id, by=person(request))
+        messages.success(request, f"{target.name} is released: it boots again.")
+        return redirect("lab")
+    enabled = request.POST.get("enabled") == "yes"
+    target = found(set_target_enabled, by=person(request), target_id=target_id, enabled=enabled)
+    said = "boots again" if enabled else "is disabled: what boots now ends, nothing new begins"
+    messages.success(request, f"{target.name} {said}.")
+    return redirect("lab")
+
+
+@needs("operate")
+@require_POST
+def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
+    """Take a claim back from its worker."""
+    lease = request.POST.get("lease", "")
+    try:
+        held = found(take_back, by=person(request), kind=kind, work=int(work), lease=lease)
+    except Outdated as exc:
+        messages.error(request, f"{exc}. Nothing was changed.")
+    else:
+        messages.success(
+            request, f"{kind.capitalize()} {work} is queued again; {held} stops and writes nothing of it."
+        )
+    return redirect("lab")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What machines that boot over the network ask for and hand in. No cookie, no form: the tokens in the addresses are the keys."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_POST
+
+from lab.errors import (
+    NetbootClosed,
+    NetbootUnaddressable,
+    PieceRefused,
+    StoreLacks,
+    StoreRefused,
+    StoreUnreachable,
+)
+from lab.netboot.address import netboot_url
+from lab.netboot.machine import PIECE_BYTES, Handout, Part, file_of, hand_out, keep_piece
+from web.api.limits import LoginLimit
+from web.filestream import stream_file
+
+log = logging.getLogger(__name__)
+
+_PLAIN = "text/plain; charset=utf-8"
+LOCAL_DISK = """#!ipxe
+echo kperflab: nothing to boot for this machine now; going on with its next boot device
+exit
+"""
+BOOT = """#!ipxe
+echo kperflab: boot {boot}
+kernel {files}/kernel initrd=initrd {cmdline} kperflab.report={report} || goto failed
+initrd --name initrd {files}/initrd || goto failed
+boot || goto failed
+:failed
+echo kperflab: this boot could not be loaded
+exit 1
+"""
+
+
+class NetbootLimit(LoginLimit):
+    """Scripts asked for, and tokens that are none, from one address."""
+
+    scope = "netboot"
+
+
+def _answers_machines(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Tell what speaks against a request in a status and one line."""
+
+    @csrf_exempt
+    @login_not_required
+    @wraps(view)
+    def answered(request: HttpRequest, **place: Any) -> HttpResponseBase:
+        try:
+            response = view(request, **place)
+        except NetbootClosed as exc:
+            response = _too_often(request) or _say(str(exc), 404)
+        except PieceRefused as exc:
+            response = _say(str(exc), 413 if exc.too_much else 409)
+        except (StoreLacks, FileNotFoundError):
+            response = _say("the lab no longer has this file", 404)
+        except (NetbootUnaddressable, StoreRefused, StoreUnreachable) as exc:
+            log.error("%s", exc)
+            response = _say("the lab cannot do this now: see its log", 503)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    return answered
+
+
+@_answers_machines
+@require_GET
+def script(request: HttpRequest, mac: str) -> HttpResponseBase:
+    """The iPXE script for the machine with this network card: what it is to boot now, once, or else its own disk."""
+    if refused := _too_often(request):
+        return refused
+    url = netboot_url()
+    handout = hand_out(mac, NetbootLimit().get_ident(request))  # type: ignore[arg-type]
+    return HttpResponse(LOCAL_DISK if handout is None else _boot_script(handout, url), content_type=_PLAIN)
+
+
+@_answers_machines
+@require_GET
+def kernel(request: HttpRequest, token: str) -> HttpResponseBase:
+    """The kernel's bzImage."""
+    return _file(request, token, "kernel")
+
+
+@_answers_machines
+@require_GET
+def initrd(request: HttpRequest, token: str) -> HttpResponseBase:
+    """The initramfs with the plan behind it."""
+    return _file(request, token, "initrd")
+
+
+@_answers_machines
+@require_POST
+def piece(request: HttpRequest, token: str, stream: str, number: int) -> HttpResponseBase:
+    """Take a piece of the records or the console; one that was taken before is thanked for again."""
+    length = request.headers.get("Content-Length", "")
+    if not length.isdecimal() or len(length) > 9 or int(length) > PIECE_BYTES:
+        return _say(f"a piece has a Content-Length of at most {PIECE_BYTES}", 413)
+    kept = keep_piece(token, stream, number, request.body)
+    return _say("kept", 201) if kept else _say("was there already", 200)
+
+
+def _boot_script(handout: Handout, url: str) -> str:
+    return BOOT.format(
+        boot=handout.boot_id,
+        files=f"{url}/netboot/{handout.files_token}",
+        report=f"{url}/netboot/{handout.token}",
+        cmdline=handout.cmdline,
+    )
+
+
+def _file(request: HttpRequest, token: str, part: Part) -> HttpResponseBase:
+    file = file_of(token, part)
+    return stream_file(file.size, file.read, request.headers.get("Range", ""))
+
+
+def _too_often(request: HttpRequest) -> HttpResponse | None:
+    limit = NetbootLimit()
+    if limit.allow_request(request, None):  # type: ignore[arg-type]
+        return None
+    response = _say("too many at once", 429)
+    response.headers["Retry-After"] = str(round(limit.wait() or 60))
+    return response
+
+
+def _say(text: str, status: int) -> HttpResponse:
+    return HttpResponse(f"{text}\n", status=status, content_type=_PLAIN)

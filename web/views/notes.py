@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writing, editing and deleting notes; what is refused comes back on a page of its own, as typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from lab.errors import FieldRefused, NotAllowed
+from lab.people.notes import delete_note, edit_note, write_note
+from lab.queries.executions import get_run
+from lab.queries.experiments import get_experiment
+from lab.queries.notes import NoteLine, get_note
+from web.access import needs, person
+from web.views.missing import found
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A note being written: where it goes to, where it came from, what was typed, which note if it is there."""
+
+    action: str
+    back: str
+    text: str
+    note: NoteLine | None = None
+    error: str = ""
+
+
+@needs("submit")
+@require_POST
+def on_experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """A new note on an experiment."""
+    experiment = found(get_experiment, experiment_id)
+    back = reverse("experiment", args=[experiment_id])
+    text = request.POST.get("text", "")
+    try:
+        write_note(author=person(request), text=text, experiment=experiment)
+    except FieldRefused as exc:
+        return _form(request, _Form(request.path, back, text, error=str(exc)))
+    return redirect(f"{back}#notes")
+
+
+@needs("submit")
+@require_POST
+def on_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """A new note on a run."""
+    run = found(get_run, run_id)
+    back = reverse("run", args=[run_id])
+    text = request.POST.get("text", "")
+    try:
+        write_note(author=person(request), text=text, run=run)
+    except FieldRefused as exc:
+        return _form(request, _Form(request.path, back, text, error=str(exc)))
+    return redirect(f"{back}#notes")
+
+
+@needs("submit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, note_id: int) -> HttpResponse:
+    """One's own note, to write anew or to delete."""
+    note = found(get_note, note_id, person(request))
+    back = _back(note)
+    if request.method != "POST":
+        if not note.yours:
+            return render(request, "403.html", {"said": f"This note is {note.author}'s."}, status=403)
+        return _form(request, _Form(request.path, back, note.text, note), status=200)
+    text = request.POST.get("text", "")
+    try:
+        edit_note(note_id=note_id, by=person(request), text=text)
+    except FieldRefused as exc:
+        return _form(request, _Form(request.path, back, text, note, str(exc)))
+    except NotAllowed as exc:
+        return render(request, "403.html", {"said": str(exc)}, status=403)
+    return redirect(f"{back}#notes")
+
+
+@needs("submit")
+@require_POST
+def delete(request: HttpRequest, note_id: int) -> HttpResponse:
+    """Remove one's own note."""
+    note = found(get_note, note_id, person(request))
+    try:
+        delete_note(note_id=note_id, by=person(request))
+    except NotAllowed as exc:
+        return render(request, "403.html", {"said": str(exc)}, status=403)
+    messages.success(request, "The note is deleted.")
+    return redirect(_back(note))
+
+
+def _form(request: HttpRequest, form: _Form, *, status: int = 422) -> HttpResponse:
+    return render(request, "web/note.html", {"form": form}, status=status)
+
+
+def _back(note: NoteLine) -> str:
+    if note.experiment_id:
+        return reverse("experiment", args=[note.experiment_id])
+    if note.run_id:
+        return reverse("run", args=[note.run_id])
+    return reverse("trend", args=[note.trend]) if note.trend else reverse("trends")

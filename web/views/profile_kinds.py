@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How pages speak of each kind of profiles, and what taking it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from lab.queries.profile import ProfileColumn, ProfilePage
+from lab.queries.profiled import ProfilingCost
+from web.words import change, count, number, quantity, share
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    """label: its chip. graph: of its flame graph. head: over a table's rows. own, total: what the two columns count."""
+
+    label: str
+    graph: str
+    head: str
+    own: str
+    total: str
+
+
+WORDS: Mapping[str, KindWords] = {
+    "cpu": KindWords(
+        "On CPU",
+        "flame graph",
+        "Share of busy samples",
+        "samples in the symbol itself",
+        "samples in it or in what it calls, a share counted once",
+    ),
+    "lock": KindWords(
+        "Lock waits",
+        "flame graph of lock waits",
+        "Waited for locks, a boot",
+        "time waited for locks in the symbol itself, a boot; below it the share of all such waiting",
+        "time waited in it or in what it calls",
+    ),
+    "off-cpu": KindWords(
+        "Off CPU",
+        "flame graph of time off the CPU",
+        "Off the CPU, a boot",
+        "time off the CPU with the symbol innermost, a boot; below it the share of all such time",
+        "time off the CPU in it or in what it calls",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KindLink:
+    """One kind to choose from; cost: what taking it cost, in words."""
+
+    kind: str
+    label: str
+    query: str
+    chosen: bool
+    cost: str
+
+
+def kind_links(page: ProfilePage, variant: str) -> list[KindLink]:
+    """The kinds the case has; the one looked at is among them even if it has none."""
+    there = {cost.kind: cost for cost in page.costs}
+    return [
+        KindLink(
+            kind=kind,
+            label=words.label,
+            query=urlencode({"kind": kind, "variant": variant} if variant else {"kind": kind}),
+            chosen=kind == page.kind,
+            cost=cost_of(there[kind]) if kind in there else "",
+        )
+        for kind, words in WORDS.items()
+        if kind in there or kind == page.kind
+    ]
+
+
+def cost_of(cost: ProfilingCost) -> str:
+    """What taking this kind cost: "+1.2 % of the time, from 0.9 to 1.5 over 6 boots; 12 lost"."""
+    boots = count(cost.boots, "boot")
+    told = f"not measured ({boots})"
+    if cost.overhead is not None and cost.low is not None and cost.high is not None:
+        low, high = change(1 + cost.low), change(1 + cost.high)
+        told = f"{change(1 + cost.overhead)} of the time ({low} to {high} over {boots})"
+    return f"{told}; {number(cost.lost)} lost" if cost.lost else told
+
+
+def taken(column: ProfileColumn, *, waits: bool) -> str:
+    """All that a variant's boots hold: samples, or waits and how long they were."""
+    if not waits:
+        return count(column.samples, "sample")
+    times = f"{count(column.waits, 'wait')}, " if column.waits else ""
+    return f"{times}{quantity(column.samples, 'ns')} in all"
+
+
+def idle_of(column: ProfileColumn, *, waits: bool) -> str:
+    """How much of a variant's samples is idle; nothing where nothing can be."""
+    return "" if waits else share(column.idle, 1)

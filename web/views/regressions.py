@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Regressions of all experiments, and what people decide on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from lab.errors import FieldRefused, Outdated, UnknownRow
+from lab.people.savedviews import kept_filters
+from lab.people.triage import Decision, Regression, decide
+from lab.queries.regressions import (
+    STATES,
+    RegressionFilter,
+    RegressionLine,
+    comparison_of,
+    regression_choices,
+    regression_page,
+)
+from web.access import needs, person
+from web.views.explain import Typed, explain
+from web.views.missing import found
+from web.words import change
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One regression of the list, in words."""
+
+    line: RegressionLine
+    change: str
+    interval: str
+
+
+def row_of(line: RegressionLine) -> Row:
+    """Put a regression into words."""
+    ends = "" if line.low is None or line.high is None else f"{change(line.low)} to {change(line.high)}"
+    return Row(line, change(line.ratio), ends)
+
+
+def read_filter(given: QueryDict) -> RegressionFilter:
+    """Read the address; what it names that does not exist filters as what is not there, but a state is one of ours."""
+    state = given.get("state", "")
+    return RegressionFilter(
+        state=state if state in STATES else "open",
+        tree=given.get("tree", "")[:100],
+        workload=given.get("workload", "")[:100],
+        target=given.get("target", "")[:100],
+        search=given.get("search", "").replace("\0", "").strip()[:200],
+        primary=given.get("metrics") != "all",
+    )
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    """All regressions that match the filters, which the address holds."""
+    if "" in request.GET.values():
+        # A form sends what was left empty too; an address to share says only what it filters by.
+        return redirect(request.path + kept_filters(request.GET.urlencode()))
+    chosen = read_filter(request.GET)
+    number = request.GET.get("page", "1")
+    lines, page = regression_page(chosen, int(number) if number.isdecimal() and len(number) < 9 else 1)
+    kept = request.GET.copy()
+    kept.pop("page", None)
+    ctx = {
+        "rows": [row_of(line) for line in lines],
+        "page": page,
+        "chosen": chosen,
+        "choices": regression_choices(),
+        "query": kept.urlencode(),
+    }
+    return render(request, "web/regressions.html", ctx)
+
+
+@needs("submit")
+@require_POST
+def triage(request: HttpRequest) -> HttpResponse:
+    """Decide on a regression; a decision made from an old page comes back beside what is new."""
+    on = _named(request.POST)
+    typed = Typed(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
+    seen = request.POST.get("seen", "")
+    try:
+        decide(
+            by=person(request),
+            on=on,
+            decision=Decision(typed.state, typed.reason, typed.fixed_by),
+            seen=int(seen) if seen.isdecimal() and len(seen) < 19 else None,
+        )
+    except FieldRefused as exc:
+        return _again(request, on, typed, {exc.field: str(exc)}, status=422)
+    except Outdated as exc:
+        said = str(exc)
+        return _again(request, on, typed, {"seen": f"{said[:1].upper()}{said[1:]}."}, status=409)
+    except UnknownRow as exc:
+        raise Http404(str(exc)) from exc
+    messages.success(request, f"{on.metric} is {typed.state}.")
+    experiment_id, comparison_id = found(comparison_of, on)
+    return redirect(reverse("explain", args=[experiment_id, comparison_id]))
+
+
+def _named(given: QueryDict) -> Regression:
+    numbers = [given.get(key, "") for key in ("case", "variant")]
+    if not all(number.isdecimal() and len(number) < 19 for number in numbers):
+        raise Http404("that names no regression")
+    return Regression(int(numbers[0]), int(numbers[1]), given.get("metric", ""))
+
+
+def _again(
+    request: HttpRequest, on: Regression, typed: Typed, errors: dict[str, str], *, status: int
+) -> HttpResponse:
+    experiment_id, comparison_id = found(comparison_of, on)
+    return explain(request, experiment_id, comparison_id, typed=typed, errors=errors, status=status)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An experiment taken along: a reply to the list as text to copy, and every form of its comparison as a file."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from lab.errors import SpecError
+from lab.exports.comparison import comparison_data
+from lab.exports.reply import ReplyWishes, write_reply
+from lab.exports.report_forms import REPORT_FORMS, Wishes
+from lab.models import User
+from lab.queries.experiments import experiment_page
+from web.views.missing import found
+
+# In the order of the page, with what each is for. The reply stands on its own.
+_OFFERED = {
+    "reproducer": "repeats the experiment: labctl submit takes it as it is",
+    "json": "everything, for scripts",
+    "csv": "a line a metric and variant, for spreadsheets",
+    "markdown": "for a comment on GitHub or GitLab",
+    "junit": "for what shows a pipeline's outcome",
+    "ktap": "for what reads the kernel's own tests",
+    "kcidb": "for KernelCI",
+    "matrix": "every boot's number, as lkp-tests keeps them",
+}
+
+
+@require_safe
+def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """The reply, for one patch or all, signed by the reader if asked for; files below it."""
+    page = found(experiment_page, experiment_id)
+    data = comparison_data(experiment_id, link=own_address(request))
+    signer = signature(request)
+    asked = ReplyWishes(
+        patch=request.GET.get("for", ""), signer=signer if request.GET.get("sign") == "1" else ""
+    )
+    problem = ""
+    try:
+        reply = write_reply(data, asked)
+    except SpecError as exc:
+        problem, asked = str(exc), ReplyWishes()
+        reply = write_reply(data, asked)
+    ctx = {
+        "page": page,
+        "key": experiment_id,
+        "tab": "comparison",
+        "reply": reply,
+        "problem": problem,
+        "asked": asked,
+        "signer": signer,
+        "switches": [one["name"] for one in data["switches"]],
+        "plain": _address("reply_text", experiment_id, asked),
+        "rows": reply.text.count("\n") + 1,
+        "files": [(name, told) for name, told in _OFFERED.items() if name in REPORT_FORMS],
+    }
+    return render(request, "web/reply.html", ctx)
+
+
+@require_safe
+def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """The same as plain text."""
+    data = found(comparison_data, experiment_id, link=own_address(request))
+    signer = signature(request) if request.GET.get("sign") == "1" else ""
+    try:
+        body = write_reply(data, ReplyWishes(patch=request.GET.get("for", ""), signer=signer)).text
+    except SpecError as exc:
+        return HttpResponse(f"{exc}\n", status=422, content_type="text/plain; charset=utf-8")
+    return HttpResponse(body, content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
+    """The comparison in one of REPORT_FORMS, as a file."""
+    if form not in REPORT_FORMS:
+        raise Http404(f'there is no form "{form}"; there are {", ".join(REPORT_FORMS)}')
+    made = REPORT_FORMS[form]
+    body = found(made.write, experiment_id, Wishes(link=own_address(request)))
+    response = HttpResponse(body, content_type=made.media_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="{made.file_name(experiment_id)}"'
+    return response
+
+
+def own_address(request: HttpRequest) -> str:
+    """The lab as the reader calls it: one of ALLOWED_HOSTS."""
+    return request.build_absolute_uri("/").rstrip("/")
+
+
+def signature(request: HttpRequest) -> str:
+    """Name and address of who is signed in, or nothing where one of them is not known."""
+    user = request.user
+    if not isinstance(user, User) or not user.email:
+        return ""
+    return f"{user.get_full_name() or user.username} <{user.email}>"
+
+
+def _address(view: str, experiment_id: int, asked: ReplyWishes) -> str:
+    query = {"for": asked.patch, "sign": "1" if asked.signer else ""}
+    kept = urlencode({key: value for key, value in query.items() if value})
+    return reverse(view, args=[experiment_id]) + (f"?{kept}" if kept else "")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Standing experiments and their alerts: listed for everybody, made and changed by submitters."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from lab.access import may_change
+from lab.errors import FieldRefused, LabError, NotAllowed, UnknownRow
+from lab.models import Standing
+from lab.queries.standing import alert_page, standing_lines, standing_page, unseen_alerts
+from lab.rerun import description_as_toml, stored_description
+from lab.spec import toml_mapping
+from lab.standing.alerts import see_alert
+from lab.standing.change import (
+    StandingFields,
+    change_standing,
+    enable_standing,
+    make_standing,
+    own_standing,
+    remove_standing,
+    run_standing,
+)
+from web.access import needs, person
+from web.views.missing import found
+from web.words import duration
+
+_NUMBERS = {"quiet_from": "hour", "quiet_until": "hour", "poll_minutes": "number of minutes"}
+_FRESH = {"poll_minutes": "5", "quiet_from": "0", "quiet_until": "0", "enabled": "yes"}
+_EXAMPLE = """\
+name = "nightly"
+tree = "debian-6.1"
+
+[[cases]]
+workload = "showgids"
+preset = "small"
+
+[measure]
+boots = 5
+"""
+
+
+@require_safe
+def listing(request: HttpRequest) -> HttpResponse:
+    """All standing experiments, by name."""
+    ctx = {"rows": standing_lines(), "unseen": unseen_alerts()}
+    return render(request, "web/standings.html", ctx)
+
+
+@never_cache
+@require_safe
+def show(request: HttpRequest, name: str) -> HttpResponse:
+    """One: how it is set, what it found, and for who may change it how a forge reaches it."""
+    page = found(standing_page, name)
+    ctx = {
+        "page": page,
+        "line": page.line,
+        "every": duration(page.row.poll_every_s),
+        "mine": may_change(request.user, page.row.owner),
+        "push_url": settings.PUBLIC_URL + reverse("forge_push", args=[name]),
+        "toml": description_as_toml(page.row.spec),
+    }
+    return render(request, "web/standing.html", ctx)
+
+
+@never_cache
+@needs("submit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """The form; ?from= takes over an experiment's description."""
+    if request.method == "POST":
+        return _saved(request, None)
+    typed = _FRESH | {"toml": _EXAMPLE}
+    origin = request.GET.get("from", "")
+    if origin.isascii() and origin.isdecimal() and len(origin) < 19:
+        typed["toml"] = description_as_toml(found(stored_description, int(origin)))
+    return _form(request, typed, {}, None)
+
+
+@never_cache
+@needs("submit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, name: str) -> HttpResponse:
+    """The same form for one that is there."""
+    try:
+        row = found(own_standing, name=name, by=person(request))
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    if request.method == "POST":
+        return _saved(request, row)
+    typed = {
+        "name": row.name,
+        "toml": description_as_toml(row.spec),
+        "branch": row.branch,
+        "poll_minutes": f"{row.poll_every_s / 60:g}",
+        "quiet_from": str(row.quiet_from),
+        "quiet_until": str(row.quiet_until),
+        "mail_to": ", ".join(row.mail_to),
+    }
+    typed |= {"enabled": "yes"} if row.enabled else {}
+    typed |= {"backfill": "yes"} if row.backfill else {}
+    return _form(request, typed, {}, row)
+
+
+@needs("submit")
+@require_POST
+def act(request: HttpRequest, name: str) -> HttpResponse:
+    """Run now, enable, disable, remove."""
+    by, what = person(request), request.POST.get("act", "")
+    try:
+        if what == "run":
+            found(run_standing, name=name, by=by)
+            messages.success(
+                request, "Its branch is looked at next, and measured even where it has not moved."
+            )
+        elif what in ("enable", "disable"):
+            found(enable_standing, name=name, by=by, enabled=what == "enable")
+            messages.success(request, f"{name} is {what}d.")
+        elif what == "remove":
+            found(remove_standing, name=name, by=by)
+            messages.success(request, f"{name} is removed; its experiments stay.")
+            return redirect("standings")
+    except FieldRefused as exc:
+        messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    return redirect("standing", name)
+
+
+@require_safe
+def alerts(request: HttpRequest) -> HttpResponse:
+    """All alerts, the newest first; ?unseen=1 only those nobody has seen."""
+    number = request.GET.get("page", "1")
+    unseen = request.GET.get("unseen") == "1"
+    page = alert_page(int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1, unseen=unseen)
+    return render(request, "web/alerts.html", {"page": page, "unseen": unseen})
+
+
+@needs("submit")
+@require_POST
+def see(request: HttpRequest, alert_id: int) -> HttpResponse:
+    """Note that somebody has seen an alert."""
+    found(see_alert, alert_id=alert_id, by=person(request))
+    return redirect(f"{reverse('alerts')}{'?unseen=1' if request.POST.get('unseen') else ''}")
+
+
+def _saved(request: HttpRequest, row: Standing | None) -> HttpResponse:
+    typed, by = request.POST.dict(), person(request)
+    try:
+        fields = _fields(typed)
+        saved = (
+            make_standing(by=by, fields=fields)
+            if row is None
+            else change_standing(name=row.name, by=by, fields=fields)
+        )
+    except FieldRefused as exc:
+        field = "poll_minutes" if exc.field == "poll_every_s" else exc.field
+        return _form(request, typed, {field: str(exc)}, row)
+    except UnknownRow:
+        raise
+    except LabError as exc:
+        return _form(request, typed, {"toml": str(exc)}, row, detail=exc.detail)
+    messages.success(request, f"{saved.name} is saved.")
+    return redirect("standing", saved.name)
+
+
+def _fields(typed: dict[str, str]) -> StandingFields:
+    """Raises FieldRefused, SpecError."""
+    numbers: dict[str, float] = {}
+    for field, what in _NUMBERS.items():
+        text = typed.get(field, "").strip()
+        if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text):
+            raise FieldRefused(field, f"“{text[:20]}” is no {what}")
+        numbers[field] = float(text)
+    return StandingFields(
+        name=typed.get("name", "").strip(),
+        spec=toml_mapping(typed.get("toml", "").encode()),
+        branch=typed.get("branch", ""),
+        enabled="enabled" in typed,
+        quiet_from=int(numbers["quiet_from"]),
+        quiet_until=int(numbers["quiet_until"]),
+        poll_every_s=round(60 * numbers["poll_minutes"]),
+        backfill="backfill" in typed,
+        secret=typed.get("secret", ""),
+        mail_to=re.split(r"[\s,;]+", typed.get("mail_to", "")),
+    )
+
+
+def _form(
+    request: HttpRequest,
+    typed: dict[str, Any],
+    errors: dict[str, str],
+    row: Standing | None,
+    *,
+    detail: str = "",
+) -> HttpResponse:
+    ctx = {
+        "typed": typed,
+        "errors": errors,
+        "detail": detail,
+        "row": row,
+        "hours": [str(hour) for hour in range(24)],
+    }
+    return render(request, "web/standing_form.html", ctx, status=422 if errors else 200)
