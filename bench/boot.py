@@ -36,7 +36,7 @@ from workers.accelerator import choose_accelerator
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.domain_xml import MACHINE, PORT_NAME, kernel_cmdline
 from workers.drivers.libvirt import LibvirtDriver
-from workers.drivers.streams import Streams, accept, listen
+from workers.drivers.streams import LocalStreams, accept, listen
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step
@@ -167,7 +167,7 @@ def raw_qemu(request: BootRequest) -> float:
         qemu = subprocess.Popen(_qemu_command(request, sockets), stdin=subprocess.DEVNULL)
         stack.callback(qemu.wait)
         stack.callback(qemu.kill)
-        streams = Streams(
+        streams = LocalStreams(
             accept(console, DEADLINE_S),
             accept(records, DEADLINE_S),
             request.console.open("wb"),

@@ -124,7 +124,9 @@ def _rate(pages: int, shape: str, samples: int, design: tuple[int, ...]) -> floa
 def _real_pages(draws: int) -> Iterator[str]:
     yield f"\nreal pages of base boots that call anything, of 100 ({draws} draws a row)"
     for case in Case.objects.select_related("experiment").order_by("pk"):
-        ground = Profile.objects.filter(run__case=case, run__variant__role__in=(Role.BASE, Role.AA))
+        ground = Profile.objects.filter(
+            kind=Profile.Kind.CPU, run__case=case, run__variant__role__in=(Role.BASE, Role.AA)
+        )
         trees = [unpack(bytes(profile.tree)) for profile in ground]
         for boots in (3, 5):
             if len(trees) >= 2 * boots + 1:

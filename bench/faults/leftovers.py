@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an idle lab must not have: processes, mounts, scratch directories and locks of work that is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from bench.faults.lab import Lab
+from bench.faults.machine import descendants
+from kernels.layers import Layers
+from kernels.scratch import remove_leftovers
+from workers.service.left import processes
+from workers.service.place import Place
+from workers.service.supervising import Supervisor
+
+# What dies with its parent needs a moment for it.
+GRACE_S = 15.0
+
+
+def leftovers(lab: Lab) -> list[str]:
+    """A line for each thing that is left, once what is ending has had time to end."""
+    end = time.monotonic() + GRACE_S
+    while (found := [*_strays(lab), *_mounts(lab)]) and time.monotonic() < end:
+        time.sleep(0.5)
+    return [*found, *_scratch(lab), *_drafts(lab), *_locks(lab)]
+
+
+def _strays(lab: Lab) -> Iterator[str]:
+    """Processes of the lab's below none of its programs, and whatever a program that is idle still runs."""
+    place = Place(lab.home)
+    states = Supervisor(place).states()
+    roots = {one.pid for one in states if one.pid} | ({lab.far.pid} if lab.far else set())
+    # PostgreSQL and gunicorn are several processes each.
+    several = {one.pid for one in states if one.name in {"postgres", "web"}}
+    known = set(roots)
+    for pid in several:
+        known |= set(descendants(pid))
+    supervisor = int((place.folder / "supervisord.pid").read_text())
+    for pid in roots - several:
+        for child, name in descendants(pid).items():
+            yield f"process {child} ({name}) below an idle program"
+            known.add(child)
+    for pid, command in processes(place).items():
+        if pid not in known and pid != supervisor:
+            yield f"process {pid}: {command}"
+
+
+def _mounts(lab: Lab) -> Iterator[str]:
+    """Overlays of builds, in whatever namespace."""
+    seen = set()
+    for path in Path("/proc").glob("[0-9]*/mountinfo"):
+        with suppress(OSError):
+            for line in path.read_text().splitlines():
+                if " - overlay " in line and str(lab.home) in line and line not in seen:
+                    seen.add(line)
+                    yield f"mount of process {path.parent.name}: {line.partition(' - ')[2][:120]}"
+
+
+def _scratch(lab: Lab) -> Iterator[str]:
+    """Scratch directories that the next builder would not remove."""
+    root = Layers(lab.home).scratch
+    remove_leftovers(root)
+    for path in root.iterdir() if root.is_dir() else ():
+        yield f"scratch directory {path}"
+
+
+def _drafts(lab: Lab) -> Iterator[str]:
+    for path in (lab.home / "artifacts").glob(".*"):
+        yield f"draft of an artifact {path}"
+    for path in (lab.home / "runs").glob("*/initrd"):
+        yield f"initrd of a run that is over: {path}"
+
+
+def _locks(lab: Lab) -> Iterator[str]:
+    """flock of a file of the lab's by a process that is none of its programs."""
+    inodes = {path.stat().st_ino: path for path in lab.home.rglob("*lock*") if path.is_file()}
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if "FLOCK" in fields and (path := inodes.get(int(fields[5].rpartition(":")[2]))):
+            yield f"lock {path} held by process {fields[4]}"

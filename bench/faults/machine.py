@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machine under a lab that is to break: disks small enough to fill, another host on a wire that can be cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import struct
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_SOURCE = Path(__file__).with_name("clock.c")
+_FILLER = "filler"
+
+
+@contextmanager
+def small_disk(image: Path, at: Path, mebibytes: int) -> Iterator[None]:
+    """An ext4 of this size, mounted at a folder for the block; a sparse file holds it."""
+    image.parent.mkdir(parents=True, exist_ok=True)
+    with image.open("wb") as file:
+        file.truncate(mebibytes << 20)
+    _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", str(image))
+    at.mkdir(parents=True, exist_ok=True)
+    _run("mount", "-o", "loop", str(image), str(at))
+    (at / "lost+found").rmdir()
+    at.chmod(0o755)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=False, capture_output=True)
+        image.unlink(missing_ok=True)
+
+
+@contextmanager
+def filled(folder: Path) -> Iterator[None]:
+    """Not a byte is free on a folder's disk during the block."""
+    filler = folder / _FILLER
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while (free := os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize) > 0:
+                with suppress(OSError):
+                    os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), free)
+                    continue
+                # What fallocate finds no whole piece for is written.
+                file.seek(0, os.SEEK_END)
+                with suppress(OSError):
+                    while True:
+                        file.write(bytes(4096))
+                break
+            yield
+        finally:
+            filler.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Two ends of a cable: the server's address here, the other host's in its namespace."""
+
+    name: str
+    server: str
+    other: str
+
+    def cut(self) -> None:
+        """From now on nothing gets through, and nobody is told."""
+        _run("ip", "link", "set", f"{self.name}-s", "down")
+
+    def mend(self) -> None:
+        """As before."""
+        _run("ip", "link", "set", f"{self.name}-s", "up")
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """How a program is started on the other host, under a host name of its own."""
+        inner = f'hostname {self.name}; exec "$@"'
+        return ["ip", "netns", "exec", self.name, "unshare", "--uts", "sh", "-c", inner, "sh", *command]
+
+
+@contextmanager
+def wired(name: str, number: int) -> Iterator[Wire]:
+    """Another host for the block: a network namespace with one interface, which leads here."""
+    wire = Wire(name, f"10.231.{number}.1", f"10.231.{number}.2")
+    with ExitStack() as stack:
+        _run("ip", "netns", "add", name)
+        stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False, capture_output=True)
+        _run("ip", "link", "add", f"{name}-s", "type", "veth", "peer", "name", "eth0", "netns", name)
+        stack.callback(subprocess.run, ["ip", "link", "del", f"{name}-s"], check=False, capture_output=True)
+        _run("ip", "addr", "add", f"{wire.server}/30", "dev", f"{name}-s")
+        _run("ip", "link", "set", f"{name}-s", "up")
+        _run("ip", "-n", name, "addr", "add", f"{wire.other}/30", "dev", "eth0")
+        _run("ip", "-n", name, "link", "set", "eth0", "up")
+        _run("ip", "-n", name, "link", "set", "lo", "up")
+        yield wire
+
+
+@dataclass(frozen=True, slots=True)
+class WrongClock:
+    """A clock that programs started with `environment` go by; it can be stepped while they run."""
+
+    library: Path
+    file: Path
+
+    def step(self, seconds: float) -> None:
+        """Set it off by so many seconds."""
+        with self.file.open("r+b") as file:
+            file.write(struct.pack("=q", int(seconds * 1e9)))
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a program is to be started with."""
+        return {"LD_PRELOAD": str(self.library), "KPERFLAB_CLOCK_OFF": str(self.file)}
+
+
+def make_clock(folder: Path) -> WrongClock:
+    """A clock that is right at first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = WrongClock(folder / "clock.so", folder / "clock.off")
+    _run("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(clock.library), str(_SOURCE))
+    clock.file.write_bytes(bytes(8))
+    return clock
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """All processes below one, by number, with their names."""
+    parents, names = {}, {}
+    for path in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            text = (path / "stat").read_text()
+            name, _, rest = text.partition("(")[2].rpartition(")")
+            parents[int(path.name)], names[int(path.name)] = int(rest.split()[1]), name
+    found: dict[int, str] = {}
+    new = {pid}
+    while new:
+        new = {child for child, parent in parents.items() if parent in new}
+        found |= {child: names[child] for child in new}
+    return found
+
+
+def kill(pid: int) -> bool:
+    """kill -9; False where there is no such process."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def is_able() -> str:
+    """Why this machine cannot have such disks and wires; empty if it can."""
+    if os.geteuid() != 0:
+        return "only root mounts disks and makes network namespaces"
+    missing = [tool for tool in ("mkfs.ext4", "losetup", "ip", "unshare", "gcc") if not shutil.which(tool)]
+    return f"{', '.join(missing)} not installed" if missing else ""
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
