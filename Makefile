@@ -5,8 +5,10 @@ PYTHON := .venv/bin/python
 STORY ?= kernfs
 SERVE ?= 1
 PORT ?= 8000
+COUNT ?= 100
+SEED ?= 1
 
-.PHONY: help demo test check lint setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles
+.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-faults postgres test-postgres bench-claims
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,11 +22,55 @@ setup-dev:
 demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|factorial|all, SERVE=0 to end without serving
 	@$(PYTHON) -m workers.demo --story $(STORY) --serve $(SERVE) --port $(PORT)
 
-test: setup-dev lint  ## everything: linters, types, fast tests, and the whole path on a real kernel
-	@.venv/bin/pytest
+up: setup  ## the whole service on this machine: PostgreSQL, Redis, pages, workers; PORT=8000
+	@$(PYTHON) -m workers.service.control up --port $(PORT)
 
-check: setup-dev lint  ## the fast loop: linters, types, fast tests
-	@.venv/bin/pytest -m 'not real and not browser'
+down:  ## stop it; everything is kept
+	@$(PYTHON) -m workers.service.control down
+
+status:  ## what of it runs
+	@$(PYTHON) -m workers.service.control status
+
+test: setup-dev  ## linters, types, fast tests, and the whole path on a real kernel
+	$(call parts,lint fast slow)
+
+check: setup-dev  ## the fast loop: linters, types, fast tests
+	$(call parts,lint fast)
+
+# Each part is run even where one before it failed; ends with a table, and badly if one did.
+define parts
+@table=; failed=0; for part in $(1); do \
+	begun=$$(date +%s); how=passed; \
+	$(MAKE) --no-print-directory $$part || { how=FAILED; failed=1; }; \
+	table="$$table$$(printf '%-5s %-7s %5d s' $$part $$how $$(($$(date +%s) - begun)))\n"; \
+done; printf "\n$$table"; exit $$failed
+endef
+
+# What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
+ALONE := real or browser or api or service or provision or containers or faults
+FLEET := service or provision or containers or faults
+
+# One after another: tests that empty the tables come last, which they would not side by side.
+fast:
+	@.venv/bin/pytest -m 'not ($(ALONE))'
+
+# The queue's tests, its races among them, where the lab's data is in a fleet.
+QUEUE := $(addprefix lab/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
+
+postgres:
+	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest $(QUEUE)
+
+test-postgres: setup-dev  ## the fast tests of the tables and pages on a PostgreSQL of their own
+	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest -m 'not ($(ALONE))' lab web
+
+slow:
+	@.venv/bin/pytest -m 'real or browser or api'
+
+test-fleet: setup-dev  ## whole services, hosts by ansible, containers, injected faults: takes long, and a machine of its own
+	@.venv/bin/pytest -m '$(FLEET)'
+
+test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; a table of what came of each
+	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) --write build/faults.json
 
 lint:
 	@.venv/bin/ruff check --no-cache .
@@ -33,7 +79,11 @@ lint:
 	@$(PYTHON) manage.py makemigrations --check --dry-run --verbosity 0
 	@$(PYTHON) manage.py check
 
-bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles  ## every figure we claim, beside its peer's
+docs: setup-dev  ## the documentation as pages, in build/docs
+	@.venv/bin/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo build/docs/index.html
+
+bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput  ## every figure we claim, beside its peer's
 
 bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
 	@$(PYTHON) -m bench.build
@@ -56,4 +106,18 @@ bench-instructions: setup-dev  ## the instruction clock: whether boots agree, an
 bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with inferno and Perl; differences; the viewer
 	@$(PYTHON) -m bench.profiles
 	@$(PYTHON) -m bench.profile_diff
+	@$(PYTHON) -m bench.wait_noise
 	@$(PYTHON) -m bench.profile_view
+
+bench-pages: setup-dev  ## what pages and lists take with 1,000 experiments and a million samples, beside DRF's own way
+	@$(PYTHON) -m bench.pages
+
+
+bench-load: setup-dev  ## fifty people on a store of a million samples while a kernel builds; lists beside a plain API's
+	@$(PYTHON) -m bench.load
+
+bench-throughput: setup-dev  ## what the lab costs beside each boot, with 1, 4 and 16 targets and a queue of 1,000
+	@$(PYTHON) -m bench.throughput
+
+bench-claims: setup-dev  ## claims a second by 1, 4 and 16 clients, beside a bare SKIP LOCKED; what a claim takes by what waits
+	@$(PYTHON) -m bench.claims

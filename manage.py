@@ -11,7 +11,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from lab.errors import SettingWrong
+
+    try:
+        execute_from_command_line(sys.argv)
+    except SettingWrong as exc:
+        sys.exit(f"manage.py: {exc}")
 
 
 if __name__ == "__main__":
