@@ -52,7 +52,7 @@ FLEET := service or provision or containers or faults
 
 # One after another: tests that empty the tables come last, which they would not side by side.
 fast:
-	@.venv/bin/pytest -m 'not ($(ALONE))'
+	@.venv/bin/pytest --timeout 180 -m 'not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
 QUEUE := $(addprefix lab/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py

@@ -11,7 +11,7 @@ from __future__ import annotations
 from django.db.models import F, Q, QuerySet
 
 from lab.clock import after
-from lab.models import Run, Target
+from lab.models import Experiment, Run, Target
 from lab.rounds import take_elsewhere
 from lab.states import Purpose, RunState
 
@@ -24,6 +24,27 @@ USABLE = Q(enabled=True, quarantined_at=None)
 def usable_targets() -> QuerySet[Target]:
     """Targets that may boot: enabled, and not in quarantine."""
     return Target.objects.filter(USABLE)
+
+
+def why_unusable(experiment_id: int) -> str:
+    """Why an experiment cannot boot anywhere now; "" if it can."""
+    experiment = Experiment.objects.only("group", "target").get(pk=experiment_id)
+    group = experiment.group
+    asked = Target.objects.filter(group=group) if group else Target.objects.filter(pk=experiment.target_id)
+    if asked.filter(USABLE).exists():
+        return ""
+    return (
+        "; ".join(_unusable(target) for target in asked.order_by("name")) or f'group "{group}" has no target'
+    )
+
+
+def _unusable(target: Target) -> str:
+    if target.quarantined_at is None:
+        return f'target "{target.name}" is not enabled'
+    return (
+        f'target "{target.name}" is in quarantine: {target.quarantine_reason}; '
+        f"`labctl targets release {target.name}` ends it"
+    )
 
 
 def block_of(run: Run) -> QuerySet[Run]:

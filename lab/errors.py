@@ -93,6 +93,10 @@ class NotReached(LabError):
     retry: ClassVar[bool] = True
 
 
+class TargetUnusable(LabError):
+    """No target of an experiment may boot: names them, why, and who lets them."""
+
+
 class KeyReused(LabError):
     """A submission under a key that another body was sent with."""
 

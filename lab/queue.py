@@ -42,6 +42,7 @@ __all__ = [
     "claim_run",
     "is_alive",
     "is_held",
+    "is_worked_on",
     "lease_seconds",
     "next_build",
     "next_run",
@@ -75,6 +76,12 @@ def next_run(experiment_id: int | None = None, *, target: str | None = None) -> 
         return next(ready_runs(None, experiment_id), None)
     row = usable_targets().filter(name=target).first()
     return None if row is None else next(ready_runs(row, experiment_id), None)
+
+
+def is_worked_on(experiment_id: int) -> bool:
+    """Whether anybody is at a build or a boot of an experiment now."""
+    builds = Build.objects.filter(state=BuildState.BUILDING, variants__experiment=experiment_id)
+    return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
 
 def claim_next_build(

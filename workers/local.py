@@ -9,9 +9,10 @@ from time import sleep
 from django.conf import settings
 from django.core.management import call_command
 
-from lab.errors import SubmissionRejected
+from lab.blocks import why_unusable
+from lab.errors import SubmissionRejected, TargetUnusable
 from lab.queries.experiments import get_experiment
-from lab.queue import next_build, next_run, return_dead_claims
+from lab.queue import is_worked_on, next_build, next_run, return_dead_claims
 from lab.settle import cancel_experiment, settle
 from lab.spec import ExperimentSpec
 from lab.submit import OPEN, find_unfinished, submit_experiment
@@ -44,13 +45,19 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
 
 
 def work_through(experiment_id: int) -> None:
-    """Build, boot and compare until nothing of the experiment is open, beside a worker if there is one."""
+    """Build, boot and compare until nothing of the experiment is open, beside a worker if there is one.
+
+    Raises TargetUnusable where it would wait for an operator; what was measured is kept, and it goes on when run again.
+    """
     while True:
         while build_next(experiment_id) or boot_next(experiment_id):
             pass
         if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN:
             return
         return_dead_claims()
+        why = why_unusable(experiment_id)
+        if why and not is_worked_on(experiment_id):
+            raise TargetUnusable(f"experiment {experiment_id} waits: {why}")
         # Others are at what is left, or more blocks were just queued.
         sleep(OTHERS_S)
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from lab.models import Run, Sample, Target
+from lab.errors import TargetUnusable
+from lab.models import Experiment, Run, Sample, Target
+from lab.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
 from workers.bench import DRIVERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver
@@ -121,14 +123,30 @@ def test_an_experiment_on_a_fake_target_is_played_by_its_access(
     assert all(495 < value < 505 for value in values)
 
 
-def test_an_access_that_makes_no_sense_ends_its_runs_as_the_labs_fault(
+def test_an_access_that_makes_no_sense_ends_runs_as_the_labs_fault_until_its_target_is_in_quarantine(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
     driver = DRIVERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
-    assert fake_lab.run(fake_lab.spec({}, target="fake-1")).state == "failed"
-    told = Run.objects.filter(state="failed").first()
-    assert told is not None
-    assert (told.blame, told.outcome) == ("lab", "lost")
-    assert 'fake target "fake-1": seconds' in told.problem
+    with pytest.raises(TargetUnusable, match=r'"fake-1" is in quarantine: .*labctl targets release fake-1'):
+        fake_lab.run(fake_lab.spec({}, target="fake-1"))
+    failed = Run.objects.filter(state="failed")
+    assert failed.count() == FAULTS_IN_A_ROW
+    assert {(one.blame, one.outcome) for one in failed} == {("lab", "lost")}
+    assert all('fake target "fake-1": seconds' in one.problem for one in failed)
+
+
+def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500})
+    driver = DRIVERS["fake"](fake_lab.home)
+    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    quarantine_target(target.pk, "it smokes")
+    spec = fake_lab.spec({}, target="fake-1")
+    with pytest.raises(TargetUnusable, match="it smokes"):
+        fake_lab.run(spec)
+    release_target(target_id=target.pk, by=None)
+    assert fake_lab.run(spec).state == "done"
+    assert Experiment.objects.count() == 1
