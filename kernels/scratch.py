@@ -23,7 +23,8 @@ from kernels.errors import BuildBusy
 _LOCK = ".lock"
 _POLL_S = 0.2
 _TICK_S = 0.5
-# Between mkdir and flock another process may look: a directory this young is left alone.
+# Between mkdir and flock another process may look, and get the lock: a directory this young is left alone, unless its lock
+# file says that it was held once.
 _YOUNG_S = 60.0
 _REMOVE_S = 600.0
 
@@ -56,6 +57,8 @@ def scratch(root: Path) -> Iterator[Path]:
     with (path / _LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
+            file.write("held\n")
+            file.flush()
             yield path
         finally:
             remove_tree(path)
@@ -105,11 +108,15 @@ def free_bytes(path: Path) -> int:
 def _abandoned(path: Path) -> bool:
     try:
         with (path / _LOCK).open("r") as file:
-            return _try(file.fileno(), fcntl.LOCK_EX)
+            if not _try(file.fileno(), fcntl.LOCK_EX):
+                return False
+            if file.read(1):
+                return True
     except FileNotFoundError:
-        with contextlib.suppress(FileNotFoundError):
-            return time.time() - path.stat().st_mtime > _YOUNG_S
-        return False
+        pass
+    with contextlib.suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime > _YOUNG_S
+    return False
 
 
 def _try(descriptor: int, kind: int) -> bool:

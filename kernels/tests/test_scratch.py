@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,6 +40,26 @@ def test_a_directory_without_a_lock_is_left_alone_while_it_is_young(tmp_path: Pa
     (tmp_path / "new").mkdir()
     assert remove_leftovers(tmp_path) == 0
     os.utime(tmp_path / "new", (1, 1))
+    assert remove_leftovers(tmp_path) == 1
+
+
+def test_a_directory_whose_lock_was_not_yet_taken_is_left_alone_while_it_is_young(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / ".lock").touch()
+    assert remove_leftovers(tmp_path) == 0
+    os.utime(tmp_path / "new", (1, 1))
+    assert remove_leftovers(tmp_path) == 1
+
+
+def test_the_directory_of_a_killed_process_is_a_leftover_at_once(tmp_path: Path) -> None:
+    code = f"""
+import os, pathlib
+from kernels.scratch import scratch
+with scratch(pathlib.Path({str(tmp_path)!r})):
+    os.kill(os.getpid(), 9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert len(list(tmp_path.iterdir())) == 1
     assert remove_leftovers(tmp_path) == 1
 
 

@@ -200,9 +200,12 @@ class Experiments(Submission):
     search_fields = ("name", "tree__name", "submitter__username", "base_name")
     ordering_fields = ("id", "name", "state", "created_at", "finished_at")
     ordering = ("-pk",)
-    needed: ClassVar = dict.fromkeys(("create", "preview", "cancel", "rerun", "keep", "unkeep"), "submit")
+    needed: ClassVar = dict.fromkeys(
+        ("create", "preview", "cancel", "rerun", "priority", "keep", "unkeep"), "submit"
+    )
     also_answers: ClassVar = {
         "cancel": (409,),
+        "priority": (409,),
         "rerun": (409, 422, 503),
         "create": (409, 503),
         "preview": (503,),

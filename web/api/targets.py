@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -28,7 +29,7 @@ from lab.health import ask_check
 from lab.models import HealthCheck, Target, User
 from lab.quarantine import release_target
 from web.api.doors import scopes_of
-from web.api.fields import Body, Text, Truth, Whole, Word, taken
+from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
 from web.api.filters import Filters, TextFilter, TruthFilter
 from web.api.resource import Resource
 from web.api.rows import Row, read_rows
@@ -72,14 +73,36 @@ class TargetDetail(TargetRow):
     checks = CheckRow(many=True, source="*")
 
 
-class Object(Mapped):
-    """A JSON object in a body."""
+class Part(Mapped):
+    """A JSON object in a body, whose values are plain, or lists or objects of plain ones: no part of a target is deeper."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """The object. Raises ValidationError."""
         if not isinstance(data, Mapping):
             raise serializers.ValidationError("an object is expected")
+        for name, value in data.items():
+            inside = (
+                value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+            )
+            if any(isinstance(one, Mapping | list) for one in inside):
+                raise serializers.ValidationError(f"{str(name)[:40]}: its parts have no parts of their own")
         return dict(data)
+
+
+_NAMES = {"propertyNames": {"pattern": NO_NUL}}
+_PLAIN = [{"type": "string", "pattern": NO_NUL}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}]
+_LIST = {"type": "array", "items": {"anyOf": _PLAIN}}
+_OBJECT = {"type": "object", **_NAMES, "additionalProperties": {"anyOf": _PLAIN}}
+
+
+class PartSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Tells the schema how deep such an object is."""
+
+    target_class = Part
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Its values, and theirs."""
+        return {"type": "object", **_NAMES, "additionalProperties": {"anyOf": [*_PLAIN, _LIST, _OBJECT]}}
 
 
 class WantedTarget(Body):
@@ -91,8 +114,8 @@ class WantedTarget(Body):
     vcpus = Whole(min_value=1, max_value=MOST_VCPUS, default=2)
     memory_mib = Whole(min_value=LEAST_MIB, max_value=MOST_MIB, default=1024)
     enabled = Truth(default=True)
-    access = Object(default=dict)
-    tuning = Object(default=dict)
+    access = Part(default=dict)
+    tuning = Part(default=dict)
 
 
 class TargetFilters(Filters):

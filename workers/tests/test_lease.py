@@ -231,7 +231,8 @@ def test_the_heartbeat_closes_its_own_connection_and_leaves_ours(monkeypatch: py
     with Lease(claim) as lease:
         beats(lease, 0.3)
     assert closed == [f"lease of build {claim.id}"]
-    assert threading.active_count() == 1
+    # Servers that another test left may have threads of their own.
+    assert not [one for one in threading.enumerate() if one.name.startswith("lease of")]
     assert Build.objects.exists()
 
 
