@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
-from drf_spectacular.extensions import OpenApiSerializerFieldExtension
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -73,7 +72,16 @@ class TargetDetail(TargetRow):
     checks = CheckRow(many=True, source="*")
 
 
-class Part(Mapped):
+_NAMES = {"propertyNames": {"pattern": NO_NUL}}
+_PLAIN = [{"type": "string", "pattern": NO_NUL}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}]
+_LIST = {"type": "array", "items": {"anyOf": _PLAIN}}
+_OBJECT = {"type": "object", **_NAMES, "additionalProperties": {"anyOf": _PLAIN}}
+
+
+@extend_schema_field(
+    {"type": "object", **_NAMES, "additionalProperties": {"anyOf": [*_PLAIN, _LIST, _OBJECT]}}
+)
+class Part(serializers.JSONField):
     """A JSON object in a body, whose values are plain, or lists or objects of plain ones: no part of a target is deeper."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -87,22 +95,6 @@ class Part(Mapped):
             if any(isinstance(one, Mapping | list) for one in inside):
                 raise serializers.ValidationError(f"{str(name)[:40]}: its parts have no parts of their own")
         return dict(data)
-
-
-_NAMES = {"propertyNames": {"pattern": NO_NUL}}
-_PLAIN = [{"type": "string", "pattern": NO_NUL}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}]
-_LIST = {"type": "array", "items": {"anyOf": _PLAIN}}
-_OBJECT = {"type": "object", **_NAMES, "additionalProperties": {"anyOf": _PLAIN}}
-
-
-class PartSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Tells the schema how deep such an object is."""
-
-    target_class = Part
-
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """Its values, and theirs."""
-        return {"type": "object", **_NAMES, "additionalProperties": {"anyOf": [*_PLAIN, _LIST, _OBJECT]}}
 
 
 class WantedTarget(Body):
