@@ -22,7 +22,7 @@ from django.conf import settings
 import workers.upkeep  # noqa: F401  registers every task
 from lab.models import Target
 from lab.waiting import target_queue
-from workers import local
+from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time
 from workers.errors import NoSuchTarget
@@ -79,7 +79,7 @@ def serve_post(post: Post) -> int:
     # Root makes the mounts of a build's sandbox; what runs in it does not run as root, and messages are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
     _sweep(post)
-    presence = Presence(post.queues, builds=post.builds)
+    presence = Presence(post.queues, builds=post.builds, also=keep_going)
     alone = post.builds or bool(post.target)
     worker = app.Worker(
         hostname=f"{post.name}@{platform.node()}",
@@ -105,6 +105,12 @@ def serve_post(post: Post) -> int:
     finally:
         presence.end()
     return int(worker.exitcode or 0)
+
+
+def keep_going() -> None:
+    """What beat has done every few seconds too, so that a lab whose beat or upkeep is gone takes over what dead workers held."""
+    tasks.return_dead()
+    wakeups.dispatch()
 
 
 def _sweep(post: Post) -> None:

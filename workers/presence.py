@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A worker's sign of life: a row that tells what it takes, and why it takes nothing, refreshed from a thread of its own."""
+"""A worker's sign of life: a row that tells what it takes, and why it takes nothing, refreshed from a thread of its own.
+
+The same thread does what must not wait for beat to come back: leases of the dead run out whoever is left to see it.
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
@@ -28,10 +31,11 @@ LAST_S = 5.0
 
 @dataclass
 class Presence:
-    """Says every 5 s that this process is there, from `start` to `end`."""
+    """Says every 5 s that this process is there, from `start` to `end`, and does `also` each time."""
 
     queues: Sequence[str]
     builds: bool
+    also: Callable[[], None] = lambda: None
     _stopped: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
@@ -55,6 +59,10 @@ class Presence:
         while not self._stopped.wait(REPORT_S):
             close_old_connections()
             self._report()
+            try:
+                self.also()
+            except Exception:
+                log.exception("what is done beside a report failed")
         connections.close_all()
 
     def _report(self) -> None:

@@ -17,7 +17,9 @@ import pytest
 import workers.app  # noqa: F401
 from lab.models import Deployment, Run, Target, Worker
 from lab.presence import Seen, forget_workers, report_worker, worker_left
+from lab.queue import claim_build
 from lab.submit import submit_experiment
+from lab.tests.factories import make_build, make_experiment, make_variant
 from lab.version import code_version, deploy, other_version
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.alone import OneAtATime
@@ -197,6 +199,51 @@ def test_a_worker_reports_at_its_start_and_takes_its_leave(settings: Any, tmp_pa
     assert (row.queues, row.version, row.disk_free is not None) == (["target.a"], code_version(), True)
     one.end()
     assert not Worker.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_worker_takes_over_from_the_dead_where_beat_is_gone(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.HOME = tmp_path
+    monkeypatch.setattr("workers.presence.REPORT_S", 0.01)
+    woken: list[str] = []
+    monkeypatch.setattr("workers.wakeups.wake", woken.append)
+    build = make_build("left")
+    make_variant(make_experiment(), build=build)
+    claim = claim_build(build.pk, by="host:1:2", lease_s=0.01)
+    assert claim is not None
+    one = presence.Presence(("target.a",), builds=False, also=fleet.keep_going)
+    one.start()
+    deadline = time.monotonic() + 20
+    while build.queue not in woken and time.monotonic() < deadline:
+        time.sleep(0.01)
+    one.end()
+    build.refresh_from_db()
+    assert (build.state, build.claimed_by) == ("queued", "")
+    assert build.queue in woken
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_goes_wrong_beside_a_report_does_not_end_the_reports(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.HOME = tmp_path
+    monkeypatch.setattr("workers.presence.REPORT_S", 0.01)
+    tried: list[int] = []
+
+    def fail() -> None:
+        tried.append(1)
+        raise RuntimeError("no luck")
+
+    one = presence.Presence((), builds=False, also=fail)
+    one.start()
+    deadline = time.monotonic() + 20
+    while len(tried) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    one.end()
+    assert len(tried) >= 2
+    assert "no luck" in caplog.text
 
 
 def test_a_report_that_cannot_be_made_is_a_line_in_the_log(
