@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the lab can work now: its database and tables, Redis, the store, room on the disk; a line for each.
 
-Cheap, and asked at most once a second by each process: whatever watches over us may ask as often as it likes.
+Cheap, and asked at most once a second by each process (the store every five): whatever watches over us may ask as often as it likes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+
+from lab.storeanswer import store_answer
 
 # How long an answer counts.
 KEPT_S = 1.0
@@ -55,6 +57,8 @@ def checked_now() -> tuple[Check, ...]:
     found = [database, _tables()] if database.ok else [database]
     if settings.REDIS:
         found.append(_redis())
+    if (store := store_answer()) is not None:
+        found.append(Check("store", store.ok, store.said))
     return (*found, _disk())
 
 

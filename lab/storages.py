@@ -7,6 +7,7 @@ Beside what Django asks of a storage both say what is below a name, and hand out
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -104,3 +105,7 @@ class DirectoryStorage(FileSystemStorage):
         """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
         if not Path(self.location).is_dir():
             raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
+
+    def free(self) -> int:
+        """How many bytes its disk has left."""
+        return shutil.disk_usage(self.location).free

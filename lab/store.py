@@ -109,6 +109,17 @@ class Store:
         with self._told(prefix):
             yield from self.storage.entries(_checked(prefix) if prefix else "")
 
+    def reach(self) -> None:
+        """Ask whether it is there, writing nothing."""
+        with self._told(""):
+            self.storage.check()
+
+    def free(self) -> int | None:
+        """How many bytes a directory's disk has left; None for a bucket, which nobody can ask."""
+        with self._told(""):
+            found: int | None = self.storage.free()
+            return found
+
     def check(self) -> None:
         """Write a file, read it and remove it: what is wrong with the store is then known."""
         name = f"check-{secrets.token_hex(8)}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from lab import readiness
 from lab.models import User
 from lab.people.tokens import issue_token
+from lab.tests.stores import choose, told_by
 from web.tests.conftest import signed_in
 
 STRANGER: dict[str, Any] = {"REMOTE_ADDR": "203.0.113.9"}
@@ -93,6 +95,22 @@ def test_a_redis_that_is_away_is_told_without_its_password(client: Client, db: N
 def test_a_full_disk_is_told(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "LEAST_FREE", 1 << 62)
     assert client.get("/ready/").status_code == 503
+
+
+def test_a_store_that_is_away_is_told_by_name(
+    client: Client, db: None, settings: Any, tmp_path: Path
+) -> None:
+    choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "unmounted")}))
+    answer = client.get("/ready/")
+    assert answer.status_code == 503
+    assert [one for one in answer.json()["checks"] if not one["ok"]] == [
+        {
+            "name": "store",
+            "ok": False,
+            "said": f"the store {tmp_path / 'unmounted'}: there is no directory {tmp_path / 'unmounted'}: make it, or mount it",
+        }
+    ]
+    assert client.get("/ready/", **STRANGER).json() == {"ready": False}
 
 
 def test_strangers_learn_whether_and_not_why(client: Client, no_database: None) -> None:
