@@ -102,7 +102,7 @@ def _kernel(home: Path) -> Artifact:
     """Our guests' kernel with what virtme-ng needs, built over the base that experiments use."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
     django.setup()
-    from lab.prepare import CONFIG_BASE, _base_fragments
+    from lab.submission.prepare import CONFIG_BASE, _base_fragments
 
     tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], home / "trees")
     base = resolve(tree, "")

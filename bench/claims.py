@@ -103,7 +103,7 @@ def _client(kind: str, number: int) -> None:
 
 
 def _ours(number: int) -> Callable[[], bool]:
-    from lab.queue import claim_next_run, worker_identity
+    from lab.queue.claim import claim_next_run, worker_identity
     from lab.states import RunState, move
 
     by = worker_identity()

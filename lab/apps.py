@@ -4,8 +4,8 @@
 from django.apps import AppConfig
 from django.core.checks import Tags, register
 
-from lab.checks import store_works
-from lab.deployed import CHECKS
+from lab.operations.checks import store_works
+from lab.operations.deployed import CHECKS
 
 
 class LabConfig(AppConfig):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What workers found out, written down once.
 
-Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/late.py)
+Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/queue/late.py)
 and the answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
 A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
 goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
@@ -19,17 +19,17 @@ from django.utils import timezone
 
 from lab.analysis.frametree import FrameTree, pack
 from lab.analysis.validity import gates
-from lab.blocks import follow_block
-from lab.claims import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.errors import Blame, MeasurementRefused
-from lab.handback import leave_place
-from lab.late import refuse_late
 from lab.models import Build, Profile, Run, Sample
-from lab.quarantine import note_fault, note_success
+from lab.queue.blocks import follow_block
+from lab.queue.handback import leave_place
+from lab.queue.holder import MOST_ATTEMPTS, UNCLAIMED, Claim
+from lab.queue.late import refuse_late
 from lab.rounds import take_again
 from lab.settle import build_failed, build_made, experiments_of, run_failed, settle
 from lab.states import BuildState, Outcome, Purpose, RunState, move
 from lab.storable import storable, storable_text
+from lab.targets.quarantine import note_fault, note_success
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import tomli_w
 from lab.access import may_change
 from lab.errors import NotAllowed, Outdated, UnknownRow
 from lab.models import Experiment, User
-from lab.once import Submitted, submit_once
 from lab.settle import cancel_experiment
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.states import ExperimentState
+from lab.submission.once import Submitted, submit_once
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 

@@ -43,9 +43,9 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from lab.backing import caches, database
-from lab.given import adopt, given, given_flag, given_networks, given_number, state_root
-from lab.storage_settings import store_settings
+from lab.operations.backing import caches, database
+from lab.operations.given import adopt, given, given_flag, given_networks, given_number, state_root
+from lab.storage.settings import store_settings
 
 
 def _secret(path: Path) -> str:
@@ -96,7 +96,7 @@ MIDDLEWARE = [
     "web.requestlog.log_requests",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "lab.headers.content_security_policy",
+    "lab.operations.headers.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -5,11 +5,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from lab.claims import UNCLAIMED
 from lab.compare import compare_experiment
 from lab.hooks.events import tell_experiment
 from lab.kernelnotes import note_kernels
 from lab.models import Build, Experiment, Run, Standing, Variant
+from lab.queue.holder import UNCLAIMED
 from lab.rounds import add_blocks
 from lab.states import BuildState, ExperimentState, Outcome, Purpose, Role, RunState, VariantState, move
 

@@ -18,14 +18,21 @@ from django.db import transaction
 
 from kernels.errors import KernelsError
 from lab.analysis.sequential import LOOKS
-from lab.artifacts import is_kept
 from lab.errors import LabUnable
 from lab.expand import Clash, block_order
 from lab.hooks.events import tell_experiment
 from lab.kernelnotes import note_kernels
-from lab.locations import check_tree_location
 from lab.models import Build, Case, Experiment, Standing, Switch, Tree, User, Variant
-from lab.prepare import (
+from lab.queue.priority import priority_asked
+from lab.queue.waiting import build_queue
+from lab.rounds import add_runs
+from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
+from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
+from lab.storable import storable_text
+from lab.storage.artifacts import is_kept
+from lab.storage.sources import share_sources
+from lab.submission.locations import check_tree_location
+from lab.submission.prepare import (
     PLACEBO_FRAGMENT,
     BuildInputs,
     Prepared,
@@ -34,14 +41,7 @@ from lab.prepare import (
     group_asked,
     prepare,
 )
-from lab.priority import priority_asked
-from lab.rounds import add_runs
-from lab.sources import share_sources
-from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
-from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
-from lab.storable import storable_text
 from lab.trend import remember_base
-from lab.waiting import build_queue
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)

@@ -13,10 +13,10 @@ from kernels.history import Logged, line, logged
 from kernels.tree import Tree as GitTree
 from kernels.tree import resolve
 from lab.errors import SubmissionRejected
-from lab.intake import OnProgress, Source, find_source, open_source
 from lab.models import Build, Revision, Tree, Variant
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.states import BuildState, Role
+from lab.submission.intake import OnProgress, Source, find_source, open_source
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.conf import settings as conf
 
-from lab.preview import Preview, SwitchPreview
-from lab.priority import PRIORITIES
 from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice
-from lab.received import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
+from lab.queue.priority import PRIORITIES
+from lab.submission.preview import Preview, SwitchPreview
+from lab.submission.received import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
 from web.forms import SLOTS, Typed, TypedCase, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 

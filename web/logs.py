@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from lab.errors import FileGone
-from lab.files import KeptFile
+from lab.storage.files import KeptFile
 
 # A page shows this much at most; the whole is a download.
 TAIL_BYTES = 64 * 1024

@@ -19,13 +19,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeHistogramMetricFami
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from lab.operations.readiness import readiness
 from lab.queries import vitals
 from lab.queries.claims import open_claims
 from lab.queries.queues import queue_lines
 from lab.queries.targets import target_healths
 from lab.queries.workers import WorkerLine, worker_lines
-from lab.readiness import readiness
-from lab.waiting import target_queue
+from lab.queue.waiting import target_queue
 from web.durations import collected
 
 # By labels, as many as the family has.

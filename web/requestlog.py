@@ -13,7 +13,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from lab.logs import about
+from lab.operations.logs import about
 from web.addresses import client_address
 from web.durations import observe
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-from lab.logs import set_up
+from lab.operations.logs import set_up
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 COUNTED = "PROMETHEUS_MULTIPROC_DIR"

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lab.errors import FieldRefused, LabError
 from lab.models import User
-from lab.received import (
+from lab.submission.received import (
     UPLOAD_MIB,
     BranchAsked,
     Received,

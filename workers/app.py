@@ -13,7 +13,7 @@ import django
 from celery import Celery
 from celery.signals import setup_logging
 
-from lab.logs import set_up
+from lab.operations.logs import set_up
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 django.setup()

@@ -12,7 +12,7 @@ from lab.bisection.outcome import refused
 from lab.bisection.search import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
 from lab.errors import SpecError, SubmissionRejected
 from lab.models import BisectionStep
-from lab.queue import return_dead_claims
+from lab.queue.claim import return_dead_claims
 from lab.spec import ExperimentSpec
 from lab.trend import build_over
 from workers import local

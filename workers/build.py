@@ -14,12 +14,12 @@ from kernels.errors import KernelsError
 from kernels.request import ModuleSource
 from kernels.toolchain import detect_toolchain
 from kernels.tree import Revision, open_tree
-from lab.claims import Claim
 from lab.errors import LabError
-from lab.files import name_of
-from lab.holding import in_use
 from lab.queries.orders import BuildOrder, build_order
+from lab.queue.holder import Claim
 from lab.record import BuildSuccess, Failure, record_build_failure, record_build_log, record_build_success
+from lab.storage.files import name_of
+from lab.storage.holding import in_use
 from workers.carry import bring_if_there, send
 from workers.errors import SourceMissing
 from workers.lease import Lease

@@ -19,10 +19,10 @@ from django.conf import settings
 from kernels.artifact import METADATA, Artifact, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from kernels.scratch import locked
-from lab.artifacts import drop_artifact, fetch_artifact, in_store, send_artifact
 from lab.errors import LabError
-from lab.holding import artifact_lock, in_use, unless_in_use
-from lab.store import lab_store
+from lab.storage.artifacts import drop_artifact, fetch_artifact, in_store, send_artifact
+from lab.storage.holding import artifact_lock, in_use, unless_in_use
+from lab.storage.store import lab_store
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from django.conf import settings
 
 import workers.upkeep  # noqa: F401  registers every task
 from lab.models import Target
-from lab.waiting import target_queue
+from lab.queue.waiting import target_queue
 from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time

@@ -17,7 +17,8 @@ from django.conf import settings
 from kernels.artifact import Artifact
 from kernels.errors import KernelsError
 from lab.errors import LabError
-from lab.health import (
+from lab.models import HealthCheck, Target
+from lab.targets.health import (
     ITERATIONS,
     PRESET,
     WARMUP,
@@ -29,8 +30,7 @@ from lab.health import (
     known_kernel,
     record_check,
 )
-from lab.machine import read_tuning
-from lab.models import HealthCheck, Target
+from lab.targets.machine import read_tuning
 from workers.accelerator import choose_accelerator
 from workers.bench import make_bench, takes_machine_time
 from workers.carry import at_hand

@@ -17,8 +17,8 @@ from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 
-from lab.claims import Claim
-from lab.queue import is_held, lease_seconds, renew
+from lab.queue.claim import is_held, lease_seconds, renew
+from lab.queue.holder import Claim
 from workers.errors import ClaimLost
 
 log = logging.getLogger(__name__)

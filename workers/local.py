@@ -9,10 +9,10 @@ from time import sleep
 from django.conf import settings
 from django.core.management import call_command
 
-from lab.blocks import why_unusable
 from lab.errors import SubmissionRejected, TargetUnusable
 from lab.queries.experiments import get_experiment
-from lab.queue import is_worked_on, next_build, next_run, return_dead_claims
+from lab.queue.blocks import why_unusable
+from lab.queue.claim import is_worked_on, next_build, next_run, return_dead_claims
 from lab.settle import cancel_experiment, settle
 from lab.spec import ExperimentSpec
 from lab.submit import OPEN, find_unfinished, submit_experiment

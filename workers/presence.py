@@ -16,9 +16,9 @@ from threading import Event, Thread
 from django.conf import settings
 from django.db import close_old_connections, connections
 
-from lab.claims import worker_identity
-from lab.presence import Seen, report_worker, worker_left
-from lab.version import code_version
+from lab.operations.presence import Seen, report_worker, worker_left
+from lab.operations.version import code_version
+from lab.queue.holder import worker_identity
 from workers.readiness import why_idle
 
 log = logging.getLogger(__name__)

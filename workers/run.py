@@ -18,12 +18,10 @@ from typing import Any, Protocol
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.decode import decode_oops
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
-from lab.claims import Claim
 from lab.errors import LabError
-from lab.files import name_of
-from lab.machine import read_tuning
 from lab.queries.orders import RunOrder, run_order
-from lab.queue import release
+from lab.queue.claim import release
+from lab.queue.holder import Claim
 from lab.record import (
     RunRecord,
     SampleValue,
@@ -33,6 +31,8 @@ from lab.record import (
     record_run_console,
 )
 from lab.states import Outcome
+from lab.storage.files import name_of
+from lab.targets.machine import read_tuning
 from workers.accelerator import choose_accelerator
 from workers.carry import at_hand
 from workers.collect.dmesg import Finding, scan_console

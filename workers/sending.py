@@ -14,10 +14,10 @@ from pathlib import Path
 
 from kernels.scratch import remove_tree
 from lab.errors import LabError
-from lab.files import drop_tail, name_in_store, name_of
 from lab.queries.executions import raw_profiles, runs_under_way
-from lab.rawprofiles import raw_path
-from lab.store import Store, lab_store
+from lab.storage.files import drop_tail, name_in_store, name_of
+from lab.storage.rawprofiles import raw_path
+from lab.storage.store import Store, lab_store
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from kernels.errors import BundleRefused, KernelsError
 from kernels.gitbundle import MOST_BYTES, has_commit, take_bundle, tree_from_bundle, tree_of
 from kernels.scratch import patiently
 from lab.errors import StoreLacks
-from lab.intake import Source, open_source
 from lab.queries.orders import BuildOrder
-from lab.sources import name_in_store, source_of
-from lab.store import Store, lab_store
+from lab.storage.sources import name_in_store, source_of
+from lab.storage.store import Store, lab_store
+from lab.submission.intake import Source, open_source
 from workers.errors import SourceMissing
 
 log = logging.getLogger(__name__)

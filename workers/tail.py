@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from lab.files import name_of, put_tail
-from lab.store import lab_store
+from lab.storage.files import name_of, put_tail
+from lab.storage.store import lab_store
 
 log = logging.getLogger(__name__)
 

@@ -16,21 +16,21 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from kernels.build import Builder
-from lab.claims import Claim, worker_identity
 from lab.errors import LabError
 from lab.hooks.deliver import deliver_due, forget_old
-from lab.logs import about
 from lab.netboot.boots import forget_old_netboots
-from lab.presence import forget_workers
+from lab.operations.logs import about
+from lab.operations.presence import forget_workers
 from lab.queries.claims import claim_subjects
 from lab.queries.executions import ended
-from lab.queue import claim_build, claim_run, release, return_dead_claims
+from lab.queue.claim import claim_build, claim_run, release, return_dead_claims
+from lab.queue.holder import Claim, worker_identity
 from lab.record import Failure, RunRecord, record_build_failure, record_run
-from lab.retention import expire, plan_expiry
 from lab.settle import settle_open
 from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.look import due_standings, look
 from lab.states import Outcome
+from lab.storage.retention import expire, plan_expiry
 from workers.alone import OneAtATime
 from workers.app import app
 from workers.bench import make_bench

@@ -14,13 +14,13 @@ from typing import Any
 from django.conf import settings
 
 from kernels.build import Builder
-from lab.claims import Claim, worker_identity
 from lab.errors import UnknownRow
 from lab.models import Target
 from lab.queries.executions import ended
 from lab.queries.orders import run_order
-from lab.queue import claim_next_build, claim_next_run, next_run, release
-from lab.waiting import waiting_queues
+from lab.queue.claim import claim_next_build, claim_next_run, next_run, release
+from lab.queue.holder import Claim, worker_identity
+from lab.queue.waiting import waiting_queues
 from workers.alone import OneAtATime, Patient
 from workers.app import app
 from workers.bench import make_bench, takes_machine_time

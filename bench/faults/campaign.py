@@ -26,7 +26,7 @@ from bench.faults.load import Load
 from bench.faults.patience import patiently
 from bench.faults.stages import Stage, await_stage
 from lab.models import Experiment, Target
-from lab.quarantine import release_target
+from lab.targets.quarantine import release_target
 from workers.service.place import Place
 from workers.service.supervising import Supervisor
 

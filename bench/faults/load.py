@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.tests.pretend import CONFIG, FAKELINUX, PretendKernel
-from lab import prepare
 from lab.models import Experiment
 from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.submission import prepare
 from lab.submit import submit_experiment
 
 # A build of the pretend kernel takes less than a second: too short to be hit. This one takes its time.

@@ -18,8 +18,8 @@ from django.utils import timezone
 from lab.backup.archive import PIECE, SECRET, Manifest, Table, Writer, writing
 from lab.backup.tables import snapshot
 from lab.errors import BackupRefused
-from lab.logs import said
 from lab.models import Build, Run
+from lab.operations.logs import said
 
 Files = Literal["none", "kept", "all"]
 Say = Callable[[str], None]

@@ -27,7 +27,7 @@ from lab.backup.archive import SECRET, Manifest, Reader, reading
 from lab.backup.tables import load, reset_sequences
 from lab.errors import BackupRefused
 from lab.models import Build, Experiment, Run, Tree, User, Worker
-from lab.readiness import known_migrations
+from lab.operations.readiness import known_migrations
 
 Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"

@@ -18,12 +18,12 @@ from kernels.safety import MAX_PATCHES
 from kernels.tree import Tree as GitTree
 from kernels.tree import resolve
 from lab.errors import SubmissionRejected
-from lab.intake import OnProgress, take_in
 from lab.models import Bisection
-from lab.prepare import find_target
 from lab.spec import ExperimentSpec, PatchSpec, spec_from_mapping
 from lab.spec_messages import nearest
 from lab.states import BisectionState
+from lab.submission.intake import OnProgress, take_in
+from lab.submission.prepare import find_target
 from lab.trend import open_named, remember, tree_field
 from workloads.catalog import load_catalog
 from workloads.instruction_clock import Clock

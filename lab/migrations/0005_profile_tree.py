@@ -10,7 +10,7 @@ from django.db import migrations, models
 
 from lab.analysis.flame import read_folded
 from lab.analysis.frametree import build_tree, pack
-from lab.rawprofiles import keep_raw
+from lab.storage.rawprofiles import keep_raw
 
 
 def pack_stacks(apps, schema_editor):

@@ -48,7 +48,7 @@ class Profile(models.Model):
     truncated = models.CharField(max_length=200, blank=True, default="")
     kernel_build_id = models.CharField(max_length=40, blank=True, default="")
     tree = models.BinaryField()
-    # Of the raw file: lab/rawprofiles.py says where it is.
+    # Of the raw file: lab/storage/rawprofiles.py says where it is.
     perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from lab.claims import is_alive, worker_identity
 from lab.errors import UnknownRow
 from lab.models import Netboot, NetbootPiece, Target
+from lab.queue.holder import is_alive, worker_identity
 
 # Of a boot that was closed: long enough to look into what happened.
 KEPT = timedelta(days=7)

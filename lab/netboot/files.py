@@ -9,9 +9,9 @@ from pathlib import Path
 from django.conf import settings
 
 from kernels.artifact import read_record
-from lab.artifacts import MOST_METADATA, name_in_store
 from lab.errors import StoreLacks
-from lab.store import Store, lab_store
+from lab.storage.artifacts import MOST_METADATA, name_in_store
+from lab.storage.store import Store, lab_store
 
 
 @dataclass(frozen=True, slots=True)

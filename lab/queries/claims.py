@@ -6,10 +6,10 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from lab.claims import Claim
 from lab.models import Build, Run
+from lab.queue.holder import Claim
+from lab.queue.takeback import lease_name
 from lab.states import BuildState, RunState
-from lab.takeback import lease_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ClaimLine:
 
 
 def claim_subjects(claim: Claim) -> dict[str, str | int]:
-    """What lines logged while a claim is worked on are about, as lab.logs.about takes it."""
+    """What lines logged while a claim is worked on are about, as lab.operations.logs.about takes it."""
     if claim.kind == "build":
         worker = Build.objects.filter(pk=claim.id).values_list("claimed_by", flat=True).first()
         return {"build": claim.id, "worker": worker or ""}

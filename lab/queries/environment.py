@@ -11,11 +11,11 @@ from typing import Any
 
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.errors import KernelsError
-from lab.artifacts import fetch_papers
 from lab.errors import LabError
 from lab.models import Build, Experiment, Run
 from lab.states import Purpose, Role, RunState
-from lab.store import lab_store
+from lab.storage.artifacts import fetch_papers
+from lab.storage.store import lab_store
 
 
 @dataclass(frozen=True, slots=True)

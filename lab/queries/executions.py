@@ -8,12 +8,12 @@ from typing import Any
 
 from django.db.models import Max
 
-from lab.claims import Kind
 from lab.errors import UnknownRow
-from lab.files import KeptFile
 from lab.models import Build, Profile, Run
 from lab.queries.description import CaseView, case_view
+from lab.queue.holder import Kind
 from lab.states import RunState
+from lab.storage.files import KeptFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from lab.analysis.changepoint import steps_of
 from lab.errors import FieldRefused, UnknownRow
-from lab.health import known_kernel
 from lab.models import HealthCheck, Run, Target
 from lab.queries.targets import LATELY
 from lab.states import RunState
+from lab.targets.health import known_kernel
 
 # Of its checks, the latest that are drawn; of its boots, the latest that are listed.
 DRAWN, LISTED = 120, 20

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from lab.errors import UnknownRow
-from lab.machine import Access, read_access
 from lab.models import Run, Target
 from lab.states import RunState
+from lab.targets.machine import Access, read_access
 
 
 def access_of(name: str) -> Access:

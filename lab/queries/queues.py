@@ -11,10 +11,10 @@ from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from lab.models import Build, Run, Target
-from lab.order import ACTIVE
 from lab.queries.workers import WorkerLine, worker_lines
+from lab.queue.order import ACTIVE
+from lab.queue.waiting import target_queue, waiting_queues
 from lab.states import BuildState, RunState, VariantState
-from lab.waiting import target_queue, waiting_queues
 
 
 @dataclass(frozen=True, slots=True)

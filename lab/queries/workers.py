@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from lab.models import Worker
-from lab.waiting import GONE_S
+from lab.queue.waiting import GONE_S
 
 
 @dataclass(frozen=True, slots=True)

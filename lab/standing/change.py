@@ -18,12 +18,12 @@ from django.utils import timezone
 
 from lab.access import may, may_change
 from lab.errors import FieldRefused, NotAllowed, UnknownRow
-from lab.intake import Source, find_source
-from lab.locations import checked_location
 from lab.models import Standing, Tree, User
-from lab.prepare import find_target
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet, quiet_until
+from lab.submission.intake import Source, find_source
+from lab.submission.locations import checked_location
+from lab.submission.prepare import find_target
 
 POLL_S = range(60, 7 * 24 * 3600 + 1)
 MOST_ADDRESSES = 20

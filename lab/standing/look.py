@@ -24,10 +24,10 @@ from kernels.tree import resolve
 from lab.access import may
 from lab.errors import LabError, SpecError, SubmissionRejected
 from lab.models import Experiment, Run, Standing, Tree
-from lab.prepare import boots_at_most
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet
 from lab.states import RunState
+from lab.submission.prepare import boots_at_most
 from lab.submit import OPEN, submit_experiment
 from lab.trend import open_named, remember
 

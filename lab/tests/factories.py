@@ -4,7 +4,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.claims import Claim
 from lab.models import (
     Bisection,
     BisectionStep,
@@ -19,7 +18,8 @@ from lab.models import (
     User,
     Variant,
 )
-from lab.queue import claim_build, claim_run
+from lab.queue.claim import claim_build, claim_run
+from lab.queue.holder import Claim
 from lab.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
 from lab.states import Outcome, Purpose, Role
 

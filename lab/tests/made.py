@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernels.artifact import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.request import local_version
-from lab.artifacts import NEEDED
+from lab.storage.artifacts import NEEDED
 
 
 def key_of(number: int) -> str:

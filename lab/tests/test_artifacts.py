@@ -18,7 +18,8 @@ import pytest
 
 from kernels.artifact import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
-from lab.artifacts import (
+from lab.errors import StoreUnreachable
+from lab.storage.artifacts import (
     PAPERS,
     drop_artifact,
     fetch_artifact,
@@ -27,8 +28,7 @@ from lab.artifacts import (
     is_kept,
     send_artifact,
 )
-from lab.errors import StoreUnreachable
-from lab.store import Store
+from lab.storage.store import Store
 from lab.tests.made import files_of, key_of, make_artifact
 from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
@@ -285,7 +285,7 @@ def test_a_disk_that_fills_up_while_it_is_fetched_keeps_no_part(
     there = ArtifactStore(small_disk / "artifacts")
     with pytest.raises(DiskFull, match=r"there are .* MiB free; free some space"):
         fetch_artifact(folder, there, KEY)
-    monkeypatch.setattr("lab.artifacts.free_bytes", lambda root: 1 << 40)
+    monkeypatch.setattr("lab.storage.artifacts.free_bytes", lambda root: 1 << 40)
     with pytest.raises(DiskFull, match="filled up while an artifact came"):
         fetch_artifact(folder, there, KEY)
     assert nothing_of(there)
@@ -303,7 +303,7 @@ def test_a_write_that_fails_keeps_no_part(
         if calls == 4:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("lab.artifacts.os.fsync", full)
+    monkeypatch.setattr("lab.storage.artifacts.os.fsync", full)
     with pytest.raises(DiskFull):
         fetch_artifact(folder, there, KEY)
     monkeypatch.undo()

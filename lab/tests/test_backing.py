@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as NotConnected
 
-from lab.backing import caches, database
-from lab.cache import ForgivingClient, ForgivingRedis
 from lab.errors import SettingWrong
-from lab.given import given, given_flag, given_number
+from lab.operations.backing import caches, database
+from lab.operations.cache import ForgivingClient, ForgivingRedis
+from lab.operations.given import given, given_flag, given_number
 
 ROOT = Path(__file__).parents[2]
 

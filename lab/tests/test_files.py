@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from lab.artifacts import send_artifact
 from lab.errors import FileGone, StoreUnreachable
-from lab.files import TAIL_BYTES, KeptFile, Piece, drop_tail, name_of, put_tail
-from lab.store import Store
+from lab.storage.artifacts import send_artifact
+from lab.storage.files import TAIL_BYTES, KeptFile, Piece, drop_tail, name_of, put_tail
+from lab.storage.store import Store
 from lab.tests.made import make_artifact
 from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto

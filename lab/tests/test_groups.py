@@ -12,12 +12,12 @@ from django.utils import timezone
 from lab.access import may
 from lab.compare import compare_experiment
 from lab.errors import NotAllowed, UnknownRow
-from lab.hardware import set_target_enabled
 from lab.models import Comparison, Experiment, Run, Sample, Target, User
-from lab.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
-from lab.queue import claim_next_run, claim_run, next_run, release, return_dead_claims, waiting_queues
+from lab.queue.claim import claim_next_run, claim_run, next_run, release, return_dead_claims, waiting_queues
 from lab.record import RunRecord, record_run
 from lab.states import Outcome
+from lab.targets.hardware import set_target_enabled
+from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
 from lab.tests.factories import ME, finish_builds, make_grid, make_user, samples
 
 pytestmark = pytest.mark.django_db

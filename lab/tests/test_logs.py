@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from lab.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, said, subjects
+from lab.operations.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, said, subjects
 
 FORGED = "guest\n2026-11-22T00:00:00.000Z INFO run=9: all is well\r\x1b[2Jgone\u202eback\u2028next"
 
@@ -118,7 +118,7 @@ def test_a_service_logs_objects_when_asked_and_keeps_celery_and_django_in_the_sa
     tmp_path: Path,
 ) -> None:
     code = (
-        "import logging, workers.app; from lab.logs import set_up, about; set_up();"
+        "import logging, workers.app; from lab.operations.logs import set_up, about; set_up();"
         "log = logging.getLogger\n"
         "with about(run=1): log('workers').info('a'); log('django').warning('b'); log('gunicorn.error').info('c');"
         "log('celery.worker').info('too much'); log('celery').warning('d')"

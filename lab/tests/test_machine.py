@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.errors import FieldRefused
-from lab.machine import host_and_port, read_access, read_tuning
+from lab.targets.machine import host_and_port, read_access, read_tuning
 
 POWER: dict[str, Any] = {
     "kind": "redfish",

@@ -12,7 +12,6 @@ import pytest
 from django.utils import timezone
 
 from kernels.artifact import ArtifactStore
-from lab.artifacts import send_artifact
 from lab.errors import NetbootClosed, NetbootUnaddressable, PieceRefused, StoreLacks, UnknownRow
 from lab.models import Netboot, NetbootPiece, Target
 from lab.netboot import machine
@@ -29,8 +28,9 @@ from lab.netboot.boots import (
 )
 from lab.netboot.files import initrd_file, kernel_file, offer_initrd, withdraw_initrd
 from lab.netboot.machine import AHEAD, Handout, file_of, hand_out, keep_piece
-from lab.storages import DirectoryStorage
-from lab.store import Store
+from lab.storage.artifacts import send_artifact
+from lab.storage.directory import DirectoryStorage
+from lab.storage.store import Store
 from lab.tests.made import make_artifact
 
 pytestmark = pytest.mark.django_db

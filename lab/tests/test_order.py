@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from lab.errors import SubmissionRejected
 from lab.models import Experiment, Run, Target, User
-from lab.priority import priority_asked
-from lab.queue import claim_next_build, next_build, next_run, waiting_queues
+from lab.queue.claim import claim_next_build, next_build, next_run, waiting_queues
+from lab.queue.priority import priority_asked
 from lab.spec import spec_digest
 from lab.tests.conftest import Describe
 from lab.tests.factories import ME, finish_builds, make_build, make_grid, make_user, make_variant

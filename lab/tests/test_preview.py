@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from lab.models import Build, Experiment, Run, Target
-from lab.preview import preview_experiment
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.submission.preview import preview_experiment
 from lab.tests.factories import (
     finish_builds,
     finish_run,

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from lab.models import Build, Run
-from lab.queue import (
+from lab.queue.claim import (
     claim_build,
     claim_run,
     is_alive,
@@ -229,7 +229,7 @@ def test_work_given_back_by_hand_does_not_count_as_an_attempt() -> None:
 
 def test_this_process_is_alive_and_one_that_ended_is_not() -> None:
     assert is_alive(worker_identity())
-    code = "from lab.claims import worker_identity; print(worker_identity())"
+    code = "from lab.queue.holder import worker_identity; print(worker_identity())"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not is_alive(ended.stdout.strip())
 

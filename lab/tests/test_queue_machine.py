@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from hypothesis.strategies import booleans, integers, sampled_from
 
-from lab.claims import MOST_ATTEMPTS, Claim
 from lab.models import Experiment, LateAnswer, Run, Sample, Target
-from lab.quarantine import quarantine_target, release_target
-from lab.queue import claim_next_run, is_held, release, renew, return_dead_claims
+from lab.queue.claim import claim_next_run, is_held, release, renew, return_dead_claims
+from lab.queue.holder import MOST_ATTEMPTS, Claim
 from lab.record import RunRecord, record_run
 from lab.settle import cancel_experiment, settle_open
 from lab.states import Outcome
+from lab.targets.quarantine import quarantine_target, release_target
 from lab.tests.factories import finish_builds, make_grid, samples
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from lab.models import Build, Experiment, LateAnswer, Run, Sample, Target
-from lab.queue import claim_next_build, claim_next_run, return_dead_claims
+from lab.queue.claim import claim_next_build, claim_next_run, return_dead_claims
 from lab.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.states import Outcome
 from lab.tests.factories import (

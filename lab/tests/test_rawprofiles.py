@@ -12,7 +12,7 @@ import pytest
 
 from lab.analysis.frametree import stacks_of, unpack
 from lab.errors import UnknownRow
-from lab.rawprofiles import keep_raw, raw_path
+from lab.storage.rawprofiles import keep_raw, raw_path
 
 
 def test_a_file_is_kept_under_the_hash_of_its_bytes(tmp_path: Path) -> None:

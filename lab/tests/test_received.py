@@ -12,9 +12,10 @@ from kernels.patch import read_series
 from kernels.tests.pretend import PretendKernel
 from kernels.tests.test_bundle import DIFF, archive, mail
 from lab.errors import FieldRefused, SubmissionRejected
-from lab.locations import checked_location
 from lab.models import User
-from lab.received import (
+from lab.spec import switch_name
+from lab.submission.locations import checked_location
+from lab.submission.received import (
     BranchAsked,
     Received,
     Upload,
@@ -24,7 +25,6 @@ from lab.received import (
     receive_files,
     receive_message,
 )
-from lab.spec import switch_name
 from lab.tests.factories import make_user
 
 
@@ -170,7 +170,7 @@ def test_a_site_without_network_says_that_it_cannot_reach_lore(
     def unreachable(*_: object, **__: object) -> bytes:
         raise LoreUnreachable("this site cannot reach lore.kernel.org; upload it")
 
-    monkeypatch.setattr("lab.received.read_thread", unreachable)
+    monkeypatch.setattr("lab.submission.received.read_thread", unreachable)
     with pytest.raises(FieldRefused, match="cannot reach lore") as refused:
         receive_message(message="1@example.org", home=tmp_path)
     assert refused.value.field == "lore"

@@ -4,7 +4,7 @@ import pytest
 from lab.analysis.frametree import build_tree, stacks_of, unpack
 from lab.errors import MeasurementRefused
 from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
-from lab.queue import next_build, next_run, renew, return_dead_claims
+from lab.queue.claim import next_build, next_run, renew, return_dead_claims
 from lab.record import (
     BuildSuccess,
     Failure,

@@ -10,10 +10,10 @@ import pytest
 
 from lab.errors import KeyBusy, NotAllowed, Outdated, UnknownRow
 from lab.models import Experiment, IdempotencyKey, User
-from lab.once import Submitted, submit_once
 from lab.rerun import cancel_for, description_as_toml, rerun_experiment, stored_spec
 from lab.spec import ExperimentSpec, spec_digest, spec_from_mapping
 from lab.states import ExperimentState
+from lab.submission.once import Submitted, submit_once
 from lab.tests.factories import make_experiment, make_grid, make_user
 
 MAPPING = {
@@ -50,7 +50,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> None:
         on_written(row)
         return row
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
 
 
 @pytest.fixture

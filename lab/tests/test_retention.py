@@ -14,13 +14,13 @@ import pytest
 from django.utils import timezone
 
 from kernels.artifact import ArtifactStore
-from lab.artifacts import name_in_store, send_artifact
 from lab.errors import NotAllowed
-from lab.holding import in_use
-from lab.keeping import keep_for
 from lab.models import Bisection, Build, Experiment, Profile, Run, Sample, Standing, Triage, User
-from lab.retention import Expiry, expire, needed_experiments, plan_expiry
-from lab.store import Store
+from lab.storage.artifacts import name_in_store, send_artifact
+from lab.storage.holding import in_use
+from lab.storage.keeping import keep_for
+from lab.storage.retention import Expiry, expire, needed_experiments, plan_expiry
+from lab.storage.store import Store
 from lab.submit import _find_build
 from lab.tests.factories import (
     make_bisection,

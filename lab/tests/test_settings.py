@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from lab.headers import POLICY, content_security_policy
+from lab.operations.headers import POLICY, content_security_policy
 
 
 def secret_in(home: Path) -> str:

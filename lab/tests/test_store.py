@@ -12,7 +12,7 @@ import pytest
 from django.core.checks import run_checks
 
 from lab.errors import StoreLacks, StoreRefused, StoreUnreachable
-from lab.store import Store, lab_store
+from lab.storage.store import Store, lab_store
 from lab.tests.stores import BUCKET, KEYS, choose, directory_store, told_by
 from lab.tests.stores import moto as moto
 from lab.tests.stores import small_disk as small_disk

@@ -6,12 +6,13 @@ import pytest
 
 from kernels.errors import GitFailed
 from kernels.patch import read_series
-from lab import prepare, submit
+from lab import submit
 from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.queries.orders import build_order, run_order
 from lab.record import Failure, record_build_failure
 from lab.settle import cancel_experiment
+from lab.submission import prepare
 from lab.submit import find_unfinished, submit_experiment
 from lab.tests.conftest import P1, P2, Describe
 from lab.tests.factories import claimed_build, finish_builds
@@ -114,9 +115,9 @@ def test_a_catalogued_switch_brings_its_own_rules(
     describe: Describe, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The two kernfs switches, by other names, with patches that fit the tiny tree."""
-    monkeypatch.setattr("lab.intake.catalog.entry_claims", lambda *_: ())
+    monkeypatch.setattr("lab.submission.intake.catalog.entry_claims", lambda *_: ())
     monkeypatch.setattr(
-        "lab.intake.catalog.entry_patch",
+        "lab.submission.intake.catalog.entry_patch",
         lambda entry, _: read_series(diff("fs/inode.c", len(entry.name), "x").encode()).patches[0],
     )
     patches = [

@@ -5,12 +5,12 @@ import pytest
 from django.utils import timezone
 
 from lab.errors import NotAllowed, UnknownRow
-from lab.hardware import set_target_enabled
 from lab.models import Build, Run, Target, User, Variant
 from lab.queries.claims import open_claims
 from lab.queries.targets import TargetHealth, target_healths
-from lab.queue import next_run
+from lab.queue.claim import next_run
 from lab.states import BuildState, VariantState
+from lab.targets.hardware import set_target_enabled
 from lab.tests.factories import claimed_run, make_grid, make_user
 
 pytestmark = pytest.mark.django_db

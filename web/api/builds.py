@@ -13,9 +13,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 
 from lab.errors import UnknownRow
-from lab.files import KeptFile
 from lab.models import Build, Variant
 from lab.states import BuildState
+from lab.storage.files import KeptFile
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.logs import log_from, told_as_log
 from web.api.resource import Plain, Resource

@@ -23,14 +23,14 @@ from lab.exitcode import code_of
 from lab.exports.comparison import comparison_data
 from lab.exports.report_forms import REPORT_FORMS, Wishes
 from lab.exports.shape import ComparisonData
-from lab.keeping import keep_for
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
-from lab.priority import PRIORITIES, set_priority
 from lab.queries.description import shown_description
 from lab.queries.progress import progress
 from lab.queries.tallies import tallies
+from lab.queue.priority import PRIORITIES, set_priority
 from lab.rerun import OPEN, cancel_for, rerun_experiment
 from lab.states import ExperimentState, Role, VariantState
+from lab.storage.keeping import keep_for
 from web.api.doors import scopes_of
 from web.api.fields import Body, Word, taken
 from web.api.files import as_file, form_named, told_as_file

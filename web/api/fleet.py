@@ -12,11 +12,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.claims import Kind
 from lab.models import User, Worker
 from lab.queries.claims import open_claims
 from lab.queries.queues import queue_lines
-from lab.takeback import take_back
+from lab.queue.holder import Kind
+from lab.queue.takeback import take_back
 from web.api.filters import Filters, TextFilter
 from web.api.resource import Resource, View
 from web.api.schema import Number, Texts

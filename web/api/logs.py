@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from lab.errors import FileGone
-from lab.files import KeptFile
+from lab.storage.files import KeptFile
 from web.api.problems import ParameterRefused, Problem, Refusal
 
 # At most so much in one answer; Log-Next says where the next begins.

@@ -11,9 +11,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 
 from lab.errors import UnknownRow
-from lab.files import KeptFile
 from lab.models import Run
 from lab.states import Outcome, Purpose, RunState
+from lab.storage.files import KeptFile
 from web.api.builds import BLAMED
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.logs import log_from, told_as_log

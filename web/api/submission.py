@@ -20,12 +20,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.errors import FieldRefused
-from lab.idempotency import submit_under_key
 from lab.models import Experiment, User
-from lab.preview import preview_experiment
-from lab.received import Upload, each_patch, receive_files
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.states import Role
+from lab.submission.idempotency import submit_under_key
+from lab.submission.preview import preview_experiment
+from lab.submission.received import Upload, each_patch, receive_files
 from lab.submit import submit_experiment
 from web.api.fields import NO_NUL
 from web.api.limits import SubmitLimit

@@ -14,7 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.access import may
-from lab.hardware import (
+from lab.models import HealthCheck, Target, User
+from lab.targets.hardware import (
     DRIVERS,
     LEAST_MIB,
     MOST_MIB,
@@ -24,9 +25,8 @@ from lab.hardware import (
     change_target,
     remove_target,
 )
-from lab.health import ask_check
-from lab.models import HealthCheck, Target, User
-from lab.quarantine import release_target
+from lab.targets.health import ask_check
+from lab.targets.quarantine import release_target
 from web.api.doors import scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
 from web.api.filters import Filters, TextFilter, TruthFilter

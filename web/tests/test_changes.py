@@ -14,9 +14,9 @@ from django.test import Client
 
 from kernels.tests.test_bundle import archive, mail
 from lab.models import Build, Experiment, Run, User
-from lab.once import Submitted
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.states import ExperimentState
+from lab.submission.once import Submitted
 from lab.tests.factories import make_build, make_experiment, make_grid, make_patch_switch
 from web.cloned import typed_from
 from web.forms import describe
@@ -94,7 +94,7 @@ def test_a_clone_remembers_where_it_came_from(submitter: Client, monkeypatch: py
         given.append(told["origin"])
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
     for origin in (str(row.pk), "999999", "x", ""):
         submitter.post("/experiments/new", {**FILLED, "origin": origin})
     assert given == [row, None, None, None]
@@ -143,7 +143,7 @@ def test_an_experiment_is_run_again_as_a_new_one(
     def submit(*, spec: ExperimentSpec, by: User, origin: Experiment, **_: object) -> Experiment:
         return make_experiment(name=spec.name, submitter=by, origin=origin)
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
     answer = submitter.post(f"/experiments/{row.pk}/rerun", follow=True)
     again = Experiment.objects.get(origin=row)
     assert answer.redirect_chain == [(f"/experiments/{again.pk}/", 302)]

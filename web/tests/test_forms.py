@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lab.received import file_stem
 from lab.spec import switch_name
+from lab.submission.received import file_stem
 from web.forms import (
     Typed,
     TypedCase,

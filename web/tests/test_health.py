@@ -12,8 +12,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from lab import readiness
 from lab.models import User
+from lab.operations import readiness
 from lab.people.tokens import issue_token
 from lab.tests.stores import choose, told_by
 from web.tests.conftest import signed_in

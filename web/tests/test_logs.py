@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.files import KeptFile
+from lab.storage.files import KeptFile
 from web.logs import Part, printable, read_end, read_part
 
 

@@ -15,10 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab import readiness
-from lab.claims import Claim
-from lab.late import refuse_late
 from lab.models import Build, HealthCheck, Run, Target, User, Worker
+from lab.operations import readiness
+from lab.queue.holder import Claim
+from lab.queue.late import refuse_late
 from lab.tests.factories import (
     claimed_build,
     claimed_run,

@@ -12,8 +12,8 @@ from django.test import Client
 
 from lab.errors import LabUnable, SubmissionRejected
 from lab.models import User
-from lab.preview import Detectable, Preview, VariantPreview
 from lab.spec import ExperimentSpec, spec_digest
+from lab.submission.preview import Detectable, Preview, VariantPreview
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
 
@@ -42,7 +42,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
         specs.append(spec)
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
     return specs
 
 
@@ -50,7 +50,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> N
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise SubmissionRejected(message, detail)
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
 
 
 def error_beside(response: HttpResponseBase, field: str) -> str:
@@ -191,7 +191,7 @@ def test_whoever_submits_is_noted(submitter: Client, alice: User, monkeypatch: p
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         return make_experiment(name=spec.name, submitter=by)
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
     submitter.post("/experiments/new", FILLED)
     assert alice.experiments.get().name == "kernfs"
 
@@ -258,7 +258,7 @@ def test_a_fault_of_the_lab_is_one_line_on_the_form(
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise LabUnable("the lab cannot take this in now: no space left on device")
 
-    monkeypatch.setattr("lab.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
     page = submitter.post("/experiments/new", FILLED)
     assert page.status_code == 422
     assert "no space left on device" in page.content.decode()

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.access import may_change
 from lab.errors import LabError, NotAllowed, Outdated
-from lab.keeping import keep_for
 from lab.queries.experiments import get_experiment
 from lab.queries.progress import progress
 from lab.rerun import OPEN, cancel_for, rerun_experiment
+from lab.storage.keeping import keep_for
 from web.access import needs, person
 from web.views.missing import found
 from web.words import count

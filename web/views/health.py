@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from lab.readiness import readiness
+from lab.operations.readiness import readiness
 from web.oversight import may_watch
 
 

@@ -12,18 +12,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from lab.claims import Kind
 from lab.errors import Outdated
-from lab.hardware import set_target_enabled
-from lab.quarantine import release_target
+from lab.operations.readiness import readiness
 from lab.queries.claims import ClaimLine, open_claims
 from lab.queries.faults import lab_faults, late_answers
 from lab.queries.queues import queue_lines
 from lab.queries.targets import target_healths
 from lab.queries.workers import worker_lines
-from lab.readiness import readiness
-from lab.takeback import take_back
-from lab.waiting import target_queue
+from lab.queue.holder import Kind
+from lab.queue.takeback import take_back
+from lab.queue.waiting import target_queue
+from lab.targets.hardware import set_target_enabled
+from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.views.missing import found
 from web.words import duration

@@ -12,12 +12,12 @@ from django.views.decorators.http import require_http_methods
 
 from lab.errors import LabError, SpecError
 from lab.models import Experiment
-from lab.once import submit_once
-from lab.preview import Preview, preview_experiment
 from lab.queries.choices import submission_choices
 from lab.queries.experiments import experiment_page, find_experiment
 from lab.rerun import description_as_toml, without_defaults
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
+from lab.submission.once import submit_once
+from lab.submission.preview import Preview, preview_experiment
 from web.access import needs, person
 from web.cloned import typed_from
 from web.formpage import FormPage, form_context, fresh

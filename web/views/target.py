@@ -12,11 +12,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from lab.access import may
 from lab.errors import FieldRefused
-from lab.hardware import change_target, named_target
-from lab.health import ask_check
 from lab.models import User
-from lab.quarantine import release_target
 from lab.queries.machine import TargetPage, target_page, target_tuning
+from lab.targets.hardware import change_target, named_target
+from lab.targets.health import ask_check
+from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.trendchart import Dot, Jump, TrendPlot, trend_plot
 from web.views.missing import found

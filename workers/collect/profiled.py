@@ -15,8 +15,8 @@ from kernels.artifact import Artifact
 from kernels.elf import build_id_in, read_build_id
 from lab.models import Profile
 from lab.queries.counters import COUNTED_ITERATIONS
-from lab.rawprofiles import keep_raw
 from lab.record import TakenProfile
+from lab.storage.rawprofiles import keep_raw
 from workers.collect.counters import SOURCES, read_counters
 from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data, read_waits
 from workers.errors import ProfileUnreadable

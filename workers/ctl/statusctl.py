@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.operations.readiness import checked_now
 from lab.queries.claims import open_claims
 from lab.queries.faults import lab_faults, late_answers
 from lab.queries.queues import queue_lines
 from lab.queries.targets import TargetHealth, target_healths
 from lab.queries.vitals import deliveries_waiting, experiments_by_state
 from lab.queries.workers import WorkerLine, worker_lines
-from lab.readiness import checked_now
 from workers.ctl.options import EXIT_LAB, out
 from workers.ctl.plaintext import plain_line
 

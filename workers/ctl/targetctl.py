@@ -14,7 +14,9 @@ from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.errors import FieldRefused
-from lab.hardware import (
+from lab.models import Target
+from lab.spec_messages import nearest
+from lab.targets.hardware import (
     CHANGEABLE,
     TargetFields,
     add_target,
@@ -23,11 +25,9 @@ from lab.hardware import (
     remove_target,
     set_target_enabled,
 )
-from lab.health import known_kernel
-from lab.machine import read_access
-from lab.models import Target
-from lab.quarantine import release_target
-from lab.spec_messages import nearest
+from lab.targets.health import known_kernel
+from lab.targets.machine import read_access
+from lab.targets.quarantine import release_target
 from workers.ctl.late import LateGroup, Place, announce
 from workers.ctl.options import EXIT_LAB, AsJson, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line

@@ -12,7 +12,7 @@ import typer
 from django.conf import settings
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.logs import set_up
+from lab.operations.logs import set_up
 from workers import local
 from workers.crew import run_crew
 from workers.ctl.options import Local, on_this_machine

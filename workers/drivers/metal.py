@@ -20,7 +20,6 @@ from typing import Any
 from django.db import connections
 
 from lab.errors import LabError
-from lab.machine import Access, read_access
 from lab.netboot.address import netboot_url
 from lab.netboot.boots import (
     Opening,
@@ -32,6 +31,7 @@ from lab.netboot.boots import (
 )
 from lab.netboot.files import offer_initrd, withdraw_initrd
 from lab.queries.machines import access_of, is_booting
+from lab.targets.machine import Access, read_access
 from workers.drivers.base import BootRequest
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.posted import POLL_S, PostedStreams

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lab.errors import LabError
-from lab.given import state_root
+from lab.operations.given import state_root
 from workers.errors import WorkersError
 from workers.service.errors import ServiceDown
 from workers.service.place import ROOT, Place

@@ -48,7 +48,7 @@ class Place:
 
     @property
     def environment(self) -> Path:
-        """What every process of this home adopts while the service is up; lab/given.py reads it."""
+        """What every process of this home adopts while the service is up; lab/operations/given.py reads it."""
         return self.folder / "environment.json"
 
     @property

@@ -13,7 +13,7 @@ from django.db import connection
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.models import Deployment, Experiment, Target
-from lab.version import code_version, deploy, lab_version
+from lab.operations.version import code_version, deploy, lab_version
 from workers import local
 from workers.bench import takes_machine_time
 

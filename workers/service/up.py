@@ -19,7 +19,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from lab.given import given, given_number
+from lab.operations.given import given, given_number
 from workers.service import left, postgres, programs, redis
 from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
 from workers.service.place import ROOT, Place

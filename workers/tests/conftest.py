@@ -19,8 +19,8 @@ from kernels.tests.pretend import CONFIG, PretendKernel
 from kernels.toolchain import detect_toolchain
 from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.models import Experiment
-from lab.prepare import CONFIG_BASE, _base_fragments
 from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.submission.prepare import CONFIG_BASE, _base_fragments
 from workers import local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import FakeDriver, Script, played
@@ -116,7 +116,7 @@ def fake_lab(
     monkeypatch: pytest.MonkeyPatch,
 ) -> FakeLab:
     settings.HOME = fake_home
-    monkeypatch.setattr("lab.prepare._base_fragments", lambda: list(CONFIG.fragments))
+    monkeypatch.setattr("lab.submission.prepare._base_fragments", lambda: list(CONFIG.fragments))
     monkeypatch.setattr("workers.run.choose_accelerator", lambda home, kernel: "tcg")
     lab = FakeLab(fake_home, pretend_kernel, FakeDriver(lambda request: Script()))
 

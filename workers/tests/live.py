@@ -42,7 +42,7 @@ OPEN = {"queued", "running"}
 def known_symbols() -> list[str]:
     """Every symbol that the lab's own fragments name."""
     # Django is ready where this is called, not where it is imported.
-    from lab.prepare import _base_fragments
+    from lab.submission.prepare import _base_fragments
 
     text = "\n".join(fragment.text for fragment in _base_fragments())
     return sorted(set(re.findall(r"^(?:# )?CONFIG_(\w+)", text, re.MULTILINE)))

@@ -12,13 +12,13 @@ import pytest
 
 from kernels.artifact import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
-from lab.artifacts import in_store, send_artifact
-from lab.files import KeptFile
-from lab.holding import in_use
 from lab.models import Build, Experiment, Run
-from lab.queue import next_build, next_run
+from lab.queue.claim import next_build, next_run
 from lab.settle import settle
-from lab.store import Store
+from lab.storage.artifacts import in_store, send_artifact
+from lab.storage.files import KeptFile
+from lab.storage.holding import in_use
+from lab.storage.store import Store
 from lab.submit import submit_experiment
 from lab.tests.made import files_of, key_of, make_artifact
 from lab.tests.stores import directory_store

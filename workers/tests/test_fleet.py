@@ -16,11 +16,11 @@ import pytest
 
 import workers.app  # noqa: F401
 from lab.models import Deployment, Run, Target, Worker
-from lab.presence import Seen, forget_workers, report_worker, worker_left
-from lab.queue import claim_build
+from lab.operations.presence import Seen, forget_workers, report_worker, worker_left
+from lab.operations.version import code_version, deploy, other_version
+from lab.queue.claim import claim_build
 from lab.submit import submit_experiment
 from lab.tests.factories import make_build, make_experiment, make_variant
-from lab.version import code_version, deploy, other_version
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.alone import OneAtATime
 from workers.app import app, broker_url, over_the_broker

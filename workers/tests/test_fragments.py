@@ -12,7 +12,7 @@ from kernels.resolve import Question, resolve_config
 from kernels.sandbox import Limits
 from kernels.toolchain import detect_toolchain
 from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
-from lab.prepare import CONFIG_BASE, _base_fragments
+from lab.submission.prepare import CONFIG_BASE, _base_fragments
 
 pytestmark = pytest.mark.real
 

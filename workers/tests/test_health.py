@@ -10,10 +10,10 @@ import pytest
 from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.health import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
 from lab.models import Build, HealthCheck, Run, Target
-from lab.quarantine import release_target
-from lab.queue import claim_next_run, waiting_queues
+from lab.queue.claim import claim_next_run, waiting_queues
+from lab.targets.health import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
+from lab.targets.quarantine import release_target
 from lab.tests.factories import make_build, make_user
 from workers import local, wakeups, work
 from workers.drivers.fake import Script

@@ -16,8 +16,8 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from kernels.artifact import Artifact
-from lab.claims import MOST_ATTEMPTS
 from lab.models import Netboot, NetbootPiece, Run, Sample, Target
+from lab.queue.holder import MOST_ATTEMPTS
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 from workers.drivers.metal import CMDLINE
 from workers.tasks import boot_kernel

@@ -13,7 +13,7 @@ import pytest
 
 from lab.errors import TargetUnusable
 from lab.models import Experiment, Run, Sample, Target
-from lab.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
+from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
 from workers.bench import DRIVERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver

@@ -16,7 +16,7 @@ from kernels.artifact import Artifact
 from kernels.elf import read_build_id
 from kernels.errors import ArtifactCorrupt
 from kernels.tests.test_artifact import METADATA
-from lab.rawprofiles import raw_path
+from lab.storage.rawprofiles import raw_path
 from workers.collect.profiled import collect
 from workers.errors import ProfileUnreadable
 from workers.tests.test_perfdata import GOLDEN

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from lab.errors import SettingWrong
-from lab.given import adopt, given
+from lab.operations.given import adopt, given
 from workers.service import control, left, postgres, programs, redis, up
 from workers.service.errors import HomeClosed, NoRoom, PortTaken, ProgramMissing, ServiceDown, ServiceFailed
 from workers.service.place import ROOT, Place, folder_of

@@ -14,9 +14,9 @@ from kernels.errors import BundleRefused
 from kernels.gitbundle import has_commit
 from lab.models import Build, Tree
 from lab.queries.orders import build_order
-from lab.queue import next_build
-from lab.sources import name_in_store
-from lab.store import Store
+from lab.queue.claim import next_build
+from lab.storage.sources import name_in_store
+from lab.storage.store import Store
 from lab.submit import submit_experiment
 from lab.tests.stores import directory_store
 from workers import tasks

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from typer.testing import CliRunner
 
-from lab import readiness
 from lab.models import Run, Target, Worker
+from lab.operations import readiness
 from lab.tests.factories import claimed_run, finish_builds, make_grid
 from workers.labctl import cli
 

@@ -19,7 +19,7 @@ import pytest
 
 from lab.hooks.change import HookFields, make_hook, try_hook
 from lab.models import Build, Delivery, Experiment, Run
-from lab.queue import claim_run, next_run
+from lab.queue.claim import claim_run, next_run
 from lab.states import RunState
 from lab.submit import submit_experiment
 from lab.tests.factories import make_user

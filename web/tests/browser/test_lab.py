@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from lab.claims import Claim
-from lab.late import refuse_late
 from lab.models import Run, Target, User, Worker
+from lab.queue.holder import Claim
+from lab.queue.late import refuse_late
 from lab.tests.factories import claimed_run, finish_builds, make_grid
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at

@@ -12,10 +12,7 @@ from lab.exports.comparison import comparison_data
 from lab.exports.profile_data import as_data, profile_data
 from lab.exports.profile_files import callers_text, profile_file
 from lab.exports.report_forms import REPORT_FORMS, Wishes
-from lab.files import KeptFile
-from lab.keeping import set_kept
 from lab.models import Note
-from lab.preview import preview_experiment
 from lab.queries.choices import submission_choices
 from lab.queries.comparison import comparison_page
 from lab.queries.executions import build_page, run_page
@@ -25,6 +22,9 @@ from lab.queries.listing import experiment_list
 from lab.queries.progress import progress
 from lab.rerun import stored_spec
 from lab.spec import spec_from_mapping
+from lab.storage.files import KeptFile
+from lab.storage.keeping import set_kept
+from lab.submission.preview import preview_experiment
 from lab.submit import submit_experiment
 from workers import local
 from workers.ctl.doors.base import Json, Kind, Part, Say, Written

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The services behind the lab, as Django's settings name them: a database and a cache, by their URLs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from lab.errors import SettingWrong
+
+# How long a connection is kept for the next request, and that it is tried before it is used: the server may have restarted.
+CONN_MAX_AGE_S = 60
+# A server that is gone, or a network that was cut, is noticed within about 15 s on either side. A transaction that was left
+# open by a machine that vanished would hold its rows for ever.
+_SERVER_SIDE = {
+    "tcp_keepalives_idle": "5s",
+    "tcp_keepalives_interval": "3s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+POSTGRES_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "options": " ".join(f"-c {name}={value}" for name, value in _SERVER_SIDE.items()),
+}
+
+
+def database(url: str, home: Path) -> dict[str, Any]:
+    """Django's DATABASES["default"]: PostgreSQL at a URL, or SQLite in the home without one. Raises SettingWrong."""
+    if not url:
+        return _sqlite(home)
+    if urlsplit(url).scheme not in ("postgres", "postgresql"):
+        # The URL holds a password: it is not repeated.
+        raise SettingWrong(
+            "KPERFLAB_DATABASE is no PostgreSQL URL: give postgres://user:password@host:port/name"
+        )
+    try:
+        found: dict[str, Any] = dict(
+            dj_database_url.parse(url, conn_max_age=CONN_MAX_AGE_S, conn_health_checks=True)
+        )
+    except (ValueError, KeyError) as exc:
+        raise SettingWrong(
+            f"KPERFLAB_DATABASE cannot be read: {type(exc).__name__}; see its form in lab/settings.py"
+        ) from exc
+    if not found.get("NAME"):
+        raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
+    found["OPTIONS"] = POSTGRES_OPTIONS | found.get("OPTIONS", {})
+    return found
+
+
+def _sqlite(home: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(home / "kperflab.sqlite3"),
+        # WAL lets the pages read while a worker writes; IMMEDIATE takes the write lock at BEGIN, so
+        # that two writers wait for each other instead of failing half way.
+        "OPTIONS": {
+            "timeout": 30,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+        # A file of its own: the queue's tests race threads, which an in-memory database cannot.
+        "TEST": {"NAME": str(Path(tempfile.gettempdir()) / f"kperflab-{os.getpid()}.sqlite3")},
+    }
+
+
+def caches(redis_url: str) -> dict[str, dict[str, Any]]:
+    """Django's CACHES: Redis, which all processes share, or each process its own memory. Raises SettingWrong."""
+    if not redis_url:
+        return {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    if urlsplit(redis_url).scheme not in ("redis", "rediss", "unix"):
+        raise SettingWrong(
+            "KPERFLAB_REDIS is no Redis URL: give redis://:password@host:port/0 or unix:///path"
+        )
+    return {
+        "default": {
+            "BACKEND": "lab.operations.cache.ForgivingRedis",
+            "LOCATION": redis_url,
+            "KEY_PREFIX": "kperflab",
+            # A connection that a restart left dead is made anew once; the library's own way waits seconds in between.
+            "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2, "retry": Retry(NoBackoff(), 1)},
+        }
+    }

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether the lab can work now: its database and tables, Redis, the store, room on the disk; a line for each.
+
+Cheap, and asked at most once a second by each process (the store every five): whatever watches over us may ask as often as it likes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from time import monotonic
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from lab.storage.answer import store_answer
+
+# How long an answer counts.
+KEPT_S = 1.0
+# With less, not even a console is written.
+LEAST_FREE = 1 << 30
+REDIS_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing the lab needs; said: one line for operators, which names no password."""
+
+    name: str
+    ok: bool
+    said: str
+
+
+_lock = Lock()
+_last: tuple[float, tuple[Check, ...]] | None = None
+
+
+def readiness() -> tuple[Check, ...]:
+    """Every check, as it was within the last second."""
+    global _last
+    with _lock:
+        if _last is None or monotonic() - _last[0] > KEPT_S:
+            found = checked_now()
+            _last = (monotonic(), found)
+        return _last[1]
+
+
+def checked_now() -> tuple[Check, ...]:
+    """Every check, made now."""
+    database = _database()
+    # What is not there cannot be asked for its tables.
+    found = [database, _tables()] if database.ok else [database]
+    if settings.REDIS:
+        found.append(_redis())
+    if (store := store_answer()) is not None:
+        found.append(Check("store", store.ok, store.said))
+    return (*found, _disk())
+
+
+def _database() -> Check:
+    began = monotonic()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as exc:
+        return Check("database", False, f"does not answer: {_line(exc)}")
+    return Check("database", True, f"{connection.vendor}, answers in {1000 * (monotonic() - began):.0f} ms")
+
+
+def _tables() -> Check:
+    try:
+        applied = set(MigrationRecorder(connection).applied_migrations())
+    except DatabaseError as exc:
+        return Check("migrations", False, f"cannot be read: {_line(exc)}")
+    missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
+    if missing:
+        listed = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
+        return Check("migrations", False, f"{len(missing)} to apply ({listed}): run manage.py migrate")
+    newer = [name for app, name in applied - known_migrations() if app == "lab"]
+    # While a fleet is brought up to date its tables are ahead of its processes: docs/operations/upgrading.md.
+    said = f"applied, and {len(newer)} of newer code" if newer else "applied"
+    return Check("migrations", True, said)
+
+
+@cache
+def known_migrations() -> frozenset[tuple[str, str]]:
+    """The migrations that this code brings."""
+    return frozenset(MigrationLoader(None).disk_migrations)
+
+
+def _redis() -> Check:
+    options = {"socket_connect_timeout": REDIS_S, "socket_timeout": REDIS_S}
+    try:
+        with redis.Redis.from_url(settings.REDIS, **options) as server:
+            server.ping()
+    except (redis.RedisError, OSError, ValueError) as exc:
+        return Check("redis", False, f"does not answer: {_line(exc)}")
+    return Check("redis", True, "answers")
+
+
+def _disk() -> Check:
+    try:
+        room = shutil.disk_usage(settings.HOME)
+    except OSError as exc:
+        return Check("disk", False, f"{settings.HOME} cannot be read: {exc.strerror}")
+    return Check(
+        "disk", room.free >= LEAST_FREE, f"{room.free / (1 << 30):.1f} GiB free under {settings.HOME}"
+    )
+
+
+def _line(exc: Exception) -> str:
+    """An error of a library in one line."""
+    return " ".join(str(exc).split())[:300] or type(exc).__name__

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Artifacts in the store: sent file by file, their metadata last; fetched whole and checked, or not at all.
+
+A file lies under the SHA-256 of its bytes, so that two workers that made the same kernel cannot mix theirs, whose logs differ.
+All but bzImage are compressed: of debian-6.1's 72 MB with the guest's config 24 are sent.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from kernels.artifact import METADATA, Artifact, ArtifactRecord, ArtifactStore, read_record
+from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
+from kernels.handout import FOLDER
+from kernels.request import local_version
+from kernels.scratch import free_bytes, remove_leftovers, scratch
+from lab.errors import StoreLacks
+from lab.storage.store import Store, lab_store
+
+# Compressed by the kernel's own makefile.
+PACKED_ALREADY = frozenset({"bzImage"})
+# Without these there is nothing to boot and nothing to say about it.
+NEEDED = frozenset(
+    {"bzImage", "config", "build.log", "reproducer.sh", "System.map", "vmlinux", "vmlinux.boot"}
+)
+# What pages show of an artifact that is not on their machine.
+PAPERS = frozenset({"config", "build.log", "reproducer.sh"})
+MOST_METADATA = 8 << 20
+_CHUNK = 1 << 20
+_GZIP = 31
+_COMING = ".coming"
+# Room that is left to others while an artifact is fetched.
+_SPARE = 64 << 20
+
+
+def name_in_store(key: str, digest: str = "") -> str:
+    """Where a file of an artifact is in the store; its metadata without a digest."""
+    return f"artifacts/{key}/{digest or METADATA}"
+
+
+def in_store(key: str) -> bool:
+    """Whether there is a store, and it has the artifact."""
+    store = lab_store()
+    return bool(key) and store is not None and store.has(name_in_store(key))
+
+
+def is_kept(key: str, root: Path) -> bool:
+    """Whether an artifact is here or in the store. root: the state root."""
+    return ArtifactStore(root / "artifacts").has(key) or in_store(key)
+
+
+def send_artifact(store: Store, artifact: Artifact, on_wait: Callable[[], None] = lambda: None) -> int:
+    """Send an artifact that the store lacks; returns the bytes sent, 0 where it was there.
+
+    Raises ArtifactCorrupt where a file is not what was built, and what the store raises.
+    """
+    if store.has(name_in_store(artifact.key)):
+        return 0
+    metadata = artifact.directory / METADATA
+    sent = 0
+    for name, (_, digest) in ArtifactStore(artifact.directory.parent).record(artifact.key).files.items():
+        on_wait()
+        with _packed(artifact.directory, name, digest) as file:
+            sent += file.seek(0, 2)
+            file.seek(0)
+            store.put(name_in_store(artifact.key, digest), file)
+    data = metadata.read_bytes()
+    store.put(name_in_store(artifact.key), data)
+    return sent + len(data)
+
+
+def fetch_artifact(
+    store: Store, artifacts: ArtifactStore, key: str, on_wait: Callable[[], None] = lambda: None
+) -> Artifact:
+    """Bring an artifact here, every byte checked; it appears at once and whole.
+
+    Raises ArtifactMissing, ArtifactCorrupt where what the store has is not what was built, DiskFull, and what the store raises.
+    """
+    data, record = _record(store, key)
+    if lacking := sorted(NEEDED - set(record.files)):
+        raise _corrupt(store, key, f"it has no {lacking[0]}")
+    with _room(artifacts.root, sum(size for size, _ in record.files.values())) as place:
+        (place / "artifact").mkdir(mode=0o755)
+        (place / "artifact" / FOLDER).mkdir(mode=0o755)
+        _bring(store, key, record, frozenset(record.files), place / "artifact", on_wait)
+        (place / "artifact" / METADATA).write_bytes(data)
+        return artifacts.adopt(key, place / "artifact")
+
+
+def fetch_papers(store: Store, folder: Path, key: str) -> Artifact:
+    """Bring an artifact's config, log and script to `<folder>/<key>`, for machines that boot nothing. Raises as fetch_artifact."""
+    papers = ArtifactStore(folder)
+    if not papers.has(key):
+        data, record = _record(store, key)
+        with _room(folder, 0) as place:
+            (place / "papers").mkdir(mode=0o755)
+            _bring(store, key, record, PAPERS & set(record.files), place / "papers", lambda: None)
+            (place / "papers" / METADATA).write_bytes(data)
+            try:
+                (place / "papers").rename(folder / key)
+            except OSError:  # another process was first
+                if not papers.has(key):
+                    raise
+    return Artifact(key, folder / key, papers.record(key).metadata)
+
+
+def drop_artifact(store: Store, key: str) -> int:
+    """Remove an artifact from the store, its metadata first: from then on it is not there. Returns the bytes freed."""
+    store.remove(name_in_store(key))
+    freed = 0
+    for entry in list(store.entries(f"artifacts/{key}")):
+        store.remove(entry.name)
+        freed += entry.size
+    return freed
+
+
+def _record(store: Store, key: str) -> tuple[bytes, ArtifactRecord]:
+    try:
+        data = store.read(name_in_store(key), MOST_METADATA + 1)
+    except StoreLacks as exc:
+        raise ArtifactMissing(
+            f"neither this machine nor the store has artifact {key[:12]}; build it again"
+        ) from exc
+    try:
+        if len(data) > MOST_METADATA:
+            raise ValueError("it is too long")
+        record = read_record(data)
+    except ValueError as exc:
+        raise _corrupt(store, key, f"{METADATA}: {exc}") from exc
+    if not record.metadata.release.endswith(local_version(key)):
+        raise _corrupt(store, key, f"it is the kernel {record.metadata.release[:80]!a}")
+    return data, record
+
+
+def _bring(
+    store: Store,
+    key: str,
+    record: ArtifactRecord,
+    names: frozenset[str],
+    place: Path,
+    on_wait: Callable[[], None],
+) -> None:
+    for name in sorted(names):
+        size, digest = record.files[name]
+        try:
+            with store.reading(name_in_store(key, digest)) as stream, (place / name).open("xb") as out:
+                _unpack(stream.read, out, name, size, on_wait)
+            found = _sha256(place / name)
+        except StoreLacks as exc:
+            if not store.has(name_in_store(key)):  # removed meanwhile
+                raise ArtifactMissing(
+                    f"artifact {key[:12]} was just removed from the store; build it again"
+                ) from exc
+            raise _corrupt(store, key, f"{name} is not there") from exc
+        except (zlib.error, ValueError) as exc:
+            raise _corrupt(store, key, f"{name}: {exc}") from exc
+        if found != digest:
+            raise _corrupt(store, key, f"{name} has other bytes than were built")
+        (place / name).chmod(0o644)
+
+
+def _unpack(
+    read: Callable[[int], bytes], out: IO[bytes], name: str, size: int, on_wait: Callable[[], None]
+) -> None:
+    """Write what a file of the store holds, at most the bytes it is to have. Raises ValueError for more, zlib.error."""
+    inflater = None if name in PACKED_ALREADY else zlib.decompressobj(_GZIP)
+    left = size
+    while piece := read(_CHUNK):
+        on_wait()
+        while piece:
+            plain = piece if inflater is None else inflater.decompress(piece, left + 1)
+            left -= len(plain)
+            if left < 0:
+                raise ValueError(f"it is longer than the {size} bytes that were built")
+            out.write(plain)
+            piece = b"" if inflater is None else inflater.unconsumed_tail
+    if left or (inflater is not None and not inflater.eof):
+        raise ValueError(f"it ends {left} bytes early")
+    out.flush()
+    os.fsync(out.fileno())
+
+
+@contextmanager
+def _packed(directory: Path, name: str, digest: str) -> Iterator[IO[bytes]]:
+    """A temporary file of what goes into the store. Raises ArtifactCorrupt where the bytes are not the digest's."""
+    hashed = hashlib.sha256()
+    with (directory / name).open("rb") as file, tempfile.TemporaryFile(prefix="kperflab-send-") as out:
+        # Level 1, no time in the head: equal bytes are equal in the store, too.
+        deflater = None if name in PACKED_ALREADY else zlib.compressobj(1, zlib.DEFLATED, _GZIP)
+        while chunk := file.read(_CHUNK):
+            hashed.update(chunk)
+            out.write(deflater.compress(chunk) if deflater else chunk)
+        out.write(deflater.flush() if deflater else b"")
+        if hashed.hexdigest() != digest:
+            raise ArtifactCorrupt(
+                f"{directory / name} is not what was built; the kernel is to be built again"
+            )
+        out.seek(0)
+        yield out
+
+
+@contextmanager
+def _room(root: Path, size: int) -> Iterator[Path]:
+    """A place beside the artifacts to bring one to, gone at the end. Raises DiskFull before there is too little room, and after."""
+    free = free_bytes(root)
+    if free < size + _SPARE:
+        raise DiskFull(
+            f"an artifact needs {size >> 20} MiB under {root}, there are {free >> 20} MiB free; free some space"
+        )
+    try:
+        remove_leftovers(root / _COMING)
+        with scratch(root / _COMING) as place:
+            yield place
+    except OSError as exc:
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"the disk of {root} filled up while an artifact came; free some space") from exc
+        raise
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _corrupt(store: Store, key: str, why: str) -> ArtifactCorrupt:
+    return ArtifactCorrupt(f"artifact {key[:12]} in the store {store.address} is not what was built: {why}")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A store that is a directory, behind Django's storage API; lab/storage/bucket.py is the other kind.
+
+Beside what Django asks of a storage both say what is below a name, and hand out a part of a file without the rest of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Protocol
+
+from django.core.files import File
+from django.core.files.storage import FileSystemStorage
+from django.utils.deconstruct import deconstructible
+
+from kernels.scratch import sync_directory
+
+_CHUNK = 1 << 20
+# A file that is being written; its name begins like no other.
+_DRAFT = ".draft-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of the store: its name there, its size in bytes, and when it was written."""
+
+    name: str
+    size: int
+    written_at: datetime
+
+
+class Stream(Protocol):
+    """A file of the store as it is read."""
+
+    def read(self, amount: int = -1, /) -> bytes:
+        """The next bytes, all that are left without an amount."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+@deconstructible(path="lab.storage.directory.DirectoryStorage")
+class DirectoryStorage(FileSystemStorage):
+    """Files below a directory. Each appears by one rename when it is whole, over what had its name."""
+
+    def get_available_name(self, name: str, max_length: int | None = None) -> str:
+        """The name itself: what is there is replaced."""
+        return name
+
+    def _save(self, name: str, content: File[bytes]) -> str:
+        place = Path(self.path(name))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, draft = tempfile.mkstemp(prefix=_DRAFT, dir=place.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for chunk in content.chunks(_CHUNK):
+                    file.write(chunk)
+                file.flush()
+                os.fchmod(file.fileno(), 0o644)
+                os.fsync(file.fileno())
+            Path(draft).replace(place)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        sync_directory(place.parent)
+        return name
+
+    def delete(self, name: str) -> None:
+        """Remove a file, and the directories that are empty then; nothing happens where there is none."""
+        place = Path(self.path(name))
+        place.unlink(missing_ok=True)
+        with suppress(OSError):
+            for parent in place.relative_to(self.location).parents[:-1]:
+                (Path(self.location) / parent).rmdir()
+
+    def stream(self, name: str) -> IO[bytes]:
+        """The file, to be read from its beginning."""
+        return Path(self.path(name)).open("rb")
+
+    def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
+        """At most so many bytes from a place on, from the end where start is negative; and the size of the whole."""
+        with Path(self.path(name)).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size + start) if start < 0 else min(start, size))
+            return file.read(length), size
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """All files whose names begin with a directory's name, "" for all there are."""
+        top = Path(self.location)
+        for folder, _, names in os.walk(self.path(prefix) if prefix else top):
+            for name in names:
+                with suppress(FileNotFoundError):  # somebody removes what is listed
+                    status = (path := Path(folder) / name).lstat()
+                    written = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Entry(str(path.relative_to(top)), status.st_size, written)
+
+    def check(self) -> None:
+        """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
+        if not Path(self.location).is_dir():
+            raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
+
+    def free(self) -> int:
+        """How many bytes its disk has left."""
+        return shutil.disk_usage(self.location).free

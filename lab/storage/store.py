@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The store: where all machines of a lab keep artifacts, run files and sources. Without one, each keeps its own in HOME.
+
+Names: `artifacts/<key>/<SHA-256>` and `…/metadata.json`, `runs/<id>-<attempt>/<file>`, `sources/<commit>.bundle`,
+`logs/<file>`, `profiles/<aa>/<SHA-256>`. What the libraries below raise is told as one of our errors, in one line.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from django.conf import settings
+from django.core.files import File
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from lab.errors import StoreLacks, StoreRefused, StoreUnreachable
+from lab.storage.directory import Entry, Stream
+from lab.storage.settings import ALIAS
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}(?:/[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}){0,7}")
+_NOT_THERE = {"404", "NoSuchKey", "NotFound"}
+_REFUSED = {
+    "400",
+    "401",
+    "403",
+    "AccessDenied",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "AuthorizationHeaderMalformed",
+    "ExpiredToken",
+    "InvalidToken",
+    "InvalidBucketName",
+    "PermanentRedirect",
+}
+_PROBE = b"kperflab writes here\n"
+
+
+def lab_store() -> Store | None:
+    """The store of this lab, None where HOME is all there is. Raises StoreRefused where what was set is no store."""
+    if settings.STORE_PROBLEM:
+        raise StoreRefused(settings.STORE_PROBLEM)
+    return Store(storages[ALIAS]) if ALIAS in settings.STORAGES else None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A storage with our errors. Everything raises StoreUnreachable and StoreRefused; what reads, StoreLacks as well."""
+
+    storage: Any
+
+    @property
+    def address(self) -> str:
+        """What people know it by."""
+        if bucket := getattr(self.storage, "bucket_name", ""):
+            where = f" at {self.storage.endpoint_url}" if self.storage.endpoint_url else ""
+            return f"s3://{bucket}/{self.storage.location}".rstrip("/") + where
+        return str(self.storage.location)
+
+    def put(self, name: str, data: IO[bytes] | bytes) -> None:
+        """Keep a file under a name, in place of what had it."""
+        with self._told(name):
+            content = ContentFile(data) if isinstance(data, bytes) else File(data)
+            self.storage.save(_checked(name), content)
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[_Reader]:
+        """The bytes of a file, one piece after another."""
+        with self._told(name):
+            stream = self.storage.stream(_checked(name))
+        try:
+            yield _Reader(self, name, stream)
+        finally:
+            stream.close()
+
+    def read(self, name: str, limit: int) -> bytes:
+        """At most `limit` bytes from the beginning of a file."""
+        with self.reading(name) as file:
+            found = bytearray()
+            while len(found) < limit and (piece := file.read(min(1 << 20, limit - len(found)))):
+                found += piece
+            return bytes(found)
+
+    def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
+        """At most `length` bytes from a place on, from the end where start is negative; and the size of the whole."""
+        with self._told(name):
+            found: tuple[bytes, int] = self.storage.part(_checked(name), start, length)
+            return found
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        with self._told(name):
+            return bool(self.storage.exists(_checked(name)))
+
+    def remove(self, name: str) -> None:
+        """Forget a file; nothing happens where there is none."""
+        with self._told(name):
+            self.storage.delete(_checked(name))
+
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
+        """The files in a directory and below, in no order; everything without one."""
+        with self._told(prefix):
+            yield from self.storage.entries(_checked(prefix) if prefix else "")
+
+    def reach(self) -> None:
+        """Ask whether it is there, writing nothing."""
+        with self._told(""):
+            self.storage.check()
+
+    def free(self) -> int | None:
+        """How many bytes a directory's disk has left; None for a bucket, which nobody can ask."""
+        with self._told(""):
+            found: int | None = self.storage.free()
+            return found
+
+    def check(self) -> None:
+        """Write a file, read it and remove it: what is wrong with the store is then known."""
+        name = f"check-{secrets.token_hex(8)}"
+        with self._told(name):
+            self.storage.check()
+        self.put(name, _PROBE)
+        try:
+            if self.read(name, 100) != _PROBE:
+                raise StoreRefused(f"the store {self.address} does not give back what was written")
+        finally:
+            self.remove(name)
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        """Tell what the libraries raise as what it means to us."""
+        try:
+            yield
+        except ClientError as exc:
+            raise self._answered(exc, name) from exc
+        except (NoCredentialsError, PartialCredentialsError) as exc:
+            raise StoreRefused(
+                f"the store {self.address} wants credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or …_FILE"
+            ) from exc
+        except BotoCoreError as exc:
+            raise StoreUnreachable(
+                f"the store {self.address} does not answer ({_line(exc)}): start it, or correct KPERFLAB_STORE"
+            ) from exc
+        except FileNotFoundError as exc:
+            raise StoreLacks(f"the store {self.address} has no {name}") from exc
+        except OSError as exc:
+            kind = (
+                StoreRefused
+                if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS, None)
+                else StoreUnreachable
+            )
+            raise kind(f"the store {self.address}: {exc.strerror or exc}") from exc
+
+    def _answered(self, exc: ClientError, name: str) -> StoreLacks | StoreRefused | StoreUnreachable:
+        error = exc.response.get("Error", {})
+        code, said = str(error.get("Code", "")), _line(error.get("Message", ""))
+        operation = exc.operation_name
+        if code == "NoSuchBucket" or (code in _NOT_THERE and operation == "HeadBucket"):
+            return StoreRefused(
+                f"the store {self.address}: there is no such bucket; make it, or correct KPERFLAB_STORE"
+            )
+        if code in _NOT_THERE:
+            return StoreLacks(f"the store {self.address} has no {name}")
+        if code in _REFUSED:
+            return StoreRefused(
+                f"the store {self.address} refuses us ({code}{f': {said}' if said else ''}): "
+                "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do with the bucket"
+            )
+        return StoreUnreachable(f"the store {self.address} could not do it ({code}: {said})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A stream whose errors are ours, not those of whoever writes what it yields."""
+
+    store: Store
+    name: str
+    stream: Stream
+
+    def read(self, amount: int) -> bytes:
+        """The next bytes, b"" at the end."""
+        with self.store._told(self.name):
+            return self.stream.read(amount)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise StoreRefused(f'"{name[:100]!a}" is no name of a file in the store')
+    return name
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())[:300]

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Everything about a submission that can be found out before anything is written."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from django.db.models import F
+
+from kernels.config import Fragment, load_fragment
+from kernels.errors import KernelsError
+from kernels.toolchain import Toolchain, detect_toolchain
+from kernels.tree import Revision, Tree, resolve
+from lab import models
+from lab.analysis.sequential import LOOKS
+from lab.errors import LabUnable, SpecError, SubmissionRejected
+from lab.expand import Clash, Combination, expand
+from lab.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
+from lab.spec_messages import nearest
+from lab.submission.combine import Applier
+from lab.submission.intake import (
+    OnProgress,
+    Source,
+    Taken,
+    find_source,
+    open_source,
+    take_in,
+    with_catalogue_rules,
+)
+from workloads.catalog import Workload, load_catalog
+
+CONFIG_BASE = "tiny"
+GUEST_FRAGMENT = "guest"
+# Moves nearly every function and changes none: what differs then is code layout.
+PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
+# More boots than this is a mistake: at ten seconds each, a week.
+MOST_RUNS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A submission that can be carried out. combinations: base first, pruned ones with their reason."""
+
+    spec: ExperimentSpec
+    source: Source
+    tree: Tree
+    base: Revision
+    target: models.Target
+    switches: Mapping[str, Taken]
+    combinations: tuple[Combination, ...]
+    applier: Applier
+    workloads: tuple[Workload, ...]
+    toolchain: Toolchain
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputs:
+    """What decides a build before its config is resolved; digest is the same for the same."""
+
+    revision: Revision
+    request: dict[str, Any]
+    digest: str
+
+
+def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
+    """Open the tree, read the switches and apply the combinations.
+
+    Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
+    """
+    try:
+        return _prepare(spec, root, on_progress)
+    except KernelsError as exc:
+        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+
+
+def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
+    target = find_target(spec.target)
+    if target.driver == "metal" and spec.measure.clock == "instructions":
+        raise SubmissionRejected(
+            f'measure.clock: {target.name} is a machine, which has no instruction clock; take "wall", or a guest as the target',
+            place="measure.clock",
+        )
+    workloads = _workloads(spec)
+    registered = {row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.all()}
+    source = find_source(spec, registered)
+    with _blamed_on("tree" if spec.git is None else "git"):
+        tree = open_source(source, root / "trees", on_progress)
+    with _blamed_on("base"):
+        base = resolve(tree, spec.base or tree.default_revision)
+    switches = {}
+    for place, switch in _placed(spec):
+        on_progress(f"reading {switch.name}")
+        with _blamed_on(place):
+            switches[switch.name] = take_in(switch, tree, base)
+    ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
+    switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
+    applier = Applier(tree, base, switches)
+    combinations = _combine(spec, switches, applier, on_progress)
+    toolchain = detect_toolchain()
+    return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
+
+
+def _placed(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
+    """The switches in the order they are applied, each with the field that says what it is."""
+    for number, patch in enumerate(spec.patches):
+        kind = "catalog" if patch.catalog is not None else "range" if patch.range is not None else "text"
+        yield f"patches[{number}].{kind}", patch
+    for number, config in enumerate(spec.configs):
+        yield f"configs[{number}].text", config
+
+
+@contextmanager
+def _blamed_on(place: str) -> Iterator[None]:
+    """Say which field of the description is at fault, unless it is the lab."""
+    try:
+        yield
+    except SubmissionRejected as exc:
+        exc.place = exc.place or place
+        raise
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail, place) from exc
+
+
+def find_target(name: str) -> models.Target:
+    """Return the target of that name, or one of the group of that name. Raises SubmissionRejected with the names there are."""
+    enabled = list(
+        models.Target.objects.filter(enabled=True).order_by(F("quarantined_at").asc(nulls_first=True), "name")
+    )
+    places = {target.group: target for target in reversed(enabled) if target.group}
+    places |= {target.name: target for target in enabled}
+    if name not in places:
+        raise SubmissionRejected(
+            f'target: there is no target "{name}"; {nearest(name, sorted(places))}', place="target"
+        )
+    return places[name]
+
+
+def group_asked(name: str, target: models.Target) -> str:
+    """The group that a description names; "" where it names the target itself."""
+    return "" if target.name == name else name
+
+
+def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
+    known = load_catalog()
+    workloads = tuple(known[case.workload] for case in spec.cases)
+    if spec.measure.verify and not any(workload.verifies for workload in workloads):
+        able = [name for name, workload in known.items() if workload.verifies]
+        raise SpecError(f"measure.verify: none of the cases can be verified; those of {', '.join(able)} can")
+    return workloads
+
+
+def _combine(
+    spec: ExperimentSpec, switches: Mapping[str, Taken], applier: Applier, on_progress: OnProgress
+) -> tuple[Combination, ...]:
+    def attempt(chosen: tuple[str, ...]) -> Clash | None:
+        on_progress(f"applying {' + '.join(chosen) or 'nothing'}")
+        return applier.try_to_apply(chosen)
+
+    combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
+    for name in switches:
+        holding = [c for c in combinations if name in c.switches]
+        clashes = [c.clash for c in holding if c.clash]
+        if len(clashes) == len(holding):
+            # A hunk that does not fit tells more than a rule of the description.
+            worst = next((clash for clash in clashes if clash.detail), clashes[0])
+            raise SubmissionRejected(
+                f'switch "{name}" is on in no variant of design {spec.design}: {worst.reason}', worst.detail
+            )
+    _check_size(spec, sum(1 for c in combinations if not c.clash))
+    return combinations
+
+
+def boots_at_most(measure: MeasureSpec) -> int:
+    """How often each variant boots, at most where they may stop early."""
+    return LOOKS[-1] if measure.boots == "auto" else measure.boots
+
+
+def _check_size(spec: ExperimentSpec, live: int) -> None:
+    variants = live + 1 + spec.measure.placebo
+    boots = boots_at_most(spec.measure)
+    runs = variants * len(spec.cases) * boots
+    if runs > MOST_RUNS:
+        raise SubmissionRejected(
+            f"{variants} variants × {len(spec.cases)} cases × {boots} boots are {runs:,} boots, "
+            f"at most {MOST_RUNS:,} are taken; lower measure.boots or choose another design"
+        )
+
+
+def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -> BuildInputs:
+    """Return what the variant of these switches is built from, with config fragments of the lab's own."""
+    revision = prepared.applier.revision(chosen)
+    base_fragments = [*_base_fragments(), *_target_fragments(prepared.target)]
+    own = [prepared.switches[name].fragment for name in chosen]
+    fragments = [*base_fragments, *(fragment for fragment in own if fragment), *more]
+    with_modules = {w.name: w for w in prepared.workloads if w.modules}
+    modules = {
+        name: [
+            [m.name, {f: hashlib.sha256(d).hexdigest() for f, d in sorted(m.files.items())}]
+            for m in w.modules
+        ]
+        for name, w in sorted(with_modules.items())
+    }
+    request = {
+        "tree": prepared.tree.name,
+        "base_name": prepared.base.name,
+        "base_commit": prepared.base.commit,
+        "base_tree_id": prepared.base.tree_id,
+        "config_base": CONFIG_BASE,
+        "fragments": [[fragment.name, fragment.text] for fragment in fragments],
+        "base_fragments": [[fragment.name, fragment.text] for fragment in base_fragments],
+        "cc": prepared.toolchain.cc,
+        "modules_of": sorted(with_modules),
+    }
+    # The base a variant is built over does not change its bytes, so it is not part of the digest.
+    told = [
+        prepared.tree.name,
+        revision.tree_id,
+        CONFIG_BASE,
+        request["fragments"],
+        prepared.toolchain.identity,
+        modules,
+    ]
+    return BuildInputs(revision, request, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+
+
+def _target_fragments(target: models.Target) -> list[Fragment]:
+    """What kernels for this machine hold besides: all variants of an experiment alike."""
+    return (
+        [load_fragment(name) for name in target.access.get("fragments", ())]
+        if target.driver == "metal"
+        else []
+    )
+
+
+def _base_fragments() -> list[Fragment]:
+    """The guest's fragment and what every workload needs, the same for all experiments.
+
+    Not only what this experiment's workloads need: one base build then serves all experiments on a
+    revision, which saves a whole build each and costs a few dozen more symbols.
+    """
+    needs = {w.name: "".join(f"{line}\n" for line in w.config) for w in load_catalog().values() if w.config}
+    wanted = [Fragment(f"workload {name}", text) for name, text in sorted(needs.items())]
+    return [load_fragment(GUEST_FRAGMENT), *wanted]

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a description would cost and could show, before anything of it is queued."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from kernels.diff import parse_diff
+from kernels.patch import Patch
+from lab.analysis.sequential import LOOKS, detectable
+from lab.models import Build, User
+from lab.queries.history import boot_duration, build_durations, deviation
+from lab.spec import ExperimentSpec
+from lab.states import BuildState, Purpose, Role
+from lab.storage.artifacts import is_kept
+from lab.submission.intake import Taken
+from lab.submission.locations import check_tree_location
+from lab.submission.prepare import Prepared, boots_at_most, prepare
+from lab.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
+from workloads.catalog import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class VariantPreview:
+    """One variant: "built" already, "to build", or "pruned" with the reason."""
+
+    name: str
+    role: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detectable:
+    """The smallest change of one metric that would be found four times in five, as a fraction.
+
+    None where this target has no history of it: then the first experiment tells.
+    """
+
+    case: str
+    metric: str
+    change: float | None
+    experiments: int
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPreview:
+    """One patch as it was understood: date is ISO 8601 where it could be read; added, removed: lines."""
+
+    title: str
+    author: str
+    date: str
+    files: tuple[str, ...]
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPreview:
+    """One switch as it was understood. report: what was repaired; text: of a config switch."""
+
+    name: str
+    kind: str
+    title: str
+    author: str
+    link: str
+    version: int
+    patches: tuple[PatchPreview, ...]
+    report: tuple[str, ...]
+    requires: tuple[str, ...]
+    excludes: tuple[str, ...]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """All of it. boots: measured, profiled and verified ones, at most; fewest: where they stop early.
+
+    seconds: builds and boots together, None where something was never done here; build_seconds: of the builds alone.
+    built: kernels that are there already. tree, base, commit: what everything stands on.
+    """
+
+    variants: tuple[VariantPreview, ...]
+    builds: int
+    boots: int
+    fewest: int
+    seconds: float | None
+    detectable: tuple[Detectable, ...]
+    switches: tuple[SwitchPreview, ...] = ()
+    build_seconds: float | None = None
+    built: int = 0
+    tree: str = ""
+    base: str = ""
+    commit: str = ""
+
+
+def preview_experiment(
+    *,
+    spec: ExperimentSpec,
+    by: User | None = None,
+    home: Path | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Preview:
+    """Try a description as submitting it would, and say what it takes. Writes nothing.
+
+    by: who asks, None at this machine's own terminal. Raises what `submit_experiment` raises.
+    """
+    check_tree_location(spec, by)
+    root = home or settings.HOME
+    prepared = prepare(spec, root, on_progress)
+    planned = plan_variants(prepared)
+    variants = tuple(_variant(plan, root) for plan in planned)
+    live = [plan for plan in planned if plan.inputs]
+    builds = {plan.inputs.digest for plan in live if plan.inputs and not _is_built(plan, root)}
+    most = boots_at_most(spec.measure)
+    fewest = LOOKS[0] if spec.measure.boots == "auto" else most
+    return Preview(
+        variants=variants,
+        builds=len(builds),
+        boots=_boots(prepared, live, most),
+        fewest=_boots(prepared, live, fewest),
+        seconds=_sum(_build_seconds(live, builds), _boot_seconds(prepared, live, most)),
+        detectable=tuple(_detectable(prepared, len(live), most)),
+        switches=tuple(_switch(taken) for taken in prepared.switches.values()),
+        build_seconds=_build_seconds(live, builds),
+        built=len({plan.inputs.digest for plan in live if plan.inputs} - builds),
+        tree=prepared.tree.name,
+        base=prepared.base.name,
+        commit=prepared.base.commit,
+    )
+
+
+def _switch(taken: Taken) -> SwitchPreview:
+    return SwitchPreview(
+        name=taken.toggle.name,
+        kind=taken.kind,
+        title=taken.title,
+        author=taken.author,
+        link=taken.link,
+        version=taken.version,
+        patches=tuple(_patch(patch) for patch in taken.patches),
+        report=taken.report,
+        requires=taken.toggle.requires,
+        excludes=taken.toggle.excludes,
+        text=taken.text if taken.kind == "config" else "",
+    )
+
+
+def _patch(patch: Patch) -> PatchPreview:
+    lines = [line for file in parse_diff(patch.diff) for hunk in file.hunks for line in hunk.lines]
+    added, removed = (sum(line[0] == sign for line in lines) for sign in "+-")
+    return PatchPreview(patch.title, patch.author, patch.date, patch.files, added, removed)
+
+
+def _variant(plan: PlannedVariant, root: Path) -> VariantPreview:
+    if plan.clash:
+        return VariantPreview(plan.name, plan.role, "pruned", plan.clash.reason)
+    return VariantPreview(plan.name, plan.role, "built" if _is_built(plan, root) else "to build")
+
+
+def _is_built(plan: PlannedVariant, root: Path) -> bool:
+    if plan.inputs is None:
+        return False
+    build = Build.objects.filter(inputs=plan.inputs.digest, state=BuildState.BUILT).first()
+    return build is not None and is_kept(build.artifact_key, root)
+
+
+def _purposes(prepared: Prepared, live: list[PlannedVariant], most: int) -> Iterator[tuple[int, str, int]]:
+    """For each case, each purpose with the number of boots."""
+    judged = sum(plan.role in {Role.BASE, Role.CANDIDATE} for plan in live)
+    seen = sum(plan.role in PROFILED_ROLES for plan in live)
+    spec = prepared.spec
+    for index, workload in enumerate(prepared.workloads):
+        yield index, Purpose.MEASURED, len(live) * most
+        if is_profiled(spec, index):
+            yield index, Purpose.PROFILED, seen * spec.measure.profile_boots
+        if spec.measure.verify and workload.verifies:
+            yield index, Purpose.VERIFIED, judged
+
+
+def _boots(prepared: Prepared, live: list[PlannedVariant], most: int) -> int:
+    return sum(count for _, _, count in _purposes(prepared, live, most))
+
+
+def _sum(*parts: float | None) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _build_seconds(live: list[PlannedVariant], builds: set[str]) -> float | None:
+    """All builds, one after the other; None where one of them has no history here."""
+    took, total = build_durations(), 0.0
+    for digest in builds:
+        plan = next(plan for plan in live if plan.inputs and plan.inputs.digest == digest)
+        alone = plan.role in {Role.BASE, Role.PLACEBO}
+        seconds = took.base_build if alone else took.variant_build
+        if seconds is None:
+            return None
+        total += seconds
+    return total
+
+
+def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> float | None:
+    """All boots, one after the other; None where one of them has no history here."""
+    spec, total = prepared.spec, 0.0
+    for index, purpose, count in _purposes(prepared, live, most):
+        case = spec.cases[index]
+        clock = spec.measure.clock
+        seconds = boot_duration(case.workload, case.preset, prepared.target, clock, purpose)
+        if seconds is None:
+            return None
+        total += count * seconds
+    return total
+
+
+def _detectable(prepared: Prepared, arms: int, boots: int) -> Iterator[Detectable]:
+    """Of each primary metric; by instructions everything above the floor is seen, so nothing is said."""
+    spec = prepared.spec
+    if spec.measure.clock == "instructions":
+        return
+    for case, workload in zip(spec.cases, prepared.workloads, strict=True):
+        for name in _primary(workload, case.preset, dict(case.params)):
+            seen = deviation(case.workload, case.preset, prepared.target, name)
+            change = detectable(seen[0], boots, arms) if seen else None
+            yield Detectable(f"{case.workload} ({case.preset})", name, change, seen[1] if seen else 0)
+
+
+def _primary(workload: Workload, preset: str, params: dict[str, object]) -> list[str]:
+    metrics = workload.metrics_of(workload.resolve(preset, params))
+    return [metric.name for metric in metrics.values() if metric.primary]
