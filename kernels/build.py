@@ -20,13 +20,8 @@ from pathlib import Path
 from kernels import kbuild
 from kernels.artifact import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.elf import code_hash, read_release
-from kernels.errors import (
-    ArtifactCorrupt,
-    BuildOutOfMemory,
-    BuildTimedOut,
-    CompileFailed,
-    DiskFull,
-)
+from kernels.ending import refuse_lacks
+from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
 from kernels.handout import take
 from kernels.layers import (
     COLD_BYTES,
@@ -55,7 +50,6 @@ from kernels.scratch import locked, remove_leftovers, scratch, write_synced
 __all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
 
 _TAIL = 60
-_KILLED = 137
 # debian-6.1 with our guest fragment: 1,762 steps for 651 symbols, some 50 for a change of one file.
 _STEPS_PER_SYMBOL, _VARIANT_STEPS = 2.7, 50
 
@@ -100,7 +94,8 @@ class Builder:
         """The artifact's key. Resolves the config: up to a minute at first, then from a file.
 
         on_wait is called at least once a second meanwhile, and may raise to give up.
-        Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected.
+        Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected, DiskFull,
+        BuildOutOfMemory, BuildKilled.
         """
         return self._plan(request, on_wait).key
 
@@ -123,8 +118,7 @@ class Builder:
 
         on_line gets make's output. on_progress gets the steps done and expected (an estimate from
         earlier builds), at least once a second; an exception out of it cancels the build.
-        Raises what `key` does, and CompileFailed, BuildTimedOut, BuildOutOfMemory, DiskFull,
-        ArtifactRefused, SandboxFailed, BuildBusy.
+        Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, BuildBusy.
         """
         plan = self._plan(request, lambda: on_progress(0, 0))
         progress = Progress(self._layers.objects / "steps", on_line, on_progress)
@@ -231,24 +225,12 @@ class Builder:
     def _check(self, ended: Ended, progress: Progress, log: Path) -> None:
         if ended.status == 0 and not ended.stopped:
             return
-        tail = "\n".join(progress.lines(_TAIL))
-        lacks = kbuild.ran_out_of(progress.lines(_TAIL))
-        if ended.stopped == "disk" or lacks == "disk":
-            raise DiskFull(
-                f"the disk of {self.home} filled up while building; free some space and try again", tail
-            )
+        lines = progress.lines(_TAIL)
+        refuse_lacks(ended, lines, self.limits, what="the build", home=self.home, log=log)
+        tail = "\n".join(lines)
         if ended.stopped == "time":
             limit = f"{self.limits.seconds / 60:.0f} minutes"
             raise BuildTimedOut(f"the build was stopped after {limit}; see {log}", log=log, detail=tail)
-        # 137: the kernel killed the last of them for the memory of all.
-        if lacks == "memory" or ended.status == _KILLED:
-            raise BuildOutOfMemory(
-                f"the build ran out of memory ({self.limits.memory >> 20} MiB for each process, "
-                f"{self.limits.total_memory >> 20} MiB for all) "
-                f"or processes ({self.limits.processes}); see {log}",
-                log=log,
-                detail=tail,
-            )
         if ended.stopped == "log":
             reason = f"the build printed more than {self.limits.log_bytes >> 20} MiB and was stopped"
         else:

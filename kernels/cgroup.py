@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A memory limit over everything a command starts, where we may set one.
+"""A memory limit over everything a command starts, where we may set one, and whether any of it was killed for memory.
 
 The limits of prlimit hold for each process alone; a control group holds them together, so that a
 hostile build meets its own limit before the machine's. Only root may make one; others do without.
+
+A process that the kernel kills for memory ends as one that an operator kills. The group counts the former. Without a group the
+machine's own counter decides: then a kill for memory elsewhere, at the same time, is taken for one of ours. Where that is missing
+too (before Linux 4.13), nothing was killed for memory.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
+_VMSTAT = Path("/proc/vmstat")
+# Where versions 2 and 1 count what was killed in a group.
+_COUNTERS = ("memory.events", "memory.oom_control")
 _PREFIX = "kperflab-build"
 # The kernel may take a moment to see that the last process is gone.
 _END_S = 2.0
@@ -26,12 +33,36 @@ def physical_memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+class MemoryGroup:
+    """A control group, or what stands for it where there can be none. procs: its cgroup.procs file, or ""."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.procs = str(folder / "cgroup.procs") if folder else ""
+        own = [folder / name for name in _COUNTERS] if folder else []
+        self._counter = next((file for file in own if _kills(file) is not None), _VMSTAT)
+        self._before = _kills(self._counter) or 0
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel killed a process for memory since the group was made."""
+        return (_kills(self._counter) or 0) > self._before
+
+
+def _kills(file: Path) -> int | None:
+    """How many processes a file says were killed for memory; None where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            name, _, number = line.partition(" ")
+            if name == "oom_kill":
+                return int(number)
+    return None
+
+
 @contextlib.contextmanager
-def memory_group(limit: int, root: Path = _ROOT) -> Iterator[str]:
-    """The cgroup.procs file of a new group with this limit in bytes, or "" where there can be none."""
+def memory_group(limit: int, root: Path = _ROOT) -> Iterator[MemoryGroup]:
+    """A new group with this limit in bytes, as far as there can be one."""
     group = _make(limit, root)
     try:
-        yield str(group / "cgroup.procs") if group else ""
+        yield MemoryGroup(group)
     finally:
         if group:
             _remove(group, _END_S)

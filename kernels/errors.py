@@ -248,8 +248,18 @@ class BuildBusy(KernelsError):
 
 
 class BuildOutOfMemory(KernelsError):
-    """A program of the build was refused memory or killed for it; `log` is what it wrote until then."""
+    """A program of the build, or of its config, was refused memory or killed for it; `log` is what a build wrote until then."""
 
-    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
+    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
+        super().__init__(message, detail)
+        self.log = log
+
+
+class BuildKilled(KernelsError):
+    """Somebody killed a program of the build, or of its config; `log` is what a build wrote until then."""
+
+    retry = True
+
+    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
         super().__init__(message, detail)
         self.log = log

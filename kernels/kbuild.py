@@ -76,7 +76,13 @@ _OTHER = tuple(
 _NO_SPACE = re.compile(r"No space left on device")
 _NO_MEMORY = re.compile(
     r"virtual memory exhausted|[Cc]annot allocate memory|out of memory allocating|memory exhausted"
-    r"|Killed signal terminated program|Resource temporarily unavailable"
+    r"|Resource temporarily unavailable"
+)
+# How compilers and make tell of a program that a signal ended; 128 and its number where a shell was in between.
+_SIGNAL = r"(?:Killed|Terminated|Hangup|Interrupt)"
+_KILL = re.compile(
+    rf"\b{_SIGNAL} signal terminated program|unable to execute command: {_SIGNAL}"
+    rf"|^make(?:\[\d+\])?: \*\*\* .*(?: {_SIGNAL}|\bError (?:129|130|137|143))$"
 )
 
 
@@ -117,3 +123,8 @@ def ran_out_of(lines: Iterable[str]) -> str:
         if _NO_MEMORY.search(line):
             return "memory"
     return ""
+
+
+def tells_of_kill(line: str) -> bool:
+    """Whether a line says that a program was ended by a signal that somebody sent, or the kernel for want of memory."""
+    return bool(_KILL.search(line.strip()))

@@ -20,7 +20,8 @@ from kernels.config import (
     requested,
     unmet,
 )
-from kernels.errors import ConfigFailed, DiskFull
+from kernels.ending import refuse_lacks
+from kernels.errors import ConfigFailed
 from kernels.handout import read_bounded
 from kernels.layers import Layers, hand_over, over_base, own_directory
 from kernels.sandbox import Layer, Limits, Place, run
@@ -31,6 +32,7 @@ from kernels.unmet import explain
 
 _MAX_CONFIG = 4 << 20
 _SECONDS = 300.0
+_TAIL = 60
 # A path that can have a say in what the tree's Kconfig makes of a request.
 _KCONFIG_PATH = re.compile(r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?Makefile|^scripts/|\.config$|configs?/")
 
@@ -57,7 +59,7 @@ def resolve_config(
 ) -> str:
     """The text of the whole .config; kept, so that the same question is answered from a file.
 
-    Raises UnknownFragment, FragmentMalformed, UnmetSymbol, UnknownSymbol, ConfigFailed.
+    Raises UnknownFragment, FragmentMalformed, UnmetSymbol, UnknownSymbol, ConfigFailed, DiskFull, BuildOutOfMemory, BuildKilled.
     """
     make_target(question.config)
     kept = layers.objects / "configs" / question.identity()
@@ -103,16 +105,12 @@ def _ask(question: Question, layers: Layers, limits: Limits, on_wait: Callable[[
             on_line=lines.append,
             on_tick=on_wait,
         )
-        if ended.stopped == "disk" or (ended.status and kbuild.ran_out_of(lines) == "disk"):
-            raise DiskFull(
-                f"the disk of {layers.objects} is full: no .config could be made", "\n".join(lines[-60:])
-            )
         if ended.status != 0:
+            tail = lines[-_TAIL:]
+            refuse_lacks(ended, tail, limits, what="the config", home=layers.objects)
             why = {"time": "it took too long", "log": "it printed too much"}
             reason = why.get(ended.stopped) or kbuild.first_error(lines) or f"status {ended.status}"
-            raise ConfigFailed(
-                f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(lines[-60:])
-            )
+            raise ConfigFailed(f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(tail))
         text = read_bounded(objects / ".config", _MAX_CONFIG).decode("utf-8", "replace")
         _check(question.config, text, [source.upper or lower, lower])
     return text

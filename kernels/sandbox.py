@@ -113,12 +113,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log" (then CPU seconds are 0)."""
+    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log" (then CPU seconds are 0).
+
+    out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.
+    """
 
     status: int
     stopped: str
     cpu_seconds: float
     wall_seconds: float
+    out_of_memory: bool = False
 
 
 def build_owner() -> tuple[int, int]:
@@ -149,7 +153,7 @@ def run(
     started = time.monotonic()
     watch = _Watch(place.out, limits, started + limits.seconds)
     with memory_group(limits.total_memory) as group:
-        child = _start([*_outer(place, group), *_bwrap(environment), *_limited(limits), *argv])
+        child = _start([*_outer(place, group.procs), *_bwrap(environment), *_limited(limits), *argv])
         output = _Output(child, on_line)
         with LineReader(child, limits.log_bytes) as reader:
             try:
@@ -159,9 +163,10 @@ def run(
                     on_tick()
             finally:
                 status = _end(child, kill=not reader.ended)
+        short = group.out_of_memory()
     if not output.began and not watch.stopped:
         raise _not_started(output.complaints)
-    return Ended(status, watch.stopped, output.cpu_seconds, time.monotonic() - started)
+    return Ended(status, watch.stopped, output.cpu_seconds, time.monotonic() - started, short)
 
 
 class _Output:
