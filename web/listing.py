@@ -18,6 +18,7 @@ _CHOICES = {
     "target": "targets",
     "workload": "workloads",
     "submitter": "submitters",
+    "priority": "priorities",
 }
 NAMES = (*(one.name for one in fields(ListAsked)), "page")
 

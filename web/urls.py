@@ -74,6 +74,7 @@ urlpatterns = [
     path("experiments/<int:experiment_id>/cancel", changes.cancel, name="experiment_cancel"),
     path("experiments/<int:experiment_id>/rerun", changes.rerun, name="experiment_rerun"),
     path("experiments/<int:experiment_id>/keep", changes.keep, name="experiment_keep"),
+    path("experiments/<int:experiment_id>/priority", changes.change_priority, name="experiment_priority"),
     path("experiments/<int:experiment_id>/runs/", experiment.runs, name="experiment_runs"),
     path("experiments/<int:experiment_id>/comparison/", comparison.show, name="comparison"),
     path("experiments/<int:experiment_id>/reply/", reply.show, name="reply"),

@@ -56,6 +56,9 @@ COMMANDS: dict[str, dict[str, Place]] = {
         "log": Place("watchctl", "Print a build's log or a run's console."),
         "notes": Place("watchctl", "Show what people wrote about an experiment, or write to it."),
         "rerun": Place("submitctl", "Submit an experiment's description once more."),
+        "priority": Place(
+            "submitctl", "Say how urgent an experiment is while it is open; the higher goes first."
+        ),
         "keep": Place(
             "submitctl",
             "Keep an experiment's logs, profiles and kernels, whatever the retention policy says.",

@@ -10,6 +10,7 @@ from lab.errors import UnknownRow
 from lab.models import Build, Experiment, Run
 from lab.queries.description import CaseView, SwitchView, case_views, switch_view
 from lab.queries.progress import Progress, progress
+from lab.queue.priority import priority_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,10 @@ class ExperimentPage:
     base_name: str
     base_commit: str
     design: str
+    # The group's name where there is one.
     target: str
+    group: str
+    priority: str
     boots: int
     iterations: int
     warmup: int
@@ -157,6 +161,8 @@ def experiment_page(experiment_id: int) -> ExperimentPage:
         base_commit=row.base_commit,
         design=row.design,
         target=row.group or row.target.name,
+        group=row.group,
+        priority=priority_name(row.priority),
         boots=row.boots,
         iterations=row.iterations,
         warmup=row.warmup,

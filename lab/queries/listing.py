@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
 from lab.queries.tallies import tallies
+from lab.queue.priority import PRIORITIES, priority_name
 from lab.states import ExperimentState, Role
 
 PAGE_SIZE = 50
@@ -38,6 +40,7 @@ class ListAsked:
     target: str = ""
     workload: str = ""
     submitter: str = ""
+    priority: str = ""
     created_after: datetime | None = None
     created_before: datetime | None = None
     ordering: str = NEWEST
@@ -45,7 +48,7 @@ class ListAsked:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentLine:
-    """One row of the list; verdicts counts primary metrics of candidates only."""
+    """One row of the list; verdicts counts primary metrics of candidates only. target: the group's name where there is one."""
 
     id: int
     name: str
@@ -62,6 +65,8 @@ class ExperimentLine:
     finished_at: datetime | None
     submitter: str = ""
     target: str = ""
+    group: str = ""
+    priority: str = "normal"
     switches: tuple[str, ...] = ()
 
 
@@ -85,6 +90,7 @@ class FilterChoices:
     targets: tuple[str, ...]
     workloads: tuple[str, ...]
     submitters: tuple[str, ...]
+    priorities: tuple[str, ...]
 
 
 def experiments_found(asked: ListAsked) -> QuerySet[Experiment]:
@@ -144,6 +150,8 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
             finished_at=row.finished_at,
             submitter=row.submitter.username if row.submitter else "",
             target=row.group or row.target.name,
+            group=row.group,
+            priority=priority_name(row.priority),
             switches=tuple(switches[row.pk]),
         )
         for row in found
@@ -151,15 +159,18 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
 
 
 def filter_choices() -> FilterChoices:
-    """Return what there is to choose from, in four questions."""
+    """Return what there is to choose from, in six questions."""
     used = User.objects.filter(Exists(Experiment.objects.filter(submitter=OuterRef("pk"))))
+    asked = set(Experiment.objects.order_by().values_list("priority", flat=True).distinct())
+    groups = Experiment.objects.exclude(group="").order_by("group").values_list("group", flat=True).distinct()
     return FilterChoices(
         states=tuple(ExperimentState.values),
         trees=_names(Tree.objects.order_by("name"), "name"),
         verdicts=tuple(Comparison.Verdict.values),
-        targets=_names(Target.objects.order_by("name"), "name"),
+        targets=(*_names(Target.objects.order_by("name"), "name"), *groups),
         workloads=_names(Case.objects.order_by("workload").distinct(), "workload"),
         submitters=_names(used.order_by("username"), "username"),
+        priorities=tuple(name for name, number in PRIORITIES.items() if number in asked),
     )
 
 
@@ -174,15 +185,20 @@ def _equal(asked: ListAsked) -> Q:
     columns = {
         "state": "state",
         "tree": "tree__name",
-        "target": "target__name",
         "submitter": "submitter__username",
     }
-    wanted = {column: getattr(asked, name) for name, column in columns.items() if getattr(asked, name)}
+    wanted: dict[str, Any] = {
+        column: getattr(asked, name) for name, column in columns.items() if getattr(asked, name)
+    }
+    if asked.priority:
+        wanted["priority"] = PRIORITIES[asked.priority]
     if asked.created_after:
         wanted["created_at__gte"] = asked.created_after
     if asked.created_before:
         wanted["created_at__lt"] = asked.created_before
-    return Q(**wanted)
+    # No target is called as a group is.
+    place = Q(group=asked.target) | Q(target__name=asked.target) if asked.target else Q()
+    return Q(**wanted) & place
 
 
 def _holds(word: str) -> Q:

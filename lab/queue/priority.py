@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from django.contrib.auth.models import AnonymousUser
+
 from lab.access import may, may_change
 from lab.errors import FieldRefused, NotAllowed, Outdated, SubmissionRejected, UnknownRow
 from lab.models import Experiment, User
@@ -29,6 +31,13 @@ def priority_asked(name: str, by: User | None) -> int:
             place="priority",
         )
     return number
+
+
+def priorities_for(by: User | AnonymousUser) -> tuple[str, ...]:
+    """The names of the priorities that somebody may give, the lowest first."""
+    return tuple(
+        name for name, number in PRIORITIES.items() if number <= PRIORITIES["normal"] or may(by, "operate")
+    )
 
 
 def priority_name(number: int) -> str:

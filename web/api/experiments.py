@@ -27,7 +27,7 @@ from lab.models import Case, Comparison, Experiment, Switch, User, Variant
 from lab.queries.description import shown_description
 from lab.queries.progress import progress
 from lab.queries.tallies import tallies
-from lab.queue.priority import PRIORITIES, set_priority
+from lab.queue.priority import PRIORITIES, priority_name, set_priority
 from lab.rerun import OPEN, cancel_for, rerun_experiment
 from lab.states import ExperimentState, Role, VariantState
 from lab.storage.keeping import keep_for
@@ -47,7 +47,11 @@ class Verdicts(serializers.JSONField):
 
 
 class ExperimentRow(serializers.Serializer[Any]):
-    """An experiment as lists show it. kept: its files outlive the retention policy; verdicts: of primary metrics of candidates; exit_code: null while it is open."""
+    """An experiment as lists show it.
+
+    kept: its files outlive the retention policy. group: any target of it may boot it, `target` being one of them; empty for that
+    target alone. verdicts: of primary metrics of candidates. exit_code: null while it is open.
+    """
 
     id = serializers.IntegerField()
     url = serializers.URLField(source="*", help_text="Of this, in the API.")
@@ -61,6 +65,8 @@ class ExperimentRow(serializers.Serializer[Any]):
     base_commit = serializers.CharField()
     design = serializers.CharField()
     target = serializers.CharField(source="target.name")
+    group = serializers.CharField(allow_blank=True)
+    priority = serializers.ChoiceField(tuple(PRIORITIES))
     clock = serializers.CharField()
     submitter = serializers.CharField(source="submitter.username", allow_null=True)
     origin = serializers.IntegerField(source="origin_id", allow_null=True)
@@ -174,6 +180,8 @@ class ExperimentFilters(Filters):
     state = WordFilter(ExperimentState)
     tree = TextFilter(field_name="tree__name")
     target = TextFilter(field_name="target__name")
+    group = TextFilter(field_name="group")
+    priority = WordFilter(PRIORITIES, method="with_priority")
     submitter = TextFilter(field_name="submitter__username")
     standing = TextFilter(field_name="standing__name")
     digest = TextFilter(field_name="digest")
@@ -182,6 +190,10 @@ class ExperimentFilters(Filters):
     verdict = WordFilter(Comparison.Verdict, method="with_verdict")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
+
+    def with_priority(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Rows that are so urgent."""
+        return queryset.filter(priority=PRIORITIES[value])
 
     def with_verdict(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         """Rows with such a verdict."""
@@ -228,6 +240,7 @@ class Experiments(Submission):
             found = counted[row["id"]]
             row["url"] = f"{root}api/v1/experiments/{row['id']}/"
             row["page"] = f"{root}experiments/{row['id']}/"
+            row["priority"] = priority_name(row["priority"])
             told = asdict(found)
             all_judged = not told.pop("unjudged")
             is_open = row["state"] in OPEN

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -66,9 +67,10 @@ class TextFilter(django_filters.CharFilter):  # type: ignore[misc]
 class WordFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
     """One of a few words."""
 
-    def __init__(self, words: type[Any], **given: Any) -> None:
-        super().__init__(choices=words.choices, **given)
-        extend_schema_field({"type": "string", "enum": list(words.values)})(self)
+    def __init__(self, words: Iterable[str], **given: Any) -> None:
+        names = [str(word) for word in words]
+        super().__init__(choices=[(name, name) for name in names], **given)
+        extend_schema_field({"type": "string", "enum": names})(self)
 
 
 class Known(BaseFilterBackend):

@@ -38,7 +38,14 @@ def some(db: None, alice: User) -> dict[str, Experiment]:
     kernfs = make_experiment(name="kernfs rwsem", state="done", submitter=alice)
     make_patch_switch(kernfs, "iattr", title="kernfs: a global rwsem", author="Zoë <zoe@example.org>")
     judged(kernfs, "improvement")
-    inode = make_experiment(name="inode hash", state="running", tree=other, base_commit="abcdef12" + "0" * 32)
+    inode = make_experiment(
+        name="inode hash",
+        state="running",
+        tree=other,
+        base_commit="abcdef12" + "0" * 32,
+        priority=10,
+        group="rack",
+    )
     make_case(inode, workload="stat-walk")
     judged(inode, "regression", primary=False)
     buffer = make_experiment(
@@ -67,6 +74,9 @@ def some(db: None, alice: User) -> dict[str, Experiment]:
         ("verdict=regression", ["buffer"]),
         ("verdict=improvement", ["kernfs"]),
         ("target=metal", ["buffer"]),
+        ("target=rack", ["inode"]),
+        ("priority=high", ["inode"]),
+        ("priority=normal", ["buffer", "kernfs"]),
         ("workload=stat-walk", ["inode"]),
         ("submitter=alice", ["kernfs"]),
         ("created_after=2026-01-02", ["buffer", "inode"]),
@@ -99,6 +109,7 @@ def test_an_experiment_is_found_by_its_number(page: Page, some: dict[str, Experi
     [
         ("state=odd", "There is no state “odd” here."),
         ("tree=debian-5", "There is no tree “debian-5” here."),
+        ("priority=low", "There is no priority “low” here."),
         ("created_after=yesterday", "“yesterday” is no date"),
         ("ordering=speed", "The list cannot be sorted by “speed”."),
         (f"submitter={SCRIPT}", "There is no submitter “&lt;script&gt;"),
@@ -170,3 +181,9 @@ def test_a_thousand_experiments_take_as_few_questions_as_one(
 
 def judged_row(experiment: Experiment, variant: Any) -> None:
     judged(experiment, "improvement", variant=variant)
+
+
+def test_a_row_says_when_it_is_not_of_normal_priority(page: Page, some: dict[str, Experiment]) -> None:
+    text = page("/experiments/")
+    assert text.count("high priority") == 1
+    assert "normal priority" not in text

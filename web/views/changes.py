@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people do to an experiment: cancel it, run it again, keep it."""
+"""What people do to an experiment: cancel it, run it again, keep it, say how urgent it is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.access import may_change
-from lab.errors import LabError, NotAllowed, Outdated
+from lab.errors import FieldRefused, LabError, NotAllowed, Outdated
 from lab.queries.experiments import get_experiment
 from lab.queries.progress import progress
+from lab.queue.priority import set_priority
 from lab.rerun import OPEN, cancel_for, rerun_experiment
 from lab.storage.keeping import keep_for
 from web.access import needs, person
@@ -77,4 +78,22 @@ def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
         else "It is left to the retention policy: numbers and verdicts stay, logs and kernels go when they are old."
     )
     messages.success(request, said)
+    return redirect("experiment", experiment_id)
+
+
+@needs("submit")
+@require_POST
+def change_priority(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Say how urgent an experiment is; one that is over is left as it is, and said to be."""
+    asked = request.POST.get("priority", "")
+    try:
+        found(set_priority, experiment_id=experiment_id, priority=asked, by=person(request))
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    except FieldRefused as exc:
+        messages.error(request, f"{str(exc).capitalize()}.")
+    except Outdated as exc:
+        messages.info(request, f"{str(exc).capitalize()}.")
+    else:
+        messages.success(request, f"Its priority is {asked} now.")
     return redirect("experiment", experiment_id)

@@ -23,6 +23,7 @@ from lab.queries.experiments import (
 from lab.queries.listing import ExperimentLine, filter_choices, list_page
 from lab.queries.notes import experiment_notes
 from lab.queries.savedviews import views_for
+from lab.queue.priority import priorities_for
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
@@ -116,6 +117,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
             "tab": "overview",
             "cases": cases,
             "notes": experiment_notes(experiment_id, request.user),
+            "priorities": _priorities(request, page),
             "removed_at": files_removed_at(experiment_id),
             "keep_days": round(django_settings.KEEP_DAYS),
         },
@@ -169,6 +171,14 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "grid": [(row, _build_said(row.build)) for row in page.variants],
         "troubles": _troubles(page),
     }
+
+
+def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
+    """What its priority can be changed to; nothing where it is over, or not theirs."""
+    if page.progress.finished or not may_change(request.user, get_experiment(page.id).submitter):
+        return ()
+    given = priorities_for(request.user)
+    return given if page.priority in given else (*given, page.priority)
 
 
 def _took(page: ExperimentPage) -> str:

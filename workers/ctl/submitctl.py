@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`labctl submit`, `preview`, `rerun`, `cancel` and `run`."""
+"""`labctl submit`, `preview`, `rerun`, `cancel`, `run`, and what becomes of an experiment: `priority`, `keep`, `unkeep`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from workers.ctl import terminal, watchctl, wish
+from workers.ctl import complete, terminal, watchctl, wish
 from workers.ctl.doors.base import Door, Json
-from workers.ctl.options import EXIT_OK, ExperimentId, err, out, through_door, with_options
+from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_door, with_options
 from workers.ctl.wish import Wish
 
 Source = Annotated[
@@ -26,7 +26,7 @@ Source = Annotated[
 
 def register(cli: typer.Typer) -> None:
     """Add the commands to labctl."""
-    for command in (submit, preview, rerun, cancel, run, keep, unkeep):
+    for command in (submit, preview, rerun, cancel, run, priority, keep, unkeep):
         cli.command()(command)
 
 
@@ -96,6 +96,28 @@ def cancel(door: Door, experiment_id: ExperimentId) -> None:
     """Cancel what is still open of an experiment; what is measured stays."""
     door.cancel(experiment_id)
     out.print(f"experiment {experiment_id} is cancelled")
+
+
+@through_door
+def priority(
+    door: Door,
+    experiment_id: ExperimentId,
+    urgency: Annotated[
+        str,
+        typer.Argument(
+            metavar="|".join(PRIORITIES),
+            help="how urgent it is; high is for operators",
+            autocompletion=complete.one_of(*PRIORITIES),
+        ),
+    ],
+) -> None:
+    """Say how urgent an experiment is while it is open; the higher goes first."""
+    if urgency not in PRIORITIES:
+        from lab.spec_messages import nearest
+
+        raise typer.BadParameter(f'there is no priority "{urgency}"; {nearest(urgency, PRIORITIES)}')
+    door.set_priority(experiment_id, urgency)
+    out.print(f"experiment {experiment_id} has priority {urgency}")
 
 
 @through_door

@@ -71,6 +71,8 @@ def show_head(console: Console, experiment: Json, where: str) -> None:
         Text("  " + ", ".join(plain_line(one) for one in told if one) + f", on {where}", style="dim"),
         soft_wrap=True,
     )
+    if experiment.get("priority", "normal") != "normal":
+        console.print(Text(f"  priority {plain_line(experiment['priority'])}", style="dim"))
     if experiment.get("problem"):
         console.print(Text(plain_line(experiment["problem"]), style="red"), soft_wrap=True)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from workers.ctl import complete, progressbar, terminal
 from workers.ctl.doors.base import Door, Json
-from workers.ctl.options import EXIT_LAB, AsJson, ExperimentId, err, out, print_json, through_door
+from workers.ctl.options import EXIT_LAB, PRIORITIES, AsJson, ExperimentId, err, out, print_json, through_door
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.table_style import plain_rows
 
@@ -99,6 +99,9 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
         str, typer.Option(help=", ".join(VERDICTS), autocompletion=complete.one_of(*VERDICTS))
     ] = "",
     submitter: Annotated[str, typer.Option(help="of this person")] = "",
+    priority: Annotated[
+        str, typer.Option(help=", ".join(PRIORITIES), autocompletion=complete.one_of(*PRIORITIES))
+    ] = "",
     search: Annotated[str, typer.Option(help="what its name holds")] = "",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="how many at most")] = 30,
     as_json: AsJson = False,
@@ -106,7 +109,9 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     """List experiments, newest first."""
     _one_of("state", state, STATES)
     _one_of("verdict", verdict, VERDICTS)
-    filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter, "search": search}
+    _one_of("priority", priority, PRIORITIES)
+    filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter}
+    filters |= {"priority": priority, "search": search}
     lines = door.experiments(filters, limit)
     if as_json:
         print_json(lines)

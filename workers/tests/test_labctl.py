@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from lab.models import Experiment
+from lab.queue.priority import PRIORITIES
 from lab.spec import read_spec
+from lab.tests.factories import make_grid, make_user
 from workers import demo, labctl
+from workers.ctl import options
 from workers.ctl.late import load
 from workers.tests.conftest import FakeLab, opens
 
@@ -97,3 +102,35 @@ def test_every_story_is_a_valid_description() -> None:
     assert {path.stem for path in found} == {"kernfs", "inode", "buffer", "factorial"}
     for path in found:
         assert read_spec(path.read_bytes(), path.parent).cases
+
+
+def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], db: None
+) -> None:
+    alice, number = make_user("alice"), str(make_grid().pk)
+    Experiment.objects.update(submitter=alice)
+
+    def said(*argv: str, code: int = labctl.EXIT_OK) -> str:
+        assert call(monkeypatch, *argv, "--local") == code
+        told = capsys.readouterr()
+        return " ".join((told.out + told.err).split())
+
+    assert f"experiment {number} is kept" in said("keep", number)
+    assert Experiment.objects.get().kept
+    assert "left to the retention policy" in said("unkeep", number)
+    assert not Experiment.objects.get().kept
+    assert "has priority high" in said("priority", number, "high")
+    assert Experiment.objects.get().priority == PRIORITIES["high"]
+    assert "priority high" in said("show", number)
+    shown = json.loads(said("list", "--json", "--priority", "high", "--submitter", "alice"))
+    assert [(row["id"], row["priority"], row["group"]) for row in shown] == [(int(number), "high", "")]
+    assert "no experiment like that" in said("list", "--submitter", "bob")
+    assert "no experiment like that" in said("list", "--priority", "low")
+    Experiment.objects.update(state="done")
+    for command in (("keep", "999"), ("unkeep", "999"), ("priority", "999", "low")):
+        assert "there is no experiment 999" in said(*command, code=labctl.EXIT_USAGE)
+    assert "is done already" in said("priority", number, "low", code=labctl.EXIT_USAGE)
+
+
+def test_labctl_knows_the_priorities_there_are() -> None:
+    assert tuple(PRIORITIES) == options.PRIORITIES

@@ -315,3 +315,20 @@ def test_a_priority_is_changed_while_it_is_open_and_above_normal_by_operators(
     assert ask("charlie").post(place, {"priority": "urgent"}).status_code in (400, 422)
     Experiment.objects.update(state="done")
     assert ask("charlie").post(place, {"priority": "low"}).status_code == 409
+
+
+def test_rows_tell_priority_and_group_and_are_found_by_them(ask: As, db: None) -> None:
+    plain = make_experiment(name="plain")
+    urgent = make_experiment(name="urgent", priority=10, group="rack")
+
+    def told(query: str = "") -> list[tuple[int, str, str]]:
+        rows = ask().get(f"experiments/?ordering=id{query}").json()["results"]
+        return [(row["id"], row["priority"], row["group"]) for row in rows]
+
+    assert told() == [(plain.pk, "normal", ""), (urgent.pk, "high", "rack")]
+    assert told("&priority=high") == [(urgent.pk, "high", "rack")]
+    assert told("&group=rack") == [(urgent.pk, "high", "rack")]
+    assert told("&priority=low") == []
+    assert ask().get("experiments/?priority=10").status_code == 400
+    one = ask().get(f"experiments/{urgent.pk}/").json()
+    assert (one["priority"], one["group"]) == ("high", "rack")

@@ -75,6 +75,9 @@ class Door(Protocol):
     def keep(self, experiment_id: int, *, kept: bool) -> None:
         """Keep an experiment's files and kernels, or leave them to the retention policy again."""
 
+    def set_priority(self, experiment_id: int, priority: str) -> None:
+        """Say how urgent an open experiment is: low, normal or high."""
+
     def rerun(self, experiment_id: int) -> Json:
         """Queue the same description again; returns as submit does."""
 

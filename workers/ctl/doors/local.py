@@ -20,6 +20,7 @@ from lab.queries.experiments import experiment_page, get_experiment
 from lab.queries.hardware import target_list
 from lab.queries.listing import experiment_list
 from lab.queries.progress import progress
+from lab.queue.priority import set_priority
 from lab.rerun import stored_spec
 from lab.spec import spec_from_mapping
 from lab.storage.files import KeptFile
@@ -112,6 +113,10 @@ class LocalDoor:
         """See Door."""
         set_kept(experiment_id, kept=kept)
 
+    def set_priority(self, experiment_id: int, priority: str) -> None:
+        """See Door."""
+        set_priority(experiment_id=experiment_id, priority=priority, by=None)
+
     def rerun(self, experiment_id: int) -> Json:
         """See Door."""
         row = get_experiment(experiment_id)
@@ -171,6 +176,6 @@ def _matches(line: Json, wanted: Mapping[str, str]) -> bool:
             return False
         if key == "verdict" and value not in line["verdicts"]:
             return False
-        if key in {"state", "tree"} and line[key] != value:
+        if key in {"state", "tree", "submitter", "priority"} and line[key] != value:
             return False
     return True

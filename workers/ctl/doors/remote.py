@@ -97,6 +97,12 @@ class RemoteDoor:
         """See Door."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/{'keep' if kept else 'unkeep'}/"))
 
+    def set_priority(self, experiment_id: int, priority: str) -> None:
+        """See Door."""
+        self._server.ask(
+            Asking("POST", f"experiments/{experiment_id}/priority/", json={"priority": priority})
+        )
+
     def rerun(self, experiment_id: int) -> Json:
         """See Door. The server answers with the last re-run while that is not over: nothing is queued twice."""
         return self._table(Asking("POST", f"experiments/{experiment_id}/rerun/"))
