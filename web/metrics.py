@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from lab.operations.readiness import readiness
 from lab.queries import vitals
 from lab.queries.claims import open_claims
+from lab.queries.faults import corrupt_artifacts_ever
 from lab.queries.queues import queue_lines
 from lab.queries.targets import target_healths
 from lab.queries.workers import WorkerLine, worker_lines
@@ -69,6 +70,11 @@ class _Lab(Collector):
         late = CounterMetricFamily("kperflab_late_answers", "Answers refused since their claim was over.")
         late.add_metric((), vitals.late_answers_ever())
         yield late
+        corrupt = CounterMetricFamily(
+            "kperflab_corrupt_artifacts", "Artifacts found to be other than what was built."
+        )
+        corrupt.add_metric((), corrupt_artifacts_ever())
+        yield corrupt
         yield from collected()
 
 

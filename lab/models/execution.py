@@ -144,6 +144,8 @@ class LateAnswer(models.Model):
     kind = models.CharField(max_length=5, choices=Kind)
     # The number of the build or run.
     work = models.PositiveBigIntegerField()
+    # Where its run booted; nothing for a build.
+    target = models.CharField(max_length=100, blank=True, default="", db_default="")
     # The process that answered, what it would have written, and what had become of the work.
     worker = models.CharField(max_length=300)
     said = models.TextField()

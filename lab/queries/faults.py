@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads about what went wrong by the lab's own fault, and about answers that came too late."""
+"""Reads about what went wrong by the lab's own fault: what failed, came too late, or was not what had been built."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Max, Sum
 from django.utils import timezone
 
-from lab.models import Build, LateAnswer, Run
+from lab.models import Build, Experiment, LateAnswer, Run, Variant
 
 LATELY = timedelta(days=7)
 SHOWN = 20
@@ -27,10 +29,15 @@ class FaultLine:
 
 @dataclass(frozen=True, slots=True)
 class LateLine:
-    """One answer that was not written, since its claim was not held any more."""
+    """One answer that was not written, since its claim was not held any more. place: its target or queue.
+
+    experiment: its number and name, None where it was deleted with its work; of a build the newest that uses it.
+    """
 
     kind: str
     id: int
+    experiment: tuple[int, str] | None
+    place: str
     worker: str
     said: str
     why: str
@@ -67,5 +74,51 @@ def lab_faults() -> tuple[FaultLine, ...]:
 
 def late_answers() -> tuple[LateLine, ...]:
     """The newest answers that were refused."""
-    rows = LateAnswer.objects.order_by("-pk")[:SHOWN]
-    return tuple(LateLine(one.kind, one.work, one.worker, one.said, one.why, one.at) for one in rows)
+    rows = list(LateAnswer.objects.order_by("-pk")[:SHOWN])
+    asked = experiments_of((row.kind, row.work) for row in rows)
+    names = dict(Experiment.objects.filter(pk__in=asked.values()).values_list("pk", "name"))
+    queues = dict(
+        Build.objects.filter(pk__in=[row.work for row in rows if row.kind == "build"]).values_list(
+            "pk", "queue"
+        )
+    )
+    found = []
+    for row in rows:
+        number = asked.get((row.kind, row.work))
+        experiment = None if number is None else (number, names.get(number, ""))
+        place = queues.get(row.work, "") if row.kind == "build" else row.target
+        found.append(LateLine(row.kind, row.work, experiment, place, row.worker, row.said, row.why, row.at))
+    return tuple(found)
+
+
+def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+    """Of builds and runs, by kind and number, their experiment; of a build the newest that uses it. In two questions."""
+    given = set(works)
+    runs = Run.objects.filter(pk__in=[work for kind, work in given if kind == "run"])
+    users = Variant.objects.filter(build__in=[work for kind, work in given if kind == "build"]).order_by()
+    newest = users.values_list("build").annotate(newest=Max("experiment"))
+    found = {("run", work): number for work, number in runs.values_list("pk", "experiment")}
+    return found | {("build", work): number for work, number in newest}
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptLine:
+    """A build whose artifact was found to be other than what was built. times: how often; state: of the build now."""
+
+    id: int
+    release: str
+    commit: str
+    state: str
+    times: int
+
+
+def corrupt_artifacts() -> tuple[CorruptLine, ...]:
+    """Those there are, the newest builds first."""
+    rows = Build.objects.filter(corrupted__gt=0).order_by("-pk")[:SHOWN]
+    columns = ("pk", "release", "commit", "state", "corrupted")
+    return tuple(CorruptLine(*row) for row in rows.values_list(*columns))
+
+
+def corrupt_artifacts_ever() -> int:
+    """How often an artifact was found to be other than what was built."""
+    return Build.objects.aggregate(times=Sum("corrupted"))["times"] or 0

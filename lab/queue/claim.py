@@ -169,7 +169,7 @@ def _take(run_id: int, target: Target, by: str, lease_s: float | None) -> Claim 
         return None
     if run.experiment.group and run.target_id is None and not take_block(run, target):
         return None
-    claim = Claim("run", run_id, secrets.token_hex(16))
+    claim = Claim("run", run_id, secrets.token_hex(16), target.name)
     taken = _taken(claim, by, lease_s) | {"target": target, "lost_on": None, "lost_at": None}
     if not move(Run, run_id, RunState.QUEUED, RunState.RUNNING, **taken):
         return None

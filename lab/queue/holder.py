@@ -3,7 +3,7 @@
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,11 +17,12 @@ UNCLAIMED: Final[dict[str, Any]] = {"claimed_by": "", "token": "", "lease_until"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The exclusive right to one build or run; `token` proves it to record.py."""
+    """The exclusive right to one build or run; `token` proves it to record.py. target: where a run boots."""
 
     kind: Kind
     id: int
     token: str
+    target: str = field(default="", compare=False)
 
 
 def worker_identity() -> str:

@@ -25,7 +25,12 @@ def refuse_late(claim: Claim, said: str) -> None:
     why = _became(row)
     log.warning("%s %s: “%s” came too late and was not written: %s", claim.kind, claim.id, said, why)
     late = LateAnswer.objects.create(
-        kind=claim.kind, work=claim.id, worker=worker_identity(), said=storable_text(said, 1000), why=why
+        kind=claim.kind,
+        work=claim.id,
+        target=claim.target,
+        worker=worker_identity(),
+        said=storable_text(said, 1000),
+        why=why,
     )
     LateAnswer.objects.filter(pk__lte=late.pk - KEPT).delete()
 

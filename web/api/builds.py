@@ -26,7 +26,9 @@ BLAMED = ("submission", "kernel", "lab")
 
 
 class BuildRow(serializers.Serializer[Any]):
-    """A build. cached: the artifact store held it, nothing was compiled; expired_at: when its artifact was removed."""
+    """A build. cached: the artifact store held it, nothing was compiled; corrupted: how often its artifact was not what had been
+    built; expired_at: when it was removed.
+    """
 
     id = serializers.IntegerField()
     state = serializers.ChoiceField(BuildState.choices)
@@ -42,6 +44,7 @@ class BuildRow(serializers.Serializer[Any]):
     blame = serializers.ChoiceField(BLAMED, allow_blank=True)
     problem = serializers.CharField(allow_blank=True)
     attempt = serializers.IntegerField()
+    corrupted = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Workers, queues and claims, for operators."""
+"""Workers, queues, claims and answers that came too late, for operators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
@@ -12,13 +13,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.models import User, Worker
+from lab.models import LateAnswer, User, Worker
 from lab.queries.claims import open_claims
+from lab.queries.faults import experiments_of
 from lab.queries.queues import queue_lines
 from lab.queue.holder import Kind
 from lab.queue.takeback import take_back
-from web.api.filters import Filters, TextFilter
+from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Resource, View
+from web.api.rows import Row
 from web.api.schema import Number, Texts
 
 KINDS = ("build", "run")
@@ -115,3 +118,48 @@ class Claims(View):
         """Take a claim back: its work is queued again, its worker stops and writes nothing of it."""
         take_back(by=cast("User", request.user), kind=self.kind, work=id)
         return HttpResponse(status=204)
+
+
+class LateAnswerRow(serializers.Serializer[Any]):
+    """An answer to a claim that was not held any more; nothing of it was written.
+
+    work: the number of the build or run. experiment: of a build the newest that uses it; null where it was deleted.
+    target: where the run booted. said: what the answer was. why: what had become of the work.
+    """
+
+    id = serializers.IntegerField()
+    kind = serializers.ChoiceField(KINDS)
+    work = serializers.IntegerField()
+    experiment = serializers.IntegerField(source="*", allow_null=True)
+    target = serializers.CharField(allow_blank=True)
+    worker = serializers.CharField()
+    said = serializers.CharField()
+    why = serializers.CharField()
+    at = serializers.DateTimeField()
+
+
+class LateAnswerFilters(Filters):
+    """By what was answered, and where from."""
+
+    kind = WordFilter(KINDS)
+    target = TextFilter(field_name="target")
+    worker = TextFilter(field_name="worker")
+
+
+class LateAnswers(Resource):
+    """The newest answers that were refused."""
+
+    queryset = LateAnswer.objects.all()
+    rows = LateAnswerRow
+    filterset_class: Any = LateAnswerFilters
+    search_fields = ("worker", "target", "said", "why")
+    ordering_fields = ("id", "at")
+    ordering = ("-pk",)
+    needed: ClassVar = {"list": "operate", "retrieve": "operate"}
+
+    def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """With the experiments."""
+        found = experiments_of((row["kind"], row["work"]) for row in rows)
+        for row in rows:
+            row["experiment"] = found.get((row["kind"], row["work"]))
+        return rows

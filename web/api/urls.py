@@ -10,7 +10,7 @@ from web.api.builds import Builds
 from web.api.catalogue import Patches, Trees, Workloads
 from web.api.comparisons import Comparisons
 from web.api.experiments import Experiments
-from web.api.fleet import Claims, Queues, Workers
+from web.api.fleet import Claims, LateAnswers, Queues, Workers
 from web.api.hooks import Deliveries, Hooks
 from web.api.me import Login, Me, Tokens
 from web.api.problems import unknown
@@ -35,6 +35,7 @@ router.register("samples", Samples, "api-samples")
 router.register("comparisons", Comparisons, "api-comparisons")
 router.register("targets", Targets, "api-targets")
 router.register("workers", Workers, "api-workers")
+router.register("late-answers", LateAnswers, "api-late-answers")
 router.register("profiles", Profiles, "api-profiles")
 router.register("patches", Patches, "api-patches")
 router.register("trees", Trees, "api-trees")

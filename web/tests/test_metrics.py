@@ -84,7 +84,7 @@ def busy(db: None) -> None:
         HealthCheck.objects.create(target=target, at=at, ok=True, metric="ns", value=value)
     Target.objects.filter(name="guest").update(quarantined_at=timezone.now(), quarantine_reason="x")
     refuse_late(Claim("run", first.pk, "old"), "finished")
-    Build.objects.update(wall_seconds=30.0)
+    Build.objects.update(wall_seconds=30.0, corrupted=2)
 
 
 def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
@@ -113,6 +113,7 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
     }
     assert {key: found.get(key) for key in expected} == expected
     assert found["kperflab_late_answers_total"] >= 1
+    assert found["kperflab_corrupt_artifacts_total"] == 2 * Build.objects.count()
     assert found['kperflab_lease_overdue_seconds{kind="run"}'] >= 40
     drift = [value for key, value in found.items() if key.startswith("kperflab_target_drift_ratio")]
     assert drift == [pytest.approx(0.1)]

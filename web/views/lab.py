@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from lab.errors import Outdated
 from lab.operations.readiness import readiness
 from lab.queries.claims import ClaimLine, open_claims
-from lab.queries.faults import lab_faults, late_answers
+from lab.queries.faults import corrupt_artifacts, lab_faults, late_answers
 from lab.queries.queues import queue_lines
 from lab.queries.targets import target_healths
 from lab.queries.workers import worker_lines
@@ -61,6 +61,7 @@ def _now() -> dict[str, object]:
         "workers": [(one, duration(one.silent_s)) for one in workers],
         "faults": lab_faults(),
         "late": late_answers(),
+        "corrupt": corrupt_artifacts(),
         "home": settings.HOME,
         "disk": disk,
         "used_percent": round(100 * (disk.total - disk.free) / disk.total),

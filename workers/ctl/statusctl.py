@@ -14,7 +14,7 @@ from rich.text import Text
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.operations.readiness import checked_now
 from lab.queries.claims import open_claims
-from lab.queries.faults import lab_faults, late_answers
+from lab.queries.faults import corrupt_artifacts_ever, lab_faults, late_answers
 from lab.queries.queues import queue_lines
 from lab.queries.targets import TargetHealth, target_healths
 from lab.queries.vitals import deliveries_waiting, experiments_by_state
@@ -50,7 +50,8 @@ def show() -> None:
             out.print(table)
     faults, late = lab_faults(), late_answers()
     out.print(
-        f"faults of the lab in a week: {len(faults)}{'+' if len(faults) >= 20 else ''}; late answers: {len(late)}"
+        f"faults of the lab in a week: {len(faults)}{'+' if len(faults) >= 20 else ''}; late answers: {len(late)};"
+        f" corrupt artifacts: {corrupt_artifacts_ever()}"
     )
     for one in faults[:3]:
         out.print(

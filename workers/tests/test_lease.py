@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from lab.models import Build, LateAnswer, Run
 from lab.queue.claim import claim_build, claim_run, is_held, release, return_dead_claims
-from lab.queue.holder import Claim
+from lab.queue.holder import Claim, worker_identity
 from lab.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.settle import cancel_experiment
 from lab.states import Outcome
@@ -194,6 +194,7 @@ def test_an_answer_after_the_claim_was_given_to_another_is_refused_and_seen(
     assert not record_run(first, RunRecord(Outcome.FINISHED))
     late = LateAnswer.objects.get()
     assert (late.kind, late.work, late.said, late.why) == ("run", run.pk, "finished", "other:2:2 has it now")
+    assert (late.target, late.worker) == ("guest", worker_identity())
     assert "came too late and was not written" in caplog.text
     assert record_run(second, RunRecord(Outcome.FINISHED))
 

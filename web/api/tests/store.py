@@ -16,6 +16,7 @@ from lab.models import (
     Delivery,
     Experiment,
     Hook,
+    LateAnswer,
     Note,
     Profile,
     Revision,
@@ -46,6 +47,7 @@ def fill(people: dict[str, User], folder: Path, *, experiments: int = 2) -> Expe
         last = _experiment(people["alice"], folder, number)
     _talk(people, last)
     _hooks(people)
+    _late(last)
     return last
 
 
@@ -145,6 +147,14 @@ def _hooks(people: dict[str, User]) -> None:
         name="ci", owner=people["alice"], url="https://example.org/", secret="whsec_x", events=["alert"]
     )
     Delivery.objects.create(hook=hook, event="alert", subject="alert/1", payload={}, next_at=timezone.now())
+
+
+def _late(row: Experiment) -> None:
+    run, build = row.runs.all()[0], Build.objects.filter(variants__experiment=row)[0]
+    for kind, work in (("run", run.pk), ("build", build.pk), ("run", 999_999)):
+        LateAnswer.objects.create(
+            kind=kind, work=work, worker="h1:1:1", target="guest", said=HOSTILE, why="it was deleted"
+        )
 
 
 def counts() -> dict[str, int]:

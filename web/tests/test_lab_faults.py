@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the operator's page and the API tell of answers that came too late, and of artifacts that were spoilt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from lab.models import Build, Experiment, Run, User
+from lab.people.tokens import issue_token
+from lab.queries.faults import late_answers
+from lab.queue.claim import claim_next_build, claim_run
+from lab.queue.holder import Claim, worker_identity
+from lab.queue.late import refuse_late
+from lab.queue.takeback import take_back
+from lab.record import BuildSuccess, RunRecord, note_corrupt_artifact, record_build_success, record_run
+from lab.states import Outcome
+from lab.tests.factories import ME, finish_builds, make_grid
+from web.tests.conftest import Page
+
+
+@pytest.fixture
+def late(charlie: User) -> Experiment:
+    """An experiment with a build and a boot that were taken back before they answered."""
+    experiment = make_grid()
+    Experiment.objects.update(name="kernfs <b>")
+    build = claim_next_build(queue="build.x86_64.gcc", by=ME)
+    assert build
+    take_back(by=charlie, kind="build", work=build.id)
+    assert not record_build_success(build, BuildSuccess("k", "6.1-k1", "h"))
+    finish_builds(experiment)
+    run = claim_run(Run.objects.order_by("position")[0].pk, by=ME)
+    assert run
+    take_back(by=charlie, kind="run", work=run.id)
+    assert not record_run(run, RunRecord(Outcome.PANICKED, blame="kernel", problem="Oops"))
+    return experiment
+
+
+def of_section(text: str, name: str) -> str:
+    return text.partition(f'<h2 id="{name}">')[2].partition("</section>")[0]
+
+
+def asks(client: Client, user: User, place: str, *scopes: str) -> Any:
+    _, token = issue_token(user=user, name="t", scopes=scopes or ("read", "operate"), days=1)
+    return client.get(f"/api/v1/late-answers/{place}", headers={"Authorization": f"Token {token}"})
+
+
+def test_late_answers_are_told_with_experiment_place_and_worker(
+    late: Experiment, operator: Client, page: Page
+) -> None:
+    told = of_section(page("/lab/", operator), "late")
+    run, build = Run.objects.order_by("position")[0], Build.objects.order_by("pk")[0]
+    for words in (
+        f'<a href="/runs/{run.pk}/">Run {run.pk}</a>',
+        f'<a href="/builds/{build.pk}/log">Build {build.pk}</a>',
+        f'<a href="/experiments/{late.pk}/">#{late.pk}</a> kernfs &lt;b&gt;',
+        '<td class="break">guest</td>',
+        '<td class="break">build.x86_64.gcc</td>',
+        worker_identity(),
+        "panicked: Oops",
+        "built 6.1-k1",
+        "it is queued by now",
+    ):
+        assert words in told, words
+
+
+def test_an_answer_to_what_was_deleted_links_nowhere(operator: Client, page: Page) -> None:
+    refuse_late(Claim("run", 4711, "x", "rack7"), "finished")
+    told = of_section(page("/lab/", operator), "late")
+    assert "Run 4711" in told
+    assert "rack7" in told
+    assert "it was deleted" in told
+    assert "href" not in told
+
+
+def test_more_late_answers_are_no_more_questions(late: Experiment) -> None:
+    with CaptureQueriesContext(connection) as few:
+        late_answers()
+    for run in Run.objects.all():
+        refuse_late(Claim("run", run.pk, "x", "guest"), "finished")
+    with CaptureQueriesContext(connection) as many:
+        found = late_answers()
+    assert len(found) == 2 + Run.objects.count()
+    assert len(many) == len(few)
+
+
+def test_the_api_tells_operators_alone_of_late_answers(
+    late: Experiment, client: Client, charlie: User, alice: User
+) -> None:
+    assert asks(client, alice, "", "read", "submit").status_code == 403
+    assert asks(client, charlie, "", "read").status_code == 403
+    assert client.get("/api/v1/late-answers/").status_code in (401, 403)
+    run, build = asks(client, charlie, "").json()["results"]
+    assert (run["kind"], run["target"], run["said"], run["experiment"]) == (
+        "run",
+        "guest",
+        "panicked: Oops",
+        late.pk,
+    )
+    assert (build["kind"], build["target"], build["experiment"]) == ("build", "", late.pk)
+    assert asks(client, charlie, f"{run['id']}/").json() == run
+    (only,) = asks(client, charlie, "?kind=build&search=6.1-k1").json()["results"]
+    assert only == build
+    assert asks(client, charlie, "?target=rack").json()["results"] == []
+    assert asks(client, charlie, "?kind=boot").status_code == 400
+
+
+def test_a_spoilt_artifact_is_listed_with_how_often_it_was(operator: Client, page: Page) -> None:
+    assert "None." in of_section(page("/lab/", operator), "corrupt")
+    make_grid()
+    first, second = Build.objects.order_by("pk")[:2]
+    for build in (first, second, second):
+        note_corrupt_artifact(build.pk)
+    told = of_section(page("/lab/", operator), "corrupt")
+    assert told.index(f"Build {second.pk}") < told.index(f"Build {first.pk}")
+    assert '<td class="n">2</td>' in told
+    rows = operator.get(f"/api/v1/builds/{second.pk}/").json()
+    assert rows["corrupted"] == 2
