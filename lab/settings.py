@@ -210,6 +210,7 @@ SPECTACULAR_SETTINGS = {
         "SwitchKind": "lab.models.Switch.Kind",
         "ProfileKind": "lab.models.Profile.Kind",
         "HookKind": "lab.models.Hook.Kind",
+        "WorkKind": "lab.models.LateAnswer.Kind",
         "Scope": "lab.access.ACTIONS",
     },
 }

@@ -24,8 +24,6 @@ from web.api.resource import Resource, View
 from web.api.rows import Row
 from web.api.schema import Number, Texts
 
-KINDS = ("build", "run")
-
 
 class WorkerRow(serializers.Serializer[Any]):
     """A process that takes work. idle_reason: why it takes none now; disk: bytes where it works."""
@@ -86,7 +84,7 @@ class Queues(View):
 class ClaimShape(serializers.Serializer[Any]):
     """A build or run that a worker holds. over: its lease ran out; left_s: until then, negative since."""
 
-    kind = serializers.ChoiceField(KINDS)
+    kind = serializers.ChoiceField(LateAnswer.Kind.choices)
     id = serializers.IntegerField()
     label = serializers.CharField()  # type: ignore[assignment]  # a column, not the field's own
     claimed_by = serializers.CharField()
@@ -128,7 +126,7 @@ class LateAnswerRow(serializers.Serializer[Any]):
     """
 
     id = serializers.IntegerField()
-    kind = serializers.ChoiceField(KINDS)
+    kind = serializers.ChoiceField(LateAnswer.Kind.choices)
     work = serializers.IntegerField()
     experiment = serializers.IntegerField(source="*", allow_null=True)
     target = serializers.CharField(allow_blank=True)
@@ -141,7 +139,7 @@ class LateAnswerRow(serializers.Serializer[Any]):
 class LateAnswerFilters(Filters):
     """By what was answered, and where from."""
 
-    kind = WordFilter(KINDS)
+    kind = WordFilter(LateAnswer.Kind)
     target = TextFilter(field_name="target")
     worker = TextFilter(field_name="worker")
 
