@@ -19,14 +19,15 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.state import StateApps
 from django.db.models import F, Value
 from django.db.models.functions import Concat, Substr
 from django.utils import timezone
 
 from lab.backup.archive import SECRET, Manifest, Reader, reading
-from lab.backup.tables import load, reset_sequences
+from lab.backup.tables import analyze, load, number_on
 from lab.errors import BackupRefused
-from lab.models import Build, Experiment, Run, Tree, User, Worker
+from lab.models import Build, Experiment, Tree, User, Worker
 from lab.operations.readiness import known_migrations
 
 Say = Callable[[str], None]
@@ -189,12 +190,14 @@ def _say_sql(*statements: str) -> None:
 def _load(archive: Reader, manifest: Manifest) -> int:
     """Tables as they were, filled, and brought up to this code's; returns how many migrations that took."""
     try:
-        MigrationExecutor(connection).migrate(_leaves(manifest))
+        then = MigrationExecutor(connection).migrate(_leaves(manifest)).apps
         load(manifest.tables, lambda name: archive.pieces(f"tables/{name}"))
-        call_command("migrate", verbosity=0, interactive=False)
-        reset_sequences()
+        # Before newer migrations: those look at paths, and number what they add.
         if manifest.home != str(settings.HOME):
-            _move_paths(manifest.home, str(settings.HOME))
+            _move_paths(then, manifest.home, str(settings.HOME))
+        number_on()
+        call_command("migrate", verbosity=0, interactive=False)
+        analyze()
     except (DatabaseError, IntegrityError, ValueError) as exc:
         raise BackupRefused(f"{archive.file} cannot be loaded: {' '.join(str(exc).split())[:300]}") from exc
     return len(known_migrations()) - len(manifest.migrations)
@@ -211,10 +214,10 @@ def _leaves(manifest: Manifest) -> list[tuple[str, str]]:
     )
 
 
-def _move_paths(old: str, new: str) -> None:
-    """Rows name files by their place in the home, which is another here."""
-    for model, column in ((Build, "log"), (Run, "console"), (Run, "directory")):
-        rows = model._default_manager.filter(**{f"{column}__startswith": f"{old}/"})
+def _move_paths(then: StateApps, old: str, new: str) -> None:
+    """Rows of older code name files by their place in the home, which is another here. then: the models of that code."""
+    for model, column in (("Build", "log"), ("Run", "console"), ("Run", "directory")):
+        rows = then.get_model("lab", model)._default_manager.filter(**{f"{column}__startswith": f"{old}/"})
         rows.update(**{column: Concat(Value(new), Substr(F(column), len(old) + 1))})
 
 

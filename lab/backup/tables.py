@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.core.management.color import no_style
 from django.db import connection, transaction
 
 from lab.backup.archive import Table
@@ -156,15 +155,23 @@ def _unpacked(value: Any) -> Any:
     return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
 
 
-def reset_sequences() -> None:
-    """Let new rows be numbered after those that were loaded, and the database know how many there are."""
-    from django.apps import apps
-
-    statements = connection.ops.sequence_reset_sql(no_style(), apps.get_models(include_auto_created=True))
+def number_on() -> None:
+    """Let new rows be numbered after those that are there, in whatever tables there are: those of older code too."""
+    if connection.vendor != "postgresql":
+        return
     with connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-        # Without it PostgreSQL takes every table for a small one until its own upkeep comes by.
+        for table in _columns():
+            for one in connection.introspection.get_sequences(cursor, table):
+                column = _quoted(one["column"])
+                cursor.execute(
+                    f"SELECT setval(%s, coalesce(max({column}), 1), max({column}) IS NOT NULL) FROM {_quoted(table)}",  # noqa: S608  our names
+                    [one["name"]],
+                )
+
+
+def analyze() -> None:
+    """Tell the database how many rows there are: PostgreSQL takes every table for a small one until its own upkeep comes by."""
+    with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
 

@@ -96,7 +96,7 @@ class Lab:
                 names = [
                     name
                     for (name,) in open_lite.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-                    if name not in ("django_migrations", "sqlite_sequence")
+                    if name != "django_migrations" and not name.startswith("sqlite_")
                 ]
                 return {
                     name: sorted(open_lite.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr)
