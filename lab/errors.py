@@ -59,13 +59,17 @@ class MeasurementRefused(LabError):
 
 
 class FieldRefused(LabError):
-    """A value that a form or a request gave for one field, and what it may be instead; not of a description."""
+    """A value that a form or a request gave for one field, and what it may be instead; not of a description.
+
+    within: the fields and positions inside of it that lead to the value.
+    """
 
     blame: ClassVar[Blame] = "submission"
 
-    def __init__(self, field: str, message: str) -> None:
+    def __init__(self, field: str, message: str, within: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
-        self.field = field
+        self.path = (field, *map(str, within))
+        self.field = ".".join(self.path)
 
 
 class NotAllowed(LabError):

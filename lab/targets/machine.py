@@ -259,10 +259,9 @@ def _read(shape: type[Shape], given: Mapping[str, Any], name: str) -> Shape:
         return shape.model_validate(given)
     except ValidationError as error:
         fault = _plain_fault(dict(error.errors(include_url=False)[0]))
-        field = ".".join([name, *(str(part) for part in fault["loc"])])
         inside = len(fault["loc"]) > (fault["type"] == "extra_forbidden")
         line = fault_line(fault, shape).removeprefix("the description: ")
-        raise FieldRefused(field, f"{name}{'.' if inside else ': '}{line}") from None
+        raise FieldRefused(name, f"{name}{'.' if inside else ': '}{line}", fault["loc"]) from None
 
 
 def _plain_fault(fault: dict[str, Any]) -> dict[str, Any]:

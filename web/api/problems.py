@@ -143,7 +143,8 @@ def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Pr
     if isinstance(exc, LabUnable):
         return Problem(503, str(exc), "lab-unable", headers={"Retry-After": str(_RETRY_S)})
     if isinstance(exc, FieldRefused):
-        return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=f"/{_escaped(exc.field)}"),))
+        place = "".join(f"/{_escaped(part)}" for part in exc.path)
+        return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=place),))
     if isinstance(exc, SpecError):
         return _of_a_description(exc)
     if isinstance(exc, KeyReused):

@@ -104,3 +104,9 @@ def test_a_release_ends_a_quarantine(operator: Asking) -> None:
     )
     row = operator.post(f"targets/{target.pk}/release/").json()
     assert (row["quarantined_at"], row["faults"], row["quarantine_reason"]) == (None, 0, "")
+
+
+def test_a_fault_deep_in_a_machines_access_is_pointed_at(operator: Asking) -> None:
+    power = METAL["access"]["power"] | {"address": "bmc-1"}
+    refused = operator.post("targets/", METAL | {"access": METAL["access"] | {"power": power}})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/access/power/address")
