@@ -31,6 +31,7 @@ from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.look import due_standings, look
 from lab.states import Outcome
 from lab.storage.retention import expire, plan_expiry
+from lab.targets.notices import tell_operators
 from workers.alone import OneAtATime
 from workers.app import app
 from workers.bench import make_bench
@@ -134,6 +135,13 @@ def raise_and_tell_alerts() -> None:
         log.info("alert of standing %s: %s", alert.standing.name, alert.text)
     for told in tell_alerts():
         log.info("told of %s", told)
+
+
+@app.task(base=OneAtATime)
+def tell_of_quarantines() -> None:
+    """Send operators what they have not been told of targets in quarantine."""
+    if told := tell_operators():
+        log.log(logging.WARNING if told.problem else logging.INFO, "told operators: %s", told)
 
 
 def guarded(claim: Claim, work: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.settle_experiments, 15.0),
     (tasks.poll_standing, 5.0),
     (tasks.raise_and_tell_alerts, 15.0),
+    (tasks.tell_of_quarantines, 15.0),
     (tasks.forget_deliveries, 3600.0),
     (tasks.expire_files, 86400.0),
     (tasks.turn_off_left_on, 60.0),

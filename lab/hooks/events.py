@@ -16,16 +16,18 @@ from django.utils import timezone
 
 from lab.exitcode import code_of
 from lab.hooks.request import Event, request_for
-from lab.models import Alert, Delivery, Experiment, Hook
+from lab.models import Alert, Delivery, Experiment, Hook, Quarantine
 from lab.queries.tallies import tallies
 from lab.states import ExperimentState, Role
 
-QUEUED, DONE, FAILED, CANCELLED, ALERT = EVENTS = (
+QUEUED, DONE, FAILED, CANCELLED, ALERT, QUARANTINED, RELEASED = EVENTS = (
     "experiment.queued",
     "experiment.done",
     "experiment.failed",
     "experiment.cancelled",
     "alert",
+    "target.quarantined",
+    "target.released",
 )
 TEST: Final = "test"
 _OF_STATE: Final[dict[str, str]] = {
@@ -55,8 +57,14 @@ def tell_alert(alert: Alert) -> None:
     _write(listening(ALERT, alert.standing.tree_id), ALERT, f"alert/{alert.pk}", alert_payload(alert))
 
 
-def listening(event: str, tree_id: int) -> list[Hook]:
-    """Return the hooks that hear of this event on this tree."""
+def tell_quarantine(row: Quarantine) -> None:
+    """Let the hooks hear that a quarantine began, or is over; call it in the transaction that made it so."""
+    event = QUARANTINED if row.ended_at is None else RELEASED
+    _write(listening(event, None), event, f"target/{row.target_id}/{row.pk}", quarantine_payload(row, event))
+
+
+def listening(event: str, tree_id: int | None) -> list[Hook]:
+    """Return the hooks that hear of this event on this tree; tree_id: None for what is on none."""
     hooks = Hook.objects.filter(enabled=True)
     return [hook for hook in hooks if event in hook.events and hook.tree_id in (None, tree_id)]
 
@@ -107,6 +115,26 @@ def alert_payload(alert: Alert) -> dict[str, Any]:
             "commit": alert.commit,
             "ratio": alert.ratio,
             "worse": alert.worse,
+        },
+    }
+
+
+def quarantine_payload(row: Quarantine, event: str) -> dict[str, Any]:
+    """Everything that is told of a quarantine. released_by: "" at the lab's own terminal, and while it lasts."""
+    target = row.target
+    return {
+        "event": event,
+        "at": timezone.now().isoformat(timespec="seconds"),
+        "target": {
+            "id": target.pk,
+            "name": target.name,
+            "group": target.group,
+            "driver": target.driver,
+            "url": settings.PUBLIC_URL + reverse("target", args=[target.name]),
+            "reason": row.reason,
+            "since": row.began_at.isoformat(timespec="seconds"),
+            "until": row.ended_at and row.ended_at.isoformat(timespec="seconds"),
+            "released_by": row.ended_by.username if row.ended_by else "",
         },
     }
 

@@ -2,7 +2,7 @@
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
-from lab.models.hardware import Deployment, HealthCheck, Target, Worker
+from lab.models.hardware import Deployment, HealthCheck, Quarantine, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
 from lab.models.people import IdempotencyKey, SavedView, Token, User
@@ -31,6 +31,7 @@ __all__ = [
     "NetbootPiece",
     "Note",
     "Profile",
+    "Quarantine",
     "Revision",
     "Run",
     "Sample",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What kernels run on, and who makes them: targets, how healthy they are, and the lab's own workers."""
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -30,6 +31,30 @@ class Target(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Quarantine(models.Model):
+    """A time in which a target boots nothing since it kept failing; operators are told when it begins and when it ends."""
+
+    target = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="quarantines")
+    reason = models.TextField()
+    began_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    # Who released it; nobody at this machine's own terminal.
+    ended_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    # When mails of it were sent.
+    began_told_at = models.DateTimeField(null=True, blank=True)
+    ended_told_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=["began_told_at", "ended_told_at"], name="quarantine_to_tell"),
+            models.Index(fields=["target", "ended_at"], name="quarantine_of_target"),
+        )
+
+    def __str__(self) -> str:
+        return f"quarantine of {self.target_id} since {self.began_at}"
 
 
 class HealthCheck(models.Model):

@@ -92,9 +92,9 @@ class Hook(models.Model):
     url = models.URLField(max_length=1000)
     # Signs plain webhooks, is the token of the others.
     secret = models.CharField(max_length=500, blank=True, default="")
-    # Hears only of experiments on it; of all where there is none.
+    # Hears only of experiments on it; of all, and of targets, where there is none.
     tree = models.ForeignKey(Tree, null=True, blank=True, on_delete=models.CASCADE, related_name="hooks")
-    # Some of "experiment.queued", "experiment.done", "experiment.failed", "experiment.cancelled", "alert".
+    # Some of EVENTS in lab/hooks/events.py.
     events = models.JSONField(default=list)
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Targets that keep failing for the lab's own reasons boot nothing until an operator has looked at them."""
+"""Targets that keep failing for the lab's own reasons boot nothing until an operator has looked at them.
+
+Both ends of a quarantine are told: to hooks by events written in the same transaction, to operators by lab/targets/notices.py.
+"""
 
 from __future__ import annotations
 
-from django.db.models import F
+from django.db import transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.access import may
 from lab.errors import NotAllowed, UnknownRow
-from lab.models import Target, User
+from lab.hooks.events import tell_quarantine
+from lab.models import Quarantine, Target, User
 from lab.queue.blocks import leave_unusable
 from lab.storable import storable_text
 
@@ -24,13 +29,8 @@ def note_fault(target_id: int, problem: str) -> bool:
     rows = Target.objects.filter(pk=target_id)
     rows.update(faults=F("faults") + 1)
     last = storable_text(" ".join(problem.split()), 500)
-    moved = rows.filter(faults__gte=FAULTS_IN_A_ROW, quarantined_at=None).update(
-        quarantined_at=timezone.now(),
-        quarantine_reason=f"{FAULTS_IN_A_ROW} faults of the lab in a row, the last: {last}",
-    )
-    if moved:
-        leave_unusable()
-    return moved == 1
+    reason = f"{FAULTS_IN_A_ROW} faults of the lab in a row, the last: {last}"
+    return _begin(rows.filter(faults__gte=FAULTS_IN_A_ROW), reason)
 
 
 def note_success(target_id: int) -> None:
@@ -39,24 +39,47 @@ def note_success(target_id: int) -> None:
 
 
 def quarantine_target(target_id: int, reason: str) -> bool:
-    """Put a target into quarantine at once, as a failed health check does; False if it is there already."""
-    rows = Target.objects.filter(pk=target_id, quarantined_at=None)
-    moved = rows.update(quarantined_at=timezone.now(), quarantine_reason=" ".join(reason.split())[:1000])
-    if moved:
-        leave_unusable()
-    return moved == 1
+    """Put a target into quarantine at once; False if it is there already."""
+    return _begin(Target.objects.filter(pk=target_id), storable_text(" ".join(reason.split()), 1000))
 
 
 def release_target(*, target_id: int, by: User | None) -> Target:
-    """Let a target boot again; by: None at this machine's own terminal, or where a health check went well.
-
-    Raises NotAllowed, UnknownRow.
-    """
+    """Let a target boot again; by: None at this machine's own terminal. Raises NotAllowed, UnknownRow."""
     if by is not None and not may(by, "operate"):
         raise NotAllowed(f"{by.username} is a {by.role}: operators release targets")
     rows = Target.objects.filter(pk=target_id)
     # Whatever it was is over, they say: a health check tells.
-    ended = {"quarantined_at": None, "quarantine_reason": "", "faults": 0, "check_asked_at": timezone.now()}
-    if not rows.update(**ended):
-        raise UnknownRow(f"there is no target {target_id}")
-    return rows.get()
+    over = {"quarantined_at": None, "quarantine_reason": "", "faults": 0, "check_asked_at": timezone.now()}
+    with transaction.atomic():
+        held = rows.filter(quarantined_at__isnull=False).first()
+        if held is not None and rows.filter(quarantined_at__isnull=False).update(**over):
+            _end(held, by)
+        elif not rows.update(**over):
+            raise UnknownRow(f"there is no target {target_id}")
+        return rows.get()
+
+
+def _begin(rows: QuerySet[Target], reason: str) -> bool:
+    """Put the one target of `rows` into quarantine; False if there is none, or it is in one already."""
+    now = timezone.now()
+    with transaction.atomic():
+        if not rows.filter(quarantined_at=None).update(quarantined_at=now, quarantine_reason=reason):
+            return False
+        leave_unusable()
+        # Code from before there were these rows has released it without writing here.
+        Quarantine.objects.filter(target__in=rows, ended_at=None).update(ended_at=now, ended_told_at=now)
+        tell_quarantine(Quarantine.objects.create(target=rows.get(), reason=reason, began_at=now))
+    return True
+
+
+def _end(held: Target, by: User | None) -> None:
+    """Note the end of a quarantine; held: the target as it was in it."""
+    now = timezone.now()
+    row = Quarantine.objects.select_related("target").filter(target=held, ended_at=None).first()
+    if row is None:
+        # It began before there were these rows: nobody is to be told of its begin any more.
+        row = Quarantine(target=held, reason=held.quarantine_reason, began_told_at=now)
+        row.began_at = held.quarantined_at or now
+    row.ended_at, row.ended_by = now, by
+    row.save()
+    tell_quarantine(row)

@@ -7,15 +7,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.models import Build, HealthCheck, Run, Target
+from lab.models import Build, HealthCheck, Run, Target, User
 from lab.queue.claim import claim_next_run, waiting_queues
 from lab.targets.health import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
-from lab.targets.quarantine import release_target
+from lab.targets.quarantine import quarantine_target, release_target
 from lab.tests.factories import make_build, make_user
-from workers import local, wakeups, work
+from workers import local, tasks, upkeep, wakeups, work
 from workers.drivers.fake import Script
 from workers.errors import GuestPanicked
 from workers.health import check_target
@@ -143,3 +144,19 @@ def test_the_same_kernel_is_taken_as_long_as_it_is_there(known: FakeLab) -> None
     assert known_kernel(guest()) == newer.artifact_key
     Build.objects.filter(pk=newer.pk).update(state="queued")
     assert known_kernel(guest()) == older.artifact_key
+
+
+def test_upkeep_mails_operators_of_a_quarantine_and_says_so(
+    db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    make_user("boss", User.Role.OPERATOR, email="boss@lab.example")
+    target = Target.objects.create(name="box")
+    assert tasks.tell_of_quarantines in [task for task, _ in upkeep.UPKEEP]
+    tasks.tell_of_quarantines.delay()
+    assert mail.outbox == []
+    quarantine_target(target.pk, "it smells")
+    tasks.tell_of_quarantines.delay()
+    tasks.tell_of_quarantines.delay()
+    assert [sent.to for sent in mail.outbox] == [["boss@lab.example"]]
+    assert caplog.text.count("told operators: box is in quarantine: it smells") == 1
