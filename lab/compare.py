@@ -79,7 +79,7 @@ def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:
         warmup=False,
     )
     boots: dict[tuple[str, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    rows = samples.order_by("run__block", "run__retake", "iteration")
+    rows = samples.order_by("run__block", "run__retake", "iteration", "pk")
     for metric, variant_id, block, value in rows.values_list(
         "metric", "run__variant_id", "run__block", "value"
     ):

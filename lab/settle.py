@@ -177,6 +177,6 @@ def _without_base(experiment: Experiment) -> str:
         return f"the base does not build: {base.problem}"
     measured = Run.objects.filter(variant=base, purpose=Purpose.MEASURED)
     if measured.exists() and not measured.filter(state=RunState.DONE).exists():
-        last = measured.exclude(outcome="").order_by("-finished_at").first()
+        last = measured.exclude(outcome="").order_by("-finished_at", "-pk").first()
         return f"no boot of the base finished: {(last.problem or last.outcome) if last else 'none ran'}"
     return ""

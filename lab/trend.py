@@ -102,7 +102,7 @@ def tree_field(tree: str) -> dict[str, str]:
 
 def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tuple[Tree, GitTree]:
     """Open the tree that a description names, imported or fetched if need be, and write its row."""
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.all()}
+    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.order_by("pk")}
     source = find_source(spec, registered)
     tree = open_source(source, root / "trees", on_progress)
     given = {

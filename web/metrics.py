@@ -80,7 +80,7 @@ class _Lab(Collector):
 
 def _gauge(name: str, about: str, labels: tuple[str, ...], values: Values) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, about, labels=labels)
-    for key, value in values.items():
+    for key, value in sorted(values.items()):
         family.add_metric(key, float(value))
     return family
 
@@ -197,7 +197,7 @@ def _histogram(
     """Of a window, so its counts fall as well: a quantile is taken of the buckets as they are, without a rate."""
     family = GaugeHistogramMetricFamily(name, about, labels=labels)
     bounds = [*map(str, vitals.BOUNDS), "+Inf"]
-    for key, one in values.items():
+    for key, one in sorted(values.items(), key=lambda pair: pair[0]):
         below, buckets = 0, []
         for bound, number in zip(bounds, one.buckets, strict=True):
             below += number

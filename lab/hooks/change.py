@@ -191,7 +191,7 @@ def _tree(name: str, kind: Hook.Kind) -> Tree | None:
         if kind in (Hook.Kind.GITHUB, Hook.Kind.GITLAB):
             raise FieldRefused("tree", f"a {kind} hook is about the tree whose commits are there: choose it")
         return None
-    trees = {tree.name: tree for tree in Tree.objects.all()}
+    trees = {tree.name: tree for tree in Tree.objects.order_by("pk")}
     if name not in trees:
         raise FieldRefused("tree", f'there is no tree "{name[:100]}"; {nearest(name[:100], trees)}')
     return trees[name]

@@ -40,7 +40,7 @@ def issue_token(
 
 def list_tokens(user: User) -> tuple[Token, ...]:
     """A user's tokens, the newest first; ended ones too."""
-    return tuple(Token.objects.filter(user=user).order_by("-created"))
+    return tuple(Token.objects.filter(user=user).order_by("-created", "pk"))
 
 
 def has_ended(token: Token, now: datetime | None = None) -> bool:

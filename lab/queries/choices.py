@@ -111,4 +111,6 @@ def submission_choices() -> Choices:
 
 def _trees() -> dict[str, str]:
     """Trees by name with their default revision: those that are in the tables, and the default ones."""
-    return dict.fromkeys(DEFAULT_ARCHIVES, "") | dict(Tree.objects.values_list("name", "default_revision"))
+    return dict.fromkeys(DEFAULT_ARCHIVES, "") | dict(
+        Tree.objects.order_by("pk").values_list("name", "default_revision")
+    )

@@ -54,7 +54,7 @@ def open_claims() -> tuple[ClaimLine, ...]:
     held: list[tuple[str, Build | Run, str]] = [("build", build, build.commit[:12]) for build in builds]
     held += [
         ("run", run, f"{run.experiment.name}: {run.variant.name}, {run.case}")
-        for run in runs.defer("environment", "extras")
+        for run in runs.defer("environment", "extras").order_by("pk")
     ]
     return tuple(
         ClaimLine(

@@ -163,7 +163,7 @@ def comparison_page(experiment_id: int) -> ComparisonPage:
     row = get_experiment(experiment_id)
     sides = _sides(row)
     candidates = tuple(side for side in sides if not side.base and side.state != "pruned")
-    found = list(row.comparisons.select_related("variant"))
+    found = list(row.comparisons.select_related("variant").order_by("pk"))
     cases = case_views(row)
     return ComparisonPage(
         experiment_id=row.pk,

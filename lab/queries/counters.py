@@ -124,7 +124,7 @@ def counter_page(experiment_id: int, case_id: int) -> CounterPage:
     runs = list(
         Run.objects.filter(case=case, purpose=Purpose.PROFILED, state="done")
         .select_related("variant")
-        .order_by("variant__position", "block")
+        .order_by("variant__position", "block", "position")
     )
     boots = _boots(runs)
     columns = tuple(_columns(boots))

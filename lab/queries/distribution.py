@@ -72,7 +72,7 @@ def case_spreads(experiment_id: int) -> dict[int, CaseSpread]:
     runs = (
         Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED, state="done", invalid=[])
         .select_related("variant")
-        .order_by("variant__position", "block")
+        .order_by("variant__position", "block", "position")
     )
     by_case: dict[int, list[Run]] = defaultdict(list)
     for run in runs:

@@ -195,7 +195,7 @@ def runs_under_way() -> set[str]:
 def raw_profiles(run_id: int) -> tuple[str, ...]:
     """The SHA-256 of each perf.data that a boot left."""
     found = Profile.objects.filter(run=run_id).exclude(perf_data_sha256="")
-    return tuple(found.values_list("perf_data_sha256", flat=True))
+    return tuple(found.order_by("pk").values_list("perf_data_sha256", flat=True))
 
 
 def ended(kind: Kind, pk: int) -> str:

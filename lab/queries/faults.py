@@ -47,8 +47,8 @@ class LateLine:
 def lab_faults() -> tuple[FaultLine, ...]:
     """The newest of the last week."""
     since = timezone.now() - LATELY
-    builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at")
-    runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at")
+    builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
+    runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
     shown = runs.select_related("target", "experiment__target", "variant")
     found = [
         FaultLine(

@@ -75,7 +75,9 @@ def _differences(case: Case, metric: str) -> list[float]:
         value__gt=0,
     )
     boots: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for role, block, value in samples.values_list("run__variant__role", "run__block", "value"):
+    for role, block, value in samples.order_by("run__block", "pk").values_list(
+        "run__variant__role", "run__block", "value"
+    ):
         boots[block][role].append(value)
     pairs = (roles for roles in boots.values() if len(roles) == 2)
     return [float(np.log(median(roles[Role.AA]) / median(roles[Role.BASE]))) for roles in pairs]

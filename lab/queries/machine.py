@@ -76,7 +76,7 @@ def target_page(name: str) -> TargetPage:
     target = Target.objects.filter(name=name).first()
     if target is None:
         raise UnknownRow(f'there is no target "{name[:80]}"')
-    rows = list(HealthCheck.objects.filter(target=target)[:DRAWN])[::-1]
+    rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
     places = steps_of(np.array([value for _, value in figures])) if figures else []
     begins = {figures[place][0] for place in places}
@@ -104,8 +104,9 @@ def target_page(name: str) -> TargetPage:
 
 def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
     """Each declared setting with what the last boot there found: (name, asked, is)."""
-    last = HealthCheck.objects.filter(target=target, environment__has_key="guest").first()
-    run = Run.objects.filter(target=target, environment__has_key="guest").order_by("-finished_at").first()
+    told = {"target": target, "environment__has_key": "guest"}
+    last = HealthCheck.objects.filter(**told).order_by("-at", "-pk").first()
+    run = Run.objects.filter(**told).order_by("-finished_at", "-pk").first()
     found: list[Any] = [one for one in (last, run) if one is not None]
     newest = max(found, key=lambda one: getattr(one, "at", None) or one.finished_at, default=None)
     state = newest.environment["guest"].get("tuning", {}) if newest else {}
@@ -120,7 +121,7 @@ def _check(row: HealthCheck, step: bool) -> CheckLine:
 def _latest(target: Target) -> tuple[BootLine, ...]:
     rows = (
         Run.objects.filter(target=target, finished_at__isnull=False)
-        .order_by("-finished_at")
+        .order_by("-finished_at", "-pk")
         .values_list(
             *("pk", "experiment", "experiment__name", "variant__name"),
             *("state", "outcome", "blame", "problem", "finished_at"),

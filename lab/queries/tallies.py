@@ -44,7 +44,8 @@ def tallies(experiment_ids: Sequence[int]) -> dict[int, Tally]:
     judged = Comparison.objects.filter(
         experiment__in=found, primary=True, variant__role=Role.CANDIDATE
     ).order_by()
-    for experiment, verdict, count in judged.values_list("experiment_id", "verdict").annotate(Count("pk")):
+    counted = judged.values_list("experiment_id", "verdict").annotate(Count("pk"))
+    for experiment, verdict, count in counted.order_by("experiment_id", "verdict"):
         found[experiment].verdicts[verdict] = count
     for experiment, count in judged.values_list("experiment_id").annotate(Count("variant", distinct=True)):
         found[experiment].unjudged -= count

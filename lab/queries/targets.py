@@ -119,7 +119,7 @@ Checked = tuple[datetime, bool]
 
 def _last_checks() -> dict[int, Checked]:
     """The newest health check of each target."""
-    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at")
+    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk")
     rows = Target.objects.annotate(at=Subquery(newest.values("at")[:1]), ok=Subquery(newest.values("ok")[:1]))
     return {pk: (at, ok) for pk, at, ok in rows.values_list("pk", "at", "ok") if at is not None}
 

@@ -55,7 +55,7 @@ def last_hour() -> LastHour:
     since = timezone.now() - HOUR
     builds, retries = Counter[tuple[str, str, str]](), Counter(build=0, run=0)
     build_s: dict[str, Durations] = defaultdict(Durations)
-    rows = Build.objects.filter(finished_at__gte=since).order_by()
+    rows = Build.objects.filter(finished_at__gte=since).order_by("pk")
     for queue, state, blame, seconds, cached, attempt in rows.values_list(
         "queue", "state", "blame", "wall_seconds", "cached", "attempt"
     ):
@@ -65,7 +65,7 @@ def last_hour() -> LastHour:
             build_s[queue].add(seconds)
     runs = Counter[tuple[str, str, str]]()
     steps_s: dict[tuple[str, str], Durations] = defaultdict(Durations)
-    booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by()
+    booted = Run.objects.filter(finished_at__gte=since).exclude(outcome="").order_by("pk")
     # A boot that was queued again has no place any more: where it was lost, or asked for.
     place = Coalesce("target__name", "lost_on__name", "experiment__target__name")
     for name, outcome, blame, attempt, began, ended, steps in booted.annotate(place=place).values_list(
@@ -114,7 +114,7 @@ def drifts() -> tuple[Drift, ...]:
     recent = HealthCheck.objects.filter(
         ok=True, value__isnull=False, at__gte=timezone.now() - timedelta(days=30)
     )
-    for name, value in recent.order_by("target", "-at").values_list("target__name", "value"):
+    for name, value in recent.order_by("target", "-at", "-pk").values_list("target__name", "value"):
         if value is not None and len(values[name]) <= BEFORE:
             values[name].append(value)
     return tuple(

@@ -176,7 +176,7 @@ def _described(given: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree
     find_target(spec.target)
     if spec.git is not None:
         checked_location(spec.git, by)
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.all()}
+    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.order_by("pk")}
     source = find_source(spec, registered)
     tree, _ = Tree.objects.get_or_create(
         name=source.name, defaults={"kind": source.kind, "location": source.location, "default_revision": ""}

@@ -85,7 +85,9 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepa
             place="measure.clock",
         )
     workloads = _workloads(spec)
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.all()}
+    registered = {
+        row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.order_by("pk")
+    }
     source = find_source(spec, registered)
     with _blamed_on("tree" if spec.git is None else "git"):
         tree = open_source(source, root / "trees", on_progress)

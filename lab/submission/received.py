@@ -263,7 +263,9 @@ def _source_of(asked: BranchAsked, by: User | None) -> Source:
             checked_location(asked.git, by)
         except SubmissionRejected as exc:
             raise FieldRefused("git", str(exc)) from exc
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.all()}
+    registered = {
+        row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.order_by("pk")
+    }
     wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
     try:
         return find_source(wanted, registered)

@@ -61,7 +61,7 @@ def known_kernel(target: Target) -> str:
     if settings.CHECK_KERNEL:
         return str(settings.CHECK_KERNEL)
     built = Build.objects.filter(state=BuildState.BUILT).exclude(artifact_key="")
-    last = HealthCheck.objects.filter(target=target, ok=True).first()
+    last = HealthCheck.objects.filter(target=target, ok=True).order_by("-at", "-pk").first()
     key = last.environment.get("artifact_key", "") if last else ""
     if key and built.filter(artifact_key=key).exists():
         return str(key)
@@ -72,7 +72,8 @@ def known_kernel(target: Target) -> str:
         runs__target=target,
         runs__outcome=Outcome.FINISHED,
     )
-    found = good.order_by("-experiment__finished_at").values_list("build__artifact_key", flat=True).first()
+    newest = good.order_by("-experiment__finished_at", "-pk")
+    found = newest.values_list("build__artifact_key", flat=True).first()
     if found is None:
         raise FieldRefused(
             "target",

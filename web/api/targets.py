@@ -133,8 +133,10 @@ class Targets(Resource):
 
     def completed_detail(self, row: Row) -> Row:
         """With its checks, and without its access for those who do not run the lab."""
-        checks = HealthCheck.objects.filter(target=row["id"])[:LATEST].values_list("pk", flat=True)
-        row["checks"] = read_rows(HealthCheck.objects.all(), CheckRow, list(checks))
+        checks = (
+            HealthCheck.objects.filter(target=row["id"]).order_by("-at", "-pk").values_list("pk", flat=True)
+        )
+        row["checks"] = read_rows(HealthCheck.objects.all(), CheckRow, list(checks[:LATEST]))
         if not may(self.request.user, "operate", scopes=scopes_of(self.request)):
             row["access"] = None
         return row
