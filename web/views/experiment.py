@@ -109,15 +109,16 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """One experiment: how far it is, its grid, what went wrong, how it was set up."""
     page = found(experiment_page, experiment_id)
     cases = [(case, settings(case.params)) for case in page.cases]
+    shown = _live(request, page)
     return render(
         request,
         "web/experiment.html",
-        _live(request, page)
+        shown
         | {
             "tab": "overview",
             "cases": cases,
             "notes": experiment_notes(experiment_id, request.user),
-            "priorities": _priorities(request, page),
+            "priorities": _priorities(request, page) if shown["may_cancel"] else (),
             "removed_at": files_removed_at(experiment_id),
             "keep_days": round(django_settings.KEEP_DAYS),
         },
@@ -174,8 +175,8 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
 
 
 def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
-    """What its priority can be changed to; nothing where it is over, or not theirs."""
-    if page.progress.finished or not may_change(request.user, get_experiment(page.id).submitter):
+    """What its submitter or an operator can change its priority to; nothing where it is over."""
+    if page.progress.finished:
         return ()
     given = priorities_for(request.user)
     return given if page.priority in given else (*given, page.priority)
