@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How tasks behave that are sent every so often: never beside themselves, and patient with services that are away."""
+"""How tasks behave that are sent every so often: never beside themselves, patient with services that are away, or done seldom."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import wraps
 from threading import Lock
 from typing import Any
 
@@ -13,8 +15,13 @@ from django.db import InterfaceError, OperationalError
 from kombu.exceptions import OperationalError as BrokerAway
 from redis.exceptions import RedisError
 
+from lab.errors import LabError
+from lab.operations.chores import begin_chore, end_chore
+
 log = logging.getLogger(__name__)
 
+# What a chore tells, as JSON.
+Found = Mapping[str, Any] | None
 _LOCKS: dict[str, Lock] = defaultdict(Lock)
 
 
@@ -48,3 +55,23 @@ class OneAtATime(Patient):
             return super().__call__(*arguments, **named)
         finally:
             lock.release()
+
+
+def seldom(every_s: float) -> Callable[[Callable[[], Found]], Callable[[], None]]:
+    """Of what is sent often: do it where it was last done so many seconds ago, by the database. What fails was not done."""
+
+    def of(do: Callable[[], Found]) -> Callable[[], None]:
+        @wraps(do)
+        def if_due() -> None:
+            if not begin_chore(do.__name__, every_s):
+                return
+            try:
+                found = do()
+            except LabError as exc:
+                log.warning("%s waits: %s", do.__name__, exc)
+            else:
+                end_chore(do.__name__, found or {})
+
+        return if_due
+
+    return of

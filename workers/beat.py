@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Celery's beat, which survives steps of the clock and a broker that is away, and keeps no file.
 
-It sends what upkeep.py lists. Everything is due when it starts: whatever was missed meanwhile is made up for by one turn.
+It sends what upkeep.py lists. Everything is sent when it starts: whatever was missed meanwhile is made up for by one turn. What is
+due seldom is so by when it was last done, which the database knows.
 """
 
 from __future__ import annotations

@@ -10,13 +10,12 @@ from __future__ import annotations
 import errno
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
 from kernels.build import Builder
-from lab.errors import LabError
 from lab.hooks.deliver import deliver_due, forget_old
 from lab.netboot.boots import forget_old_netboots
 from lab.operations.logs import about
@@ -30,9 +29,9 @@ from lab.settle import settle_open
 from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.look import due_standings, look
 from lab.states import Outcome
-from lab.storage.retention import expire, plan_expiry
+from lab.storage.retention import bytes_left, expire, plan_expiry
 from lab.targets.notices import tell_operators
-from workers.alone import OneAtATime
+from workers.alone import OneAtATime, seldom
 from workers.app import app
 from workers.bench import make_bench
 from workers.build import build_claimed
@@ -41,6 +40,8 @@ from workers.errors import ClaimLost
 from workers.run import run_claimed
 
 log = logging.getLogger(__name__)
+
+HOUR_S, DAY_S = 3600.0, 86400.0
 
 
 @app.task
@@ -84,6 +85,7 @@ def deliver_events() -> None:
 
 
 @app.task(base=OneAtATime)
+@seldom(HOUR_S)
 def forget_deliveries() -> None:
     """Remove deliveries that were over long ago."""
     if removed := forget_old():
@@ -100,6 +102,7 @@ def turn_off_left_on() -> None:
 
 
 @app.task(base=OneAtATime)
+@seldom(HOUR_S)
 def forget_silent_workers() -> None:
     """Remove the rows of workers that were silent for a day."""
     if removed := forget_workers():
@@ -107,16 +110,15 @@ def forget_silent_workers() -> None:
 
 
 @app.task(base=OneAtATime)
-def expire_files() -> None:
-    """Remove what the retention policy says."""
-    try:
-        went = expire(plan_expiry())
-    except LabError as exc:
-        log.warning("the retention policy waits: %s", exc)
-        return
+@seldom(DAY_S)
+def expire_files() -> Mapping[str, Mapping[str, int]]:
+    """Remove what the retention policy says; returns how much is left where, by kind."""
+    plan = plan_expiry()
+    went = expire(plan)
     if went:
         size = sum(one.here + one.stored for one in went) / (1 << 20)
         log.info("the retention policy removed %s things, %.0f MiB", len(went), size)
+    return bytes_left(plan, went)
 
 
 @app.task(base=OneAtATime)

@@ -7,6 +7,8 @@ from typing import Any
 
 from workers import tasks, wakeups
 
+# How often a chore is sent that is due seldom: whether it is, the database says. A lost message costs no more than this.
+LOOK_S = 60.0
 # Tasks and seconds.
 UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.return_dead, 5.0),
@@ -14,10 +16,10 @@ UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.poll_standing, 5.0),
     (tasks.raise_and_tell_alerts, 15.0),
     (tasks.tell_of_quarantines, 15.0),
-    (tasks.forget_deliveries, 3600.0),
-    (tasks.expire_files, 86400.0),
+    (tasks.forget_deliveries, LOOK_S),
+    (tasks.expire_files, LOOK_S),
     (tasks.turn_off_left_on, 60.0),
-    (tasks.forget_silent_workers, 3600.0),
+    (tasks.forget_silent_workers, LOOK_S),
 )
 # In a fleet these are sent as well; one machine's worker looks by itself, and tells hooks from a thread of its own.
 FLEET: tuple[tuple[Any, float], ...] = (

@@ -2,7 +2,7 @@
 # The one package file that is not empty: Django finds an app's models only through it.
 from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
-from lab.models.hardware import Deployment, HealthCheck, Quarantine, Target, Worker
+from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
 from lab.models.people import IdempotencyKey, SavedView, Token, User
@@ -18,6 +18,7 @@ __all__ = [
     "BisectionStep",
     "Build",
     "Case",
+    "Chore",
     "Comparison",
     "Delivery",
     "Deployment",

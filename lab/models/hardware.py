@@ -109,3 +109,20 @@ class Deployment(models.Model):
 
     def __str__(self) -> str:
         return self.version
+
+
+class Chore(models.Model):
+    """A piece of upkeep that is due seldom, and when it was last done."""
+
+    name = models.CharField(max_length=100, unique=True)
+    # Since when somebody is at it; one that was killed leaves it.
+    begun_at = models.DateTimeField(null=True, blank=True)
+    done_at = models.DateTimeField(null=True, blank=True)
+    # What it found then, such as how much the lab keeps where.
+    found = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name

@@ -27,7 +27,7 @@ from lab.queries.regressions import RegressionFilter, regression_rows
 from lab.states import BisectionState, BuildState, ExperimentState, RunState
 from lab.storage.artifacts import drop_artifact
 from lab.storage.holding import unless_in_use
-from lab.storage.holdings import Holding, Kind, holdings
+from lab.storage.holdings import KINDS, Holding, Kind, holdings
 from lab.storage.rawprofiles import raw_path
 from lab.storage.store import Store, lab_store
 
@@ -241,6 +241,11 @@ def _note(one: Holding) -> None:
         Build.objects.filter(log=f"objects/logs/{one.name}.log").update(expired_at=now)
 
 
-def bytes_of(found: tuple[Holding, ...]) -> int:
-    """How much room things take, here and in the store together."""
-    return sum(one.here + one.stored for one in found)
+def bytes_left(plan: Expiry, went: tuple[Holding, ...]) -> dict[str, dict[str, int]]:
+    """How much is left on this machine ("home") and in the store ("store"), by kind."""
+    gone = {(one.kind, one.name) for one in went}
+    left = [one for one in (*plan.staying, *plan.going) if (one.kind, one.name) not in gone]
+    return {
+        "home": {kind: sum(one.here for one in left if one.kind == kind) for kind in KINDS},
+        "store": {kind: sum(one.stored for one in left if one.kind == kind) for kind in KINDS},
+    }
