@@ -8,7 +8,7 @@ PORT ?= 8000
 COUNT ?= 100
 SEED ?= 1
 
-.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-faults postgres test-postgres bench-claims
+.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-faults postgres test-postgres bench-claims bench-scrape
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,7 +83,7 @@ docs: setup-dev  ## the documentation as pages, in build/docs
 	@.venv/bin/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo build/docs/index.html
 
-bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput  ## every figure we claim, beside its peer's
+bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput bench-scrape  ## every figure we claim, beside its peer's
 
 bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
 	@$(PYTHON) -m bench.build
@@ -121,3 +121,6 @@ bench-throughput: setup-dev  ## what the lab costs beside each boot, with 1, 4 a
 
 bench-claims: setup-dev  ## claims a second by 1, 4 and 16 clients, beside a bare SKIP LOCKED; what a claim takes by what waits
 	@$(PYTHON) -m bench.claims
+
+bench-scrape: setup-dev  ## what a scrape of /metrics costs with a filled database
+	@$(PYTHON) -m bench.scrape

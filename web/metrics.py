@@ -28,6 +28,7 @@ from lab.queries.targets import target_healths
 from lab.queries.workers import WorkerLine, worker_lines
 from lab.queue.waiting import target_queue
 from web.durations import collected
+from web.metrics_storage import storage_figures
 
 # By labels, as many as the family has.
 Values = Mapping[Any, float]
@@ -57,6 +58,7 @@ class _Lab(Collector):
         yield from _leases()
         yield from _targets(workers)
         yield from _workers(workers)
+        yield from storage_figures()
         yield from _last_hour()
         yield _gauge(
             "kperflab_experiments",

@@ -8,6 +8,7 @@ from threading import Condition, Thread
 from time import monotonic
 
 from lab.errors import LabError
+from lab.storage.directory import Room
 from lab.storage.store import Store, lab_store
 
 # How long an answer counts, and how long whoever asks waits for one.
@@ -19,10 +20,11 @@ LEAST_FREE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found of a store; said: one line that names it and no credential."""
+    """What was found of a store; said: one line that names it and no credential. room: where it is a directory that is there."""
 
     ok: bool
     said: str
+    room: Room | None = None
 
 
 class _Asking:
@@ -81,15 +83,15 @@ def _asked(store: Store) -> Answer:
     began = monotonic()
     try:
         store.reach()
-        free = store.free()
+        room = store.room()
     except LabError as exc:
         return Answer(False, str(exc))
     except Exception as exc:  # the thread goes on, whatever a library raises
         return Answer(False, f"the store {store.address}: {type(exc).__name__}: {exc}"[:300])
     said = f"{store.address}, answers in {1000 * (monotonic() - began):.0f} ms"
-    if free is None:
+    if room is None:
         return Answer(True, said)
-    return Answer(free >= LEAST_FREE, f"{said}, {free / (1 << 30):.1f} GiB free")
+    return Answer(room.free >= LEAST_FREE, f"{said}, {room.free / (1 << 30):.1f} GiB free", room)
 
 
 _asking = _Asking()

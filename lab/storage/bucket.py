@@ -69,7 +69,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
         """Raise what the server says where there is no such bucket, or it is not ours."""
         self.connection.meta.client.head_bucket(Bucket=self.bucket_name)
 
-    def free(self) -> None:
+    def room(self) -> None:
         """See DirectoryStorage; nobody tells it of a bucket."""
         return
 

@@ -36,6 +36,14 @@ class Entry:
     written_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes of the disk that a directory is on: taken, by whomever, and left."""
+
+    used: int
+    free: int
+
+
 class Stream(Protocol):
     """A file of the store as it is read."""
 
@@ -106,6 +114,12 @@ class DirectoryStorage(FileSystemStorage):
         if not Path(self.location).is_dir():
             raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
 
-    def free(self) -> int:
-        """How many bytes its disk has left."""
-        return shutil.disk_usage(self.location).free
+    def room(self) -> Room:
+        """How full its disk is."""
+        return room_of(Path(self.location))
+
+
+def room_of(folder: Path) -> Room:
+    """How full the disk of a directory is; one system call. Raises OSError."""
+    usage = shutil.disk_usage(folder)
+    return Room(usage.used, usage.free)

@@ -22,7 +22,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
 from lab.errors import StoreLacks, StoreRefused, StoreUnreachable
-from lab.storage.directory import Entry, Stream
+from lab.storage.directory import Entry, Room, Stream
 from lab.storage.settings import ALIAS
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}(?:/[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}){0,7}")
@@ -114,10 +114,10 @@ class Store:
         with self._told(""):
             self.storage.check()
 
-    def free(self) -> int | None:
-        """How many bytes a directory's disk has left; None for a bucket, which nobody can ask."""
+    def room(self) -> Room | None:
+        """How full a directory's disk is; None for a bucket, which nobody can ask."""
         with self._told(""):
-            found: int | None = self.storage.free()
+            found: Room | None = self.storage.room()
             return found
 
     def check(self) -> None:

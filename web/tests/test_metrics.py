@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab.models import Build, HealthCheck, Run, Target, User, Worker
+from lab.models import Build, Chore, HealthCheck, Run, Target, User, Worker
 from lab.operations import readiness
 from lab.queue.holder import Claim
 from lab.queue.late import refuse_late
+from lab.storage import answer as storeanswer
+from lab.storage.store import Store
 from lab.tests.factories import (
     claimed_build,
     claimed_run,
@@ -27,15 +30,20 @@ from lab.tests.factories import (
     make_experiment,
     make_grid,
 )
+from lab.tests.stores import choose, told_by
+from lab.tests.stores import moto as moto
+from lab.tests.stores import store as store
 from web.tests.conftest import signed_in
 
 ROOT = Path(__file__).resolve().parents[2]
 Figures = dict[str, float]
+AT_NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_last", None)
+    monkeypatch.setattr(storeanswer, "_asking", storeanswer._Asking())
 
 
 def figures(client: Client) -> Figures:
@@ -84,6 +92,9 @@ def busy(db: None) -> None:
         HealthCheck.objects.create(target=target, at=at, ok=True, metric="ns", value=value)
     Target.objects.filter(name="guest").update(quarantined_at=timezone.now(), quarantine_reason="x")
     refuse_late(Claim("run", first.pk, "old"), "finished")
+    Chore.objects.create(
+        name="expire_files", done_at=AT_NOON, found={"home": {"run": 7}, "store": {"run": 5}}
+    )
     Build.objects.update(wall_seconds=30.0, corrupted=2)
 
 
@@ -110,6 +121,9 @@ def test_figures_are_what_the_tables_say(client: Client, busy: None) -> None:
         'kperflab_last_hour_step_seconds_gsum{step="workload",target="guest"}': 4.0,
         'kperflab_last_hour_build_seconds_gcount{queue="build.x86_64.gcc"}': 2,
         'kperflab_ready{check="database"}': 1,
+        'kperflab_kept_bytes{kind="run",place="home"}': 7,
+        'kperflab_kept_bytes{kind="run",place="store"}': 5,
+        'kperflab_chore_done_timestamp_seconds{chore="expire_files"}': AT_NOON.timestamp(),
     }
     assert {key: found.get(key) for key in expected} == expected
     assert found["kperflab_late_answers_total"] >= 1
@@ -164,6 +178,39 @@ def test_an_experiment_more_is_no_label_more_and_no_question_more(
     assert len(after) == len(before)
     assert few.keys() == many.keys()
     assert not [key for key in many if "one more" in key]
+
+
+def rooms(found: Figures, what: str) -> dict[str, float]:
+    """By place."""
+    start = f"kperflab_storage_{what}_bytes"
+    return {
+        key.partition('place="')[2].partition('"')[0]: value
+        for key, value in found.items()
+        if key.startswith(start)
+    }
+
+
+def test_a_directorys_room_is_told_and_a_buckets_is_not(
+    client: Client, db: None, store: Store, settings: Any
+) -> None:
+    found = figures(client)
+    free, used = rooms(found, "free"), rooms(found, "used")
+    assert free.keys() == used.keys()
+    here = shutil.disk_usage(settings.HOME)
+    assert free["home"] == pytest.approx(here.free, abs=4 << 30)
+    assert used["home"] == pytest.approx(here.used, abs=4 << 30)
+    assert ("store" in free) == (not store.address.startswith("s3://"))
+    if "store" in free:
+        assert free["store"] == pytest.approx(shutil.disk_usage(store.address).free, abs=4 << 30)
+
+
+def test_a_store_that_is_away_has_no_room_and_keeps_nobody_from_the_other_figures(
+    client: Client, db: None, settings: Any, tmp_path: Path
+) -> None:
+    choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
+    found = figures(client)
+    assert found['kperflab_ready{check="store"}'] == 0
+    assert rooms(found, "free").keys() == {"home"}
 
 
 def test_only_those_who_may_read_the_figures(client: Client, charlie: User, alice: User) -> None:
