@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from workers.drivers.guest_session import GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
 from workers.drivers.streams import Fifo, LocalStreams, Streams, accept, listen
-from workers.errors import OverlayFailed, WorkersError
+from workers.errors import OverlayFailed, TargetLost, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ CONNECT_DEADLINE_S = 15.0
 COMMAND_DEADLINE_S = 60
 LEAVE_DEADLINE_S = 20.0
 WHY_DEADLINE_S = 10.0
+# A libvirt that was killed is asked again this often to end a guest, until it is back.
+AGAIN_S = 1.0
 
 
 @dataclass
@@ -41,9 +44,10 @@ class LibvirtDriver:
 
     home: Path
     uri: str = ""
-    _leaving: list[threading.Thread] = field(default_factory=list, init=False)
+    _leaving: list[_Leave] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
+        atexit.register(self.close)
         self.traces = Traces(self.home)
         self.hypervisor = Hypervisor(self.uri)
         self.user = self.hypervisor.qemu_user()
@@ -52,6 +56,7 @@ class LibvirtDriver:
     @contextmanager
     def boot(self, request: BootRequest) -> Iterator[GuestSession]:
         """See base.Driver.boot; also raises DomainRefused, GuestFileUnreadable, OverlayFailed."""
+        self._await_rest()
         boot = BootId.new()
         name = f"{self.traces.prefix}{boot}"
         with ExitStack() as stack:
@@ -99,9 +104,17 @@ class LibvirtDriver:
         return removed
 
     def close(self) -> None:
-        """Wait until libvirt has forgotten the last guests."""
-        for thread in self._leaving:
-            thread.join(LEAVE_DEADLINE_S)
+        """Wait until libvirt has forgotten the last guests; who is still there then is left to the next sweep."""
+        for leave in self._leaving:
+            leave.join(LEAVE_DEADLINE_S)
+
+    def _await_rest(self) -> None:
+        """Raise TargetLost while a guest that should be gone still runs: it would be measured too."""
+        for leave in self._leaving:
+            if not leave.hung_up:
+                leave.join(LEAVE_DEADLINE_S)
+                if leave.is_alive():
+                    raise TargetLost(f"guest {leave.name} still runs: libvirt has not ended it yet")
 
     def _wire(self, request: BootRequest, boot: BootId, name: str) -> Wiring:
         """Make the directories and overlays of a boot."""
@@ -118,24 +131,27 @@ class LibvirtDriver:
 
     @contextmanager
     def _leaving_nothing(self, boot: BootId, name: str) -> Iterator[_Leave]:
-        leave = _Leave()
+        leave = _Leave(name)
         try:
             yield leave
         finally:
-            thread = threading.Thread(target=self._remove, args=(boot, name), name=f"leave {name}")
-            thread.start()
+            leave.begin(lambda: self._remove(boot, name))
             # Once QEMU has hung up on us it is dead. That libvirt sees it too can take seconds more where
             # process 1 is slow to collect the dead, and the next boot need not wait for that.
-            leave.drain(thread)
-            self._leaving = [other for other in self._leaving if other.is_alive()] + [thread]
+            leave.drain()
+            self._leaving = [other for other in self._leaving if other.is_alive()] + [leave]
 
     def _remove(self, boot: BootId, name: str) -> None:
-        try:
-            self.hypervisor.destroy(name)
-        except (libvirt.libvirtError, WorkersError) as error:
-            # The next sweep tries again.
-            log.warning("guest %s could not be destroyed: %s", name, error)
-            return
+        told = False
+        while True:
+            try:
+                self.hypervisor.destroy(name)
+                break
+            except (libvirt.libvirtError, WorkersError) as error:
+                if not told:
+                    log.warning("guest %s could not be destroyed, which is tried again: %s", name, error)
+                told = True
+            time.sleep(AGAIN_S)
         self.traces.remove(boot)
 
 
@@ -155,18 +171,35 @@ class _Remote:
 
 @dataclass
 class _Leave:
-    """What is left to read while a guest is taken down."""
+    """One guest being taken down, and what is left to read of it. hung_up: its QEMU has gone for sure."""
 
+    name: str
     streams: Streams | None = None
+    hung_up: bool = False
+    _takedown: threading.Thread | None = None
 
-    def drain(self, takedown: threading.Thread) -> None:
+    def begin(self, takedown: Callable[[], None]) -> None:
+        """Take it down, however long that takes; a process that ends does not wait for it for ever."""
+        self._takedown = threading.Thread(target=takedown, name=f"leave {self.name}", daemon=True)
+        self._takedown.start()
+
+    def is_alive(self) -> bool:
+        """Whether it is still being taken down."""
+        return self._takedown is not None and self._takedown.is_alive()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it is down."""
+        if self._takedown is not None:
+            self._takedown.join(timeout_s)
+
+    def drain(self) -> None:
         """Read on until the guest is gone, then close the streams."""
         end = time.monotonic() + LEAVE_DEADLINE_S
-        while takedown.is_alive() and time.monotonic() < end:
+        while self.is_alive() and not self.hung_up and time.monotonic() < end:
             if self.streams is None:
-                takedown.join(LEAVE_DEADLINE_S)
-            elif self.streams.drain(0.1):
-                break
+                self.join(LEAVE_DEADLINE_S)
+            else:
+                self.hung_up = self.streams.drain(0.1)
         if self.streams is not None:
             self.streams.close()
 

@@ -33,6 +33,7 @@ from workers.errors import (
     TargetLost,
     WrongKernel,
 )
+from workers.tests.libvirtd import start_libvirtd
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step, StepKind
@@ -239,6 +240,35 @@ def test_a_guest_whose_qemu_is_killed_is_lost_not_judged(driver: LibvirtDriver, 
         os.kill(qemu_of(name), signal.SIGKILL)
         with pytest.raises(TargetLost, match="from outside"):
             list(records)
+
+
+def test_a_libvirtd_that_is_killed_costs_no_boot_and_leaves_no_guest(
+    driver: LibvirtDriver, ask: Ask, libvirtd: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a guest says comes over its own sockets; nothing is booted beside it until libvirt is back and has ended it."""
+    monkeypatch.setattr("workers.drivers.libvirt.LEAVE_DEADLINE_S", 1.0)
+    with driver.boot(ask(sh("sleep 2; echo said"))) as session:
+        records = session.records(60)
+        first = next(records)
+        kill_libvirtd()
+        assert exits([first, *records])["sh"]["status"] == 0
+    with pytest.raises(TargetLost, match="still runs"), driver.boot(ask(sh("true"))):
+        pass
+    monkeypatch.undo()
+    libvirtd()
+    wait_until(lambda: driver.hypervisor.domains(driver.traces.prefix) == [])
+    assert exits(run(driver, ask(sh("true"))))["sh"]["status"] == 0
+
+
+@pytest.fixture
+def libvirtd() -> Iterator[Callable[[], None]]:
+    """Starts this machine's libvirtd again, and does so in any case when the test is over."""
+    yield start_libvirtd
+    start_libvirtd()
+
+
+def kill_libvirtd() -> None:
+    subprocess.run(["pkill", "-KILL", "-x", "libvirtd"], check=True)
 
 
 def qemu_of(domain: str) -> int:
