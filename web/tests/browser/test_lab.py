@@ -9,9 +9,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from lab.models import Run, Target, User, Worker
+from lab.models import Build, Run, Target, User, Worker
 from lab.queue.holder import Claim
 from lab.queue.late import refuse_late
+from lab.record import note_corrupt_artifact
 from lab.tests.factories import claimed_run, finish_builds, make_grid
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
@@ -19,7 +20,7 @@ from web.tests.browser.pictures import faults, looked_at
 
 @pytest.fixture
 def troubled(transactional_db: None) -> Run:
-    """A boot whose lease ran out, a quarantine, workers of each kind, a fault, a late answer."""
+    """A boot whose lease ran out, a quarantine, workers of each kind, a fault, late answers, a spoilt artifact."""
     finish_builds(make_grid())
     first, second, *_ = Run.objects.order_by("position")
     claimed_run(first)
@@ -48,7 +49,11 @@ def troubled(transactional_db: None) -> Run:
     Worker.objects.create(
         name="old:1:1", host="old", queues=["upkeep"], seen_at=timezone.now() - timedelta(hours=3)
     )
-    refuse_late(Claim("run", second.pk, "x"), "finished")
+    refuse_late(Claim("run", second.pk, "x", "rack-7-left"), "finished")
+    build = Build.objects.order_by("pk")[0]
+    refuse_late(Claim("build", build.pk, "x"), f"built {HOSTILE}")
+    refuse_late(Claim("run", 4711, "x", "rack-7-left"), "finished")
+    note_corrupt_artifact(build.pk)
     return first
 
 
