@@ -6,15 +6,35 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from pydantic import BaseModel
 
 from lab.access import may_change
 from lab.errors import NotAllowed, Outdated, UnknownRow
 from lab.models import Experiment, User
 from lab.settle import cancel_experiment
-from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.spec import (
+    CaseSpec,
+    ConfigSpec,
+    ExperimentSpec,
+    MeasureSpec,
+    PatchSpec,
+    ReproducedFragment,
+    ReproducedKernel,
+    Reproduces,
+    spec_from_mapping,
+)
 from lab.states import ExperimentState
 from lab.submission.once import Submitted, submit_once
 
+_PARTS: Mapping[str, type[BaseModel]] = {
+    "patches": PatchSpec,
+    "configs": ConfigSpec,
+    "cases": CaseSpec,
+    "measure": MeasureSpec,
+    "reproduces": Reproduces,
+    "kernels": ReproducedKernel,
+    "fragments": ReproducedFragment,
+}
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 
 
@@ -60,7 +80,24 @@ def stored_description(experiment_id: int) -> dict[str, Any]:
 
 def description_as_toml(description: Mapping[str, Any]) -> str:
     """A description as the file that labctl reads."""
-    return tomli_w.dumps(without_defaults(description), multiline_strings=True)
+    return tomli_w.dumps(in_order(without_defaults(description)), multiline_strings=True)
+
+
+def in_order(given: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:
+    """A description with its fields as people read them: PostgreSQL keeps those of a JSON value by their length.
+
+    What is no field comes last, by name.
+    """
+    places = {name: place for place, name in enumerate(part.model_fields)} if part else {}
+    found = {}
+    for key in sorted(given, key=lambda key: (places.get(key, len(places)), key)):
+        value, inner = given[key], _PARTS.get(key)
+        if isinstance(value, Mapping):
+            value = in_order(value, inner)
+        elif isinstance(value, list):
+            value = [in_order(one, inner) if isinstance(one, Mapping) else one for one in value]
+        found[key] = value
+    return found
 
 
 def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

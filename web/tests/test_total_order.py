@@ -215,7 +215,7 @@ def _read(client: Client, address: str) -> str:
     text = re.sub(r'name="(csrfmiddlewaretoken|key)" value="\w+"|data-csrf="\w+"', "", text)
     text = re.sub(r'\d+(\.\d+)?[ \xa0](s|ms|min|GB)\b|"(left_s|oldest_s|seen_at)": ?[^,}]+', "", text)
     if address == "/metrics":
-        text = re.sub(r"(?m)^(#|kperflab_(http|disk|queue_oldest|lease)).*\n", "", text)
+        text = re.sub(r"(?m)^(#|kperflab_(http|disk|storage|queue_oldest|lease)).*\n", "", text)
     return re.sub(r">[^<>]*(ago|now)<", "><", text)
 
 
