@@ -154,6 +154,7 @@ urlpatterns = [
     path("netboot/<str:mac>.ipxe", netboot.script, name="netboot_script"),
     path("netboot/<str:token>/kernel", netboot.kernel, name="netboot_kernel"),
     path("netboot/<str:token>/initrd", netboot.initrd, name="netboot_initrd"),
+    path("netboot/<str:token>/next", netboot.following, name="netboot_next"),
     path("netboot/<str:token>/<slug:stream>/<int:number>", netboot.piece, name="netboot_piece"),
     path("api/v1/", include("web.api.urls")),
     re_path("^api/", unknown),

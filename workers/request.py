@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kernels.artifact import Artifact
-from workers.drivers.base import BootRequest, Disk, Machine
+from workers.drivers.base import BootRequest, Disk, Machine, Way
 from workloads.catalog import Workload
 from workloads.compile import compile_programs
-from workloads.guest.initramfs import build_initramfs
+from workloads.guest.initramfs import build_initramfs, kexec_archive
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
 from workloads.guest.ramdisk import check_memory, ramdisk_option
@@ -28,7 +28,7 @@ SILENCE_DEADLINE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a boot is for. name: for people; target, access: see BootRequest."""
+    """What a boot is for. name: for people; target, access, way: see BootRequest."""
 
     name: str
     workload: Workload
@@ -37,6 +37,7 @@ class Job:
     target: str = ""
     access: Mapping[str, Any] = field(default_factory=dict)
     tuning: Tuning = field(default_factory=Tuning)
+    way: Way | None = None
 
 
 def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> BootRequest:
@@ -56,7 +57,9 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
     initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
     initrd = directory / "initrd"
     plan = _in_guest_time(job.plan) if job.machine.clock == "instructions" else job.plan
-    append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd)
+    # What a machine may have to start when this boot is over comes with the boot.
+    kexec = kexec_archive() if job.access.get("kexec") else b""
+    append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd, kexec)
     return BootRequest(
         name=job.name,
         kernel=artifact.boot_vmlinux,
@@ -71,6 +74,7 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         hz=_hz(artifact),
         target=job.target,
         access=job.access,
+        way=job.way,
     )
 
 

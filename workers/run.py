@@ -172,7 +172,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
     name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
     # Guests under the instruction clock have one CPU, and none of what is tuned.
     tuning = Tuning() if clock == "instructions" else read_tuning(order.tuning)
-    return Job(name, workload, plan, machine, order.target, order.access, tuning)
+    return Job(name, workload, plan, machine, order.target, order.access, tuning, order.way)
 
 
 class Beats(Protocol):

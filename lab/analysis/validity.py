@@ -28,8 +28,8 @@ def gates(
 ) -> list[str]:
     """Return a line for each gate a boot was outside of; an empty list is a valid boot.
 
-    environment: of the run: `host` (load_before, load_after, steal_share, host_cpus, throttled) and
-    `guest` (clocksource, clocksource_after), `tuning` (untuned: what was declared and is not so).
+    environment: of the run: `host` (load_before, load_after, steal_share, host_cpus, throttled; of metal
+    way, way_of_block) and `guest` (clocksource, clocksource_after), `tuning` (untuned: what was declared and is not so).
     Facts that are absent are not judged. clock:
     "instructions" count the same on a busy host, so only "wall" asks for a quiet one.
     lost_share: of a profile's samples, 0 to 1. state_proven: False where a verified boot found its
@@ -37,6 +37,7 @@ def gates(
     """
     host, guest = environment.get("host", {}), environment.get("guest", {})
     found = _quiet(host) if clock == "wall" else []
+    found += _other_way(host)
     found += [
         f"the machine was not tuned: {line}" for line in environment.get("tuning", {}).get("untuned", [])
     ]
@@ -57,6 +58,14 @@ def gates(
 def _counter(clocksource: Any) -> str:
     """The counter behind a clock source: tsc-early is the tsc before its rate is refined, a second into the boot."""
     return str(clocksource or "").removesuffix("-early")
+
+
+def _other_way(host: Mapping[str, Any]) -> list[str]:
+    """A firmware leaves a machine otherwise than a kernel does that gives it up."""
+    way, others = host.get("way"), host.get("way_of_block")
+    if not others or way == others:
+        return []
+    return [f"it was booted by {way}, the other boots of its block by {others}"]
 
 
 def _quiet(host: Mapping[str, Any]) -> list[str]:

@@ -28,6 +28,17 @@ class Netboot(models.Model):
     fetches = models.PositiveIntegerField(default=0)
     # When it fetched its initrd: what follows is the kernel's doing.
     loaded_at = models.DateTimeField(null=True, blank=True)
+    # How the kernel is started: "power", by the firmware, or "kexec", by the kernel that the machine runs.
+    way = models.CharField(max_length=10, default="power", db_default="power")
+    # By kexec: the boot whose machine it is offered to, and what that machine checks before it lets go of its own kernel.
+    follows = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="followers"
+    )
+    kernel_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
+    initrd_sha256 = models.CharField(max_length=64, blank=True, default="", db_default="")
+    # It went well and its machine was left on, to be offered what follows; when the machine asked for that last.
+    waits = models.BooleanField(default=False, db_default=False)
+    asked_at = models.DateTimeField(null=True, blank=True)
     # Bytes of pieces taken.
     received = models.BigIntegerField(default=0)
     # When the driver ended it, the machine being off.

@@ -25,13 +25,19 @@ MOST_PIECES = 64
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a machine is to boot. initrd: a file's name below the state root. cmdline: but for where to report."""
+    """What a machine is to boot. initrd: a file's name below the state root. cmdline: but for where to report.
+
+    follows: by kexec, the boot whose machine waits; kernel_sha256, initrd_sha256: of what it will be given.
+    """
 
     target: str
     artifact_key: str
     initrd: str
     cmdline: str
     lifetime_s: float
+    follows: int | None = None
+    kernel_sha256: str = ""
+    initrd_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,15 @@ class LeftOn:
 
 
 def open_netboot(opening: Opening) -> int:
-    """Let a machine boot once; what it was to boot before is closed. Returns the boot's id. Raises UnknownRow."""
+    """Let a machine boot once; what it was to boot before is closed, but for what this one follows, which ends when that
+    is handed out. Returns the boot's id. Raises UnknownRow.
+    """
     target = Target.objects.filter(name=opening.target).first()
     if target is None:
         raise UnknownRow(f'there is no target "{opening.target}"')
     with transaction.atomic():
-        for boot_id in Netboot.objects.filter(target=target, closed_at=None).values_list("pk", flat=True):
+        before = Netboot.objects.filter(target=target, closed_at=None).exclude(pk=opening.follows or 0)
+        for boot_id in before.values_list("pk", flat=True):
             close_netboot(boot_id)
         boot = Netboot.objects.create(
             target=target,
@@ -69,6 +78,10 @@ def open_netboot(opening: Opening) -> int:
             artifact_key=opening.artifact_key,
             initrd=opening.initrd,
             cmdline=opening.cmdline,
+            way="kexec" if opening.follows else "power",
+            follows_id=opening.follows,
+            kernel_sha256=opening.kernel_sha256,
+            initrd_sha256=opening.initrd_sha256,
             expires_at=_in(opening.lifetime_s),
         )
     return boot.pk

@@ -25,7 +25,8 @@ from lab.models import Netboot, NetbootPiece
 from lab.netboot.files import BootFile, initrd_file, kernel_file
 
 MAC = re.compile(r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE)
-STREAMS = frozenset({"records", "console"})
+STREAMS = frozenset({"records", "console", "kexec"})
+"""kexec: why a machine could not start what it was handed."""
 PIECE_BYTES = 1 << 20
 """Of one piece; the agent's have a quarter of it."""
 BOOT_BYTES = 512 << 20
@@ -64,15 +65,24 @@ def hand_out(mac: str, address: str) -> Handout | None:
     boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
     if boot is None:
         return None
+    if boot.way != "power":
+        # Its firmware asks, so it left the kernel that was to start this one: told as one that started again.
+        Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 2)
+        return None
+    handout = hand_over(boot, address)
+    if handout is None:
+        Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 1)
+    return handout
+
+
+def hand_over(boot: Netboot, address: str) -> Handout | None:
+    """Make a boot's tokens, once; None if that was done before."""
     token = secrets.token_urlsafe(32)
     hashed = _hash(token)
     first = Netboot.objects.filter(pk=boot.pk, fetches=0).update(
         fetches=1, fetched_at=timezone.now(), fetched_from=_address(address), token_sha256=hashed
     )
-    if not first:
-        Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 1)
-        return None
-    return Handout(boot.pk, token, f"{boot.pk}.{_proof(hashed)}", boot.cmdline)
+    return Handout(boot.pk, token, f"{boot.pk}.{_proof(hashed)}", boot.cmdline) if first else None
 
 
 def file_of(token: str, part: Part) -> BootFile:
@@ -87,7 +97,7 @@ def file_of(token: str, part: Part) -> BootFile:
 
 def keep_piece(token: str, stream: str, number: int, data: bytes) -> bool:
     """Keep a piece of a stream; False if it was there already. Raises NetbootClosed, PieceRefused."""
-    boot = _boot(token)
+    boot = boot_of(token)
     if stream not in STREAMS:
         raise PieceRefused(f'there is no stream "{stream[:20]}"', too_much=False)
     if len(data) > PIECE_BYTES or number >= MOST_PIECES:
@@ -108,7 +118,7 @@ def keep_piece(token: str, stream: str, number: int, data: bytes) -> bool:
     return True
 
 
-def _boot(token: str) -> Netboot:
+def boot_of(token: str) -> Netboot:
     """The open boot of a token. Raises NetbootClosed, without a word on why."""
     hashed = _hash(token)
     boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=timezone.now()).first()

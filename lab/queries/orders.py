@@ -2,10 +2,13 @@
 """Reads for workers: what exactly to build, and what exactly to boot."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from lab.errors import UnknownRow
 from lab.models import Build, Run
+from lab.states import RunState
+
+Way = Literal["power", "kexec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class RunOrder:
     """What to boot and what to run there. label: what a person would call it.
 
     off_cpu: a profiled run records waits off the CPUs, too. access: how its driver reaches the target;
-    tuning: what that is set to before it measures.
+    tuning: what that is set to before it measures. way: how the boots of its block that count went into their kernels;
+    None if there are none yet, or their driver has one way.
     """
 
     id: int
@@ -57,6 +61,7 @@ class RunOrder:
     vcpus: int
     memory_mib: int
     attempt: int
+    way: Way | None = None
 
 
 def build_order(build_id: int) -> BuildOrder:
@@ -112,4 +117,14 @@ def run_order(run_id: int) -> RunOrder:
         vcpus=target.vcpus,
         memory_mib=target.memory_mib,
         attempt=run.attempt,
+        way=_way_of_block(run),
     )
+
+
+def _way_of_block(run: Run) -> Way | None:
+    """Boots are compared within their block, so all of it go one way: that of the first that counts."""
+    others = Run.objects.filter(
+        experiment=run.experiment_id, purpose=run.purpose, block=run.block, state=RunState.DONE, invalid=[]
+    )
+    ways = others.order_by("finished_at").values_list("environment__host__way", flat=True)
+    return next((way for way in ways if way in {"power", "kexec"}), None)

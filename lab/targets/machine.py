@@ -177,12 +177,16 @@ ConsoleAccess = Annotated[SolConsole | NetConsole | NoConsole, Field(discriminat
 
 
 class Access(_Part):
-    """How a metal machine is reached. mac: of the card it boots from; fragments: what its kernels need besides."""
+    """How a metal machine is reached. mac: of the card it boots from; fragments: what its kernels need besides.
+
+    kexec: after a boot that went well it stays on, and the next kernel is started by that boot's, without the firmware.
+    """
 
     mac: Mac
     power: PowerAccess
     console: ConsoleAccess = NoConsole()
     fragments: tuple[str, ...] = ("metal",)
+    kexec: StrictBool = False
 
     @field_validator("fragments")
     @classmethod

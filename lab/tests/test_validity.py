@@ -66,3 +66,11 @@ def test_a_machine_that_is_not_tuned_as_declared_leaves_its_boot_out() -> None:
     environment = {"host": QUIET, "tuning": {"asked": {"governor": "performance"}, "untuned": [line]}}
     assert gates(environment) == [f"the machine was not tuned: {line}"]
     assert gates({"host": QUIET, "tuning": {"asked": {"governor": "performance"}, "untuned": []}}) == []
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+def test_a_boot_that_went_another_way_than_those_of_its_block_does_not_count(clock: str) -> None:
+    line = "it was booted by power, the other boots of its block by kexec"
+    assert gates({"host": {"way": "power", "way_of_block": "kexec"}}, clock=clock) == [line]
+    for host in ({"way": "kexec", "way_of_block": "kexec"}, {"way": "power"}, {"way_of_block": ""}):
+        assert gates({"host": host}, clock=clock) == []

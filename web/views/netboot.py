@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from functools import wraps
+from threading import BoundedSemaphore
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +26,7 @@ from lab.errors import (
     StoreUnreachable,
 )
 from lab.netboot.address import netboot_url
+from lab.netboot.following import Following, next_boot
 from lab.netboot.machine import PIECE_BYTES, Handout, Part, file_of, hand_out, keep_piece
 from web.api.limits import LoginLimit
 from web.filestream import stream_file
@@ -43,6 +47,17 @@ boot || goto failed
 echo kperflab: this boot could not be loaded
 exit 1
 """
+FOLLOWING = """kernel {kernel_sha256} {place}/{files}/kernel
+initrd {initrd_sha256} {place}/{files}/initrd
+report {place}/{token}
+cmdline {cmdline} kperflab.report={report}
+"""
+HOLD_S = 5.0
+"""How long a machine that asks for what follows is held; then it asks again."""
+LOOK_S = 0.2
+MOST_HELD = 2
+"""Of a server process's threads; machines beyond that are answered at once."""
+_holding = BoundedSemaphore(MOST_HELD)
 
 
 class NetbootLimit(LoginLimit):
@@ -98,6 +113,44 @@ def kernel(request: HttpRequest, token: str) -> HttpResponseBase:
 def initrd(request: HttpRequest, token: str) -> HttpResponseBase:
     """The initramfs with the plan behind it."""
     return _file(request, token, "initrd")
+
+
+@_answers_machines
+@require_GET
+def following(request: HttpRequest, token: str) -> HttpResponseBase:
+    """What the machine of a token is to start by kexec; 204 while there is nothing yet, 404 once nothing will follow."""
+    url = netboot_url()
+    address = NetbootLimit().get_ident(request)  # type: ignore[arg-type]
+    found = _await_following(token, address or "")
+    if found is None:
+        return HttpResponse(status=204)
+    return HttpResponse(_told(found, url), content_type=_PLAIN)
+
+
+def _await_following(token: str, address: str) -> Following | None:
+    """Look for a while whether something is offered. Raises NetbootClosed."""
+    held = _holding.acquire(blocking=False)
+    try:
+        end = time.monotonic() + (HOLD_S if held else 0)
+        while (found := next_boot(token, address)) is None and time.monotonic() < end:
+            time.sleep(LOOK_S)
+        return found
+    finally:
+        if held:
+            _holding.release()
+
+
+def _told(found: Following, url: str) -> str:
+    """Line by line, and paths for addresses: the machine asks nobody else."""
+    return FOLLOWING.format(
+        kernel_sha256=found.kernel_sha256,
+        initrd_sha256=found.initrd_sha256,
+        place=f"{urlsplit(url).path}/netboot",
+        files=found.handout.files_token,
+        token=found.handout.token,
+        report=f"{url}/netboot/{found.handout.token}",
+        cmdline=found.handout.cmdline,
+    )
 
 
 @_answers_machines

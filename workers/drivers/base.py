@@ -14,6 +14,8 @@ from workloads.instruction_clock import Clock
 
 # "none": the machine itself, not emulated, or not a machine.
 Accelerator = Literal["kvm", "tcg", "none"]
+# How a machine's kernel is started: by its firmware, or by the kernel that it runs already.
+Way = Literal["power", "kexec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class BootRequest:
         the instruction clock, where all records come in the end and this deadline does not hold.
     hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
     target, access: the machine's name and how to reach it, where the driver has more than one.
+    way: how the boots went that this one is compared with, where drivers have a choice; None leaves it to them.
     """
 
     name: str
@@ -75,6 +78,7 @@ class BootRequest:
     hz: int = 0
     target: str = ""
     access: Mapping[str, Any] = field(default_factory=dict)
+    way: Way | None = None
 
     @property
     def console(self) -> Path:

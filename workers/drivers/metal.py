@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boots kernels on machines: power by their BMC, kernel and initrd over the network, records back over HTTP.
+"""Boots kernels on machines: power by their BMC or kexec from the kernel before, files over the network, records back over HTTP.
 
 The machine fetches its script, kernel and initrd from the lab's web server and hands in what it has to say there; we
 meet it in the tables alone (lab/netboot/). docs/howto/netboot.md says what its network needs.
@@ -8,10 +8,9 @@ meet it in the tables alone (lab/netboot/). docs/howto/netboot.md says what its 
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -30,15 +29,18 @@ from lab.netboot.boots import (
     open_netboot,
 )
 from lab.netboot.files import offer_initrd, withdraw_initrd
+from lab.netboot.following import leave_waiting
 from lab.queries.machines import access_of, is_booting
 from lab.targets.machine import Access, read_access
-from workers.drivers.base import BootRequest
-from workers.drivers.guest_session import GuestSession
+from workers.drivers.base import BootRequest, Way
+from workers.drivers.kexec import TAKE_S, await_heard, await_waiting, sha256_of
+from workers.drivers.machine_session import LIFETIME_SLACK_S, Booting, MachineSession
 from workers.drivers.posted import POLL_S, PostedStreams
-from workers.errors import MachineUnfit, NeverFetched, NotLoaded, WorkersError
+from workers.errors import ClaimLost, MachineUnfit, NeverFetched, NotLoaded, WorkersError
 from workers.power.apart import power_of
 from workers.power.base import Power
 from workers.power.console import console_of, console_words
+from workloads.errors import WorkloadsError
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +59,26 @@ CMDLINE = (
 )
 # What COMMAND_LINE_SIZE of x86 leaves beside the address to report to.
 LONGEST_CMDLINE = 1800
-TOKEN = re.compile(r"(/netboot/)[\w-]{20,}")
-LIFETIME_SLACK_S = 120.0
+# What a machine said that was offered a boot by kexec and booted it by power after all.
+KEXEC_CONSOLE = "console.kexec.log"
+
+
+@dataclass
+class Attempt:
+    """What is to be booted where. kexec_failed: why it did not go by kexec, where that was tried."""
+
+    request: BootRequest
+    access: Access
+    power: Power
+    kexec_failed: str = ""
+
+    def facts(self, before: int | None) -> dict[str, Any]:
+        """How the kernel was started, and how those were that it is compared with."""
+        way: Way = "power" if before is None else "kexec"
+        facts = {"power": self.access.power.kind, "way": way}
+        if self.request.way:
+            facts["way_of_block"] = self.request.way
+        return facts | ({"kexec_failed": self.kexec_failed} if self.kexec_failed else {})
 
 
 @dataclass
@@ -67,18 +87,23 @@ class MetalDriver:
 
     home: the state root, below which the web server of this lab finds artifacts and initrds.
     fetch_deadline_s: from power-on to the script: a server's firmware takes minutes. load_deadline_s: from there to the
-    initrd.
+    initrd. wait_s: how long a machine that boots by kexec is left on for what follows.
     """
 
     home: Path
     power_of: Callable[[Access], Power] = power_of
     fetch_deadline_s: float = 600.0
     load_deadline_s: float = 120.0
+    wait_s: float = 300.0
     _leaving: dict[str, Thread] = field(default_factory=dict, init=False)
 
     @contextmanager
     def boot(self, request: BootRequest) -> Iterator[MachineSession]:
-        """See base.Driver.boot; also raises NeverFetched, NotLoaded, MachineUnfit and the errors of workers.power."""
+        """See base.Driver.boot; also raises NeverFetched, NotLoaded, MachineUnfit and the errors of workers.power.
+
+        A machine that waits after the boot before is offered this one by kexec. If that comes to nothing, whatever the
+        reason, it boots by power: a kernel is judged by that alone.
+        """
         _check(request)
         access = _access(request)
         power = self.power_of(access)
@@ -86,33 +111,75 @@ class MetalDriver:
         if leaving := self._leaving.pop(request.target, None):
             leaving.join()
         with ExitStack() as stack:
-            boot_id = _open(request, access, self.home, self.fetch_deadline_s + self.load_deadline_s)
-            # From here on, whatever happens: the machine is off in the end, or known to have been left on.
-            stack.callback(self._leave, power, boot_id, request.target)
             initrd = str(request.initrd.relative_to(self.home))
             stack.callback(withdraw_initrd, initrd)
             offer_initrd(initrd)
-            console = None
-            if access.console.kind != "none":
-                stack.enter_context(console_of(access, request.console))
-                console = request.console
-            power.turn_off()
-            power.boot_from_network()
-            started_at = time.monotonic()
-            power.turn_on()
-            fetched_s = self._await_files(boot_id, access, started_at)
-            streams = PostedStreams(
-                boot_id, power.is_on, console, request.raw_records, _posted_console(request, console)
-            )
-            stack.callback(streams.close)
-            session = MachineSession(request, streams, boot_id, {"power": access.power.kind})
-            session.greet()
-            session.host |= {
-                "firmware_s": fetched_s,
-                "boot_s": time.monotonic() - started_at,
-                "fetched_from": netboot_progress(boot_id).fetched_from,
-            }
+            attempt = Attempt(request, access, power)
+            session = self._by_kexec(stack, attempt) or self._greeted(stack, attempt, None)
             yield session
+            session.booting.waits = access.kexec and session.went_well()
+
+    def _by_kexec(self, stack: ExitStack, attempt: Attempt) -> MachineSession | None:
+        """Offer the boot to a machine that waits; None where there is none, or it did not get to its hello so."""
+        request = attempt.request
+        if not attempt.access.kexec or request.way == "power":
+            return None
+        before = await_waiting(request.target)
+        if before is None:
+            return None
+        with ExitStack() as tried:
+            try:
+                session = self._greeted(tried, attempt, before)
+            except ClaimLost:
+                raise
+            except (WorkersError, WorkloadsError) as error:
+                log.warning("%s: no kexec, so by power: %s", request.target, error)
+                attempt.kexec_failed = str(error)
+            else:
+                stack.enter_context(tried.pop_all())
+                return session
+        with suppress(FileNotFoundError):
+            request.console.replace(request.directory / KEXEC_CONSOLE)
+        return None
+
+    def _greeted(self, stack: ExitStack, attempt: Attempt, before: int | None) -> MachineSession:
+        """One way into the kernel, up to its hello. before: the boot whose machine waits; None is by power."""
+        request, access = attempt.request, attempt.access
+        console = None
+        if access.console.kind != "none":
+            stack.enter_context(console_of(access, request.console))
+            console = request.console
+        booting = Booting(_open(request, access, self.home, self._before_s(before), before))
+        # From here on, whatever happens: the machine is off in the end, waits for what follows, or is known to have been left on.
+        stack.callback(self._leave, attempt.power, booting, request.target)
+        started_at, facts = self._started(attempt, booting.id, before)
+        streams = PostedStreams(
+            booting.id, attempt.power.is_on, console, request.raw_records, _posted_console(request, console)
+        )
+        stack.callback(streams.close)
+        session = MachineSession(request, streams, booting, attempt.facts(before))
+        session.greet()
+        session.host |= facts | {
+            "boot_s": time.monotonic() - started_at,
+            "fetched_from": netboot_progress(booting.id).fetched_from,
+        }
+        return session
+
+    def _started(self, attempt: Attempt, boot_id: int, before: int | None) -> tuple[float, dict[str, float]]:
+        """Have the machine start what it may: since when, and what took how long."""
+        started_at = time.monotonic()
+        if before is not None:
+            await_heard(boot_id, self.load_deadline_s + attempt.request.boot_deadline_s)
+            return started_at, {}
+        attempt.power.turn_off()
+        attempt.power.boot_from_network()
+        started_at = time.monotonic()
+        attempt.power.turn_on()
+        return started_at, {"firmware_s": self._await_files(boot_id, attempt.access, started_at)}
+
+    def _before_s(self, before: int | None) -> float:
+        """How long it may take until the kernel has the machine."""
+        return self.load_deadline_s + (self.fetch_deadline_s if before is None else TAKE_S)
 
     def sweep(self) -> list[str]:
         """Turn off machines that a process that is gone had booted; returns their names."""
@@ -130,9 +197,12 @@ class MetalDriver:
             removed.append(one.target)
         return removed
 
-    def _leave(self, power: Power, boot_id: int, target: str) -> None:
-        """Turn the machine off in a thread of its own, which an interrupt of ours does not reach, and wait for it."""
-        thread = Thread(target=_turn_off, args=(power, boot_id, target), name=f"turn off {target}")
+    def _leave(self, power: Power, booting: Booting, target: str) -> None:
+        """Let the machine wait, or turn it off in a thread of its own, which an interrupt of ours does not reach."""
+        if booting.waits:
+            leave_waiting(booting.id, self.wait_s)
+            return
+        thread = Thread(target=_turn_off, args=(power, booting.id, target), name=f"turn off {target}")
         self._leaving[target] = thread
         thread.start()
         thread.join()
@@ -169,53 +239,6 @@ class MetalDriver:
             time.sleep(POLL_S)
 
 
-class MachineSession(GuestSession):
-    """A Session with a machine. What the lab's own host is like does not matter to it, so `host` is about the boot."""
-
-    noun = "machine"
-
-    def __init__(
-        self, request: BootRequest, streams: PostedStreams, boot_id: int, facts: dict[str, Any]
-    ) -> None:
-        super().__init__(request, streams, _Outside(streams), {**facts, "machine": "metal"})
-        self._boot_id = boot_id
-
-    def greet(self) -> None:
-        """See GuestSession.greet. The token in its command line is of no use to anybody else: it is not kept."""
-        super().greet()
-        self.hello["cmdline"] = TOKEN.sub(r"\1…", str(self.hello.get("cmdline", "")))
-
-    def records(self, deadline_s: float) -> Iterator[Any]:
-        """See base.Session.records."""
-        extend_netboot(self._boot_id, deadline_s + LIFETIME_SLACK_S)
-        return super().records(deadline_s)
-
-    def show_stacks(self) -> None:
-        """Nothing: there is no way to ask a machine from outside that all BMCs have."""
-
-    def host_facts(self) -> dict[str, Any]:
-        """Nothing: the worker's host is not the machine's."""
-        return {}
-
-    def host_change(self) -> dict[str, Any]:
-        """Nothing; see host_facts."""
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Outside:
-    """A machine seen from outside, once it is gone without a bye."""
-
-    streams: PostedStreams
-
-    def ended_itself(self) -> bool:
-        """One that starts again did it by itself; one that is off may have been turned off."""
-        return self.streams.reset
-
-    def interrupt(self) -> None:
-        """Nobody asks: see MachineSession.show_stacks."""
-
-
 def _check(request: BootRequest) -> None:
     """Raise MachineUnfit for what no machine can do."""
     if request.machine.clock == "instructions":
@@ -233,14 +256,20 @@ def _access(request: BootRequest) -> Access:
         raise MachineUnfit(f"target {request.target}: {error}") from error
 
 
-def _open(request: BootRequest, access: Access, home: Path, before_s: float) -> int:
-    """Let the machine boot, for as long as that may take. Raises MachineUnfit."""
+def _open(request: BootRequest, access: Access, home: Path, before_s: float, before: int | None) -> int:
+    """Let the machine boot, for as long as that may take; after the boot before, by kexec. Raises MachineUnfit."""
     words = [*CMDLINE, console_words(access)]
     if access.console.kind == "none":
         words.append("kperflab.console=report")
+    if access.kexec:
+        words.append("kperflab.then=kexec")
     cmdline = " ".join(filter(None, (*words, request.cmdline)))
     if len(cmdline) > LONGEST_CMDLINE:
         raise MachineUnfit(f"a command line of {len(cmdline)} bytes is too long; {LONGEST_CMDLINE} fit")
+    by_kexec = {}
+    if before is not None:
+        bzimage = request.kernel.parent / "bzImage"
+        by_kexec = {"kernel_sha256": sha256_of(bzimage), "initrd_sha256": sha256_of(request.initrd)}
     try:
         netboot_url()
         return open_netboot(
@@ -250,6 +279,8 @@ def _open(request: BootRequest, access: Access, home: Path, before_s: float) -> 
                 initrd=str(request.initrd.relative_to(home)),
                 cmdline=cmdline,
                 lifetime_s=before_s + request.boot_deadline_s + LIFETIME_SLACK_S,
+                follows=before,
+                **by_kexec,
             )
         )
     except LabError as error:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connections
 from django.test import Client
@@ -17,6 +19,7 @@ from workers.errors import WorkersError
 from workloads.guest.records import Record, encode_record
 
 MAC = "52:54:00:6b:70:01"
+THREAD = "a pretend machine"
 
 
 @dataclass
@@ -34,6 +37,8 @@ class PretendMachine:
     slow_s: float = 0
     place: str = ""
     files: str = ""
+    cmdline: str = ""
+    sums: dict[str, str] = field(default_factory=dict)
     sent: dict[str, int] = field(default_factory=dict)
 
     def is_on(self) -> bool:
@@ -44,8 +49,9 @@ class PretendMachine:
     def turn_on(self) -> None:
         """See Power."""
         self._asked("turn_on")
-        self.on, self.sent = True, {"records": 0, "console": 0, "seq": 0}
-        threading.Thread(target=self._run, daemon=True).start()
+        self.on, self.sums = True, {}
+        self.sent = {"records": 0, "console": 0, "seq": 0}
+        threading.Thread(target=self._run, name=THREAD, daemon=True).start()
 
     def turn_off(self) -> None:
         """See Power."""
@@ -71,7 +77,25 @@ class PretendMachine:
         for part in ("kernel", "initrd"):
             answer = Client().get(f"{self.files}/{part}")
             assert answer.status_code == 200, answer.content
-            answer.close()
+            found = hashlib.sha256(answer.getvalue()).hexdigest()
+            assert found == self.sums.get(part, found)
+
+    def ask(self) -> Any:
+        """Ask once what to start by kexec."""
+        return Client().get(f"{self.place}/next")
+
+    def follow(self) -> bool:
+        """Ask what to start by kexec until there is something: true if there is, and then that is what all else is about."""
+        while (answer := self.ask()).status_code == 204:
+            time.sleep(0.02)
+        if answer.status_code != 200:
+            return False
+        told = dict(line.split(" ", 1) for line in answer.content.decode().splitlines())
+        self.sums = {part: told[part].split()[0] for part in ("kernel", "initrd")}
+        self.files = told["kernel"].split()[1].removesuffix("/kernel")
+        self.place, self.cmdline = told["report"], told["cmdline"]
+        self.sent = {"records": 0, "console": 0, "kexec": 0, "seq": 0}
+        return True
 
     def send(self, kind: str, name: str = "-", payload: bytes = b"") -> None:
         """Hand in one record as a piece."""

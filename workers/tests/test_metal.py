@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.models import Netboot, NetbootPiece, Target
+from lab.models import Netboot
 from lab.netboot.boots import left_on
-from workers.drivers import posted
-from workers.drivers.base import BootRequest, Machine
+from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (
     BootFailed,
@@ -29,13 +27,12 @@ from workers.errors import (
     WrongKernel,
 )
 from workers.power.errors import BmcUnreachable
+from workers.tests.metalbench import BYE, RELEASE, Bench, metal_bench
 from workers.tests.pretendmachine import MAC, PretendMachine
 from workloads.guest.records import gather
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RELEASE = "6.1.0-k1"
-BYE = b'{"completed":true,"uptime_s":3.0,"clocksource":"tsc"}'
 PANIC = b"[    3.1] sysrq: Trigger a crash\n[    3.2] Kernel panic - not syncing: sysrq triggered crash\n"
 
 
@@ -52,64 +49,9 @@ def fetches_only(machine: PretendMachine) -> None:
     machine.fetch_script()
 
 
-@dataclass
-class Bench:
-    """A driver, its machine and a request for it."""
-
-    home: Path
-    request: BootRequest
-
-    def driver(self, machine: PretendMachine, fetch_s: float = 20, load_s: float = 20) -> MetalDriver:
-        return MetalDriver(self.home, lambda _access: machine, fetch_s, load_s)
-
-    def run(
-        self, boots: Callable[[PretendMachine], None], fetch_s: float = 20, load_s: float = 20, **request: Any
-    ) -> PretendMachine:
-        """Boot once and hear it out; the machine must be off and the boot closed, whatever happened."""
-        machine = PretendMachine(boots)
-        try:
-            with self.driver(machine, fetch_s, load_s).boot(replace(self.request, **request)) as session:
-                list(session.records(20))
-        finally:
-            assert not machine.on
-            assert not Netboot.objects.filter(closed_at=None).exists()
-            assert not NetbootPiece.objects.exists()
-        return machine
-
-
 @pytest.fixture
 def bench(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    settings.HOME = tmp_path
-    settings.NETBOOT_URL = "http://10.0.2.2:8000"
-    monkeypatch.setattr(posted, "QUIET_S", 0.2)
-    monkeypatch.setattr(posted, "ASK_AGAIN_S", 0.2)
-    password = tmp_path / "password"
-    password.write_text("secret\n")
-    power = {"kind": "ipmi", "address": "127.0.0.1", "user": "operator", "password_file": str(password)}
-    access = {"mac": MAC, "power": power, "fragments": []}
-    Target.objects.create(name="metal-1", driver="metal", access=access)
-    kernel, directory = tmp_path / "artifacts" / ("a" * 64), tmp_path / "runs" / "1-1"
-    for path in (kernel, directory):
-        path.mkdir(parents=True)
-    (kernel / "bzImage").write_bytes(b"kernel")
-    (directory / "initrd").write_bytes(b"initrd")
-    return Bench(
-        tmp_path,
-        BootRequest(
-            name="a run",
-            kernel=kernel / "vmlinux.boot",
-            initrd=directory / "initrd",
-            cmdline="brd.rd_size=1",
-            machine=Machine(2, 512, "none"),
-            disks=(),
-            release=RELEASE,
-            directory=directory,
-            boot_deadline_s=20.0,
-            silence_deadline_s=20.0,
-            target="metal-1",
-            access=access,
-        ),
-    )
+    return metal_bench(tmp_path, settings, monkeypatch)
 
 
 def test_a_machine_that_behaves_is_heard_out_and_turned_off(bench: Bench) -> None:

@@ -31,6 +31,8 @@ TOOLS = {
 """What every guest finds in /bin, and the Debian package that has it."""
 PROFILER = {"perf": "linux-perf"}
 """What only guests with a use for it find there."""
+KEXEC = {"kexec": "kexec-tools"}
+"""What only machines with a use for it find there, in an archive of its own: most guests need not unpack it."""
 # In sbin on Debian, which is not on an ordinary user's PATH.
 SEARCH = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 AGENT = Path(__file__).with_name("agent")
@@ -73,6 +75,13 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
     return made
 
 
+def kexec_archive() -> bytes:
+    """What a machine needs beside its initramfs to start the next kernel itself. Raises GuestToolMissing."""
+    archive = Archive()
+    _add_tools(archive, KEXEC)
+    return archive.pack()
+
+
 @lru_cache(maxsize=4)
 def _build(root: Path, programs: tuple[tuple[str, Path], ...], _identity: object) -> Initramfs:
     """Read, pack and hash it all: half a second that a worker need not spend on each of its boots."""
@@ -113,7 +122,7 @@ def _add_tools(archive: Archive, tools: Mapping[str, str]) -> None:
 def _add_applets(archive: Archive) -> None:
     """Busybox under all its names but those of real tools."""
     for applet in _run([str(_find("busybox", TOOLS["busybox"])), "--list"]).split():
-        if applet not in TOOLS | PROFILER:
+        if applet not in TOOLS | PROFILER | KEXEC:
             archive.link(f"/bin/{applet}", "busybox")
 
 

@@ -40,10 +40,10 @@ def pack_plan(plan: Plan, files: Mapping[str, bytes]) -> bytes:
     return archive.pack()
 
 
-def append_plan(initramfs: Path, plan: bytes, to: Path) -> None:
-    """Write initramfs and plan in a row to one file, the initrd of a run."""
+def append_plan(initramfs: Path, plan: bytes, to: Path, between: bytes = b"") -> None:
+    """Write initramfs and plan in a row to one file, the initrd of a run. between: a further archive."""
     base = initramfs.read_bytes()
-    to.write_bytes(base + bytes(-len(base) % 4) + plan)
+    to.write_bytes(base + bytes(-len(base) % 4) + between + bytes(-len(between) % 4) + plan)
 
 
 def read_steps(initrd: Path) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ import pytest
 
 from workloads.guest import initramfs
 from workloads.guest.errors import GuestToolMissing
-from workloads.guest.initramfs import Initramfs, build_initramfs
+from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
 from workloads.guest.plan import Plan, Step
 
 
@@ -63,6 +63,11 @@ def test_only_plans_that_use_perf_pay_for_it(
 ) -> None:
     path = made.for_plan(Plan((Step("s", argv, 1, "measure"),)))
     assert (b"bin/perf\0" in path.read_bytes()) == needs_perf
+
+
+def test_what_starts_the_next_kernel_is_in_an_archive_of_its_own(made: Initramfs) -> None:
+    assert b"bin/kexec\0" in kexec_archive()
+    assert b"bin/kexec\0" not in made.path.read_bytes()
 
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

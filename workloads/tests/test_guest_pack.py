@@ -67,6 +67,13 @@ def test_the_plan_follows_the_initramfs_where_the_kernel_looks(tmp_path: Path) -
     assert (tmp_path / "initrd").read_bytes() == b"12345\0\0\0plan"
 
 
+def test_a_further_archive_comes_before_the_plan(tmp_path: Path) -> None:
+    base = tmp_path / "base.cpio"
+    base.write_bytes(b"1234")
+    append_plan(base, b"plan", tmp_path / "initrd", b"tools!")
+    assert (tmp_path / "initrd").read_bytes() == b"1234tools!\0\0plan"
+
+
 def test_the_steps_of_an_initrd_are_read_back_as_they_were_packed(tmp_path: Path) -> None:
     base, initrd = tmp_path / "base", tmp_path / "initrd"
     base.write_bytes(b"KPLAN 1\nin a compressed file" * 3)

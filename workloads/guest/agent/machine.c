@@ -66,6 +66,24 @@ char *slurp(const char *path, char *text, size_t size)
 	return text;
 }
 
+/* The value of an option on the kernel's command line; "" if it is not there. */
+const char *option(const char *name)
+{
+	static char cmdline[4096], value[256];
+	char *found = slurp("/proc/cmdline", cmdline, sizeof(cmdline));
+	size_t length = strlen(name);
+
+	while ((found = strstr(found, name))) {
+		if ((found == cmdline || found[-1] == ' ') && found[length] == '=') {
+			snprintf(value, sizeof(value), "%s", found + length + 1);
+			value[strcspn(value, " ")] = 0;
+			return value;
+		}
+		found += length;
+	}
+	return "";
+}
+
 void write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

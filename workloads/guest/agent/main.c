@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The first process of a guest: runs the plan in /plan, sends records home, powers off.
+ * The first process of a guest: runs the plan in /plan, sends records home, powers off, or starts what comes next.
  * One thread does everything.
  */
 #include <dirent.h>
@@ -64,7 +64,10 @@ int main(void)
 	sink_open();
 	send_hello();
 	sink_hold();
-	run_plan();
+	int completed = run_plan();
+
 	sink_close();
+	if (completed)
+		next_boot();
 	power_off();
 }

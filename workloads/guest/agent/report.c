@@ -7,7 +7,6 @@
  *
  * With kperflab.console=report the kernel's messages are posted too, as a second stream.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +25,6 @@
 #define MESSAGE 8192		/* the most that /dev/kmsg gives at once */
 #define GATHER_S 0.2		/* what comes meanwhile goes with it */
 #define GATHER_CONSOLE_S 1.0
-#define TRY_S 10.0
 #define GIVE_UP_S 60.0
 
 struct stream {
@@ -40,68 +38,24 @@ struct stream {
 
 static struct stream records = { .name = "records", .gather_s = GATHER_S };
 static struct stream console = { .name = "console", .gather_s = GATHER_CONSOLE_S };
-static struct sockaddr_in lab = { .sin_family = AF_INET };
-static char cmdline[4096], host[64], path[512];
-
-/* Everything of size, or an error by the deadline. */
-static int send_all(int fd, const char *data, size_t size)
-{
-	while (size) {
-		ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		data += n;
-		size -= n;
-	}
-	return 0;
-}
-
-/* One attempt: the status of the answer, 0 if there was none. */
-static int try_post(const struct stream *stream)
-{
-	struct timeval patience = { .tv_sec = (time_t)TRY_S };
-	char text[1024];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0, used;
-	ssize_t n;
-
-	if (fd < 0)
-		return 0;
-	/* The first also bounds connect(). */
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	used = snprintf(text, sizeof(text),
-			"POST %s/%s/%u HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n"
-			"Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n\r\n",
-			path, stream->name, stream->number, host, stream->used);
-	/* A piece that is refused may be answered before it was read: look for the answer whatever became of sending. */
-	if (!connect(fd, (struct sockaddr *)&lab, sizeof(lab)) && !send_all(fd, text, used))
-		send_all(fd, stream->data, stream->used);
-	for (used = 0; used < 15 && (n = recv(fd, text + used, 15 - used, 0)) > 0;)
-		used += n;
-	text[used] = 0;
-	if (sscanf(text, "HTTP/1.%*1[01] %3d", &status) != 1)
-		status = 0;
-	close(fd);
-	return status;
-}
+static char cmdline[4096], place[512];
 
 /* True once the piece was taken. A lab that is busy or restarts is asked again; one that refuses is not. */
 static int post(struct stream *stream)
 {
 	double end = now() + GIVE_UP_S, pause = 0.1;
+	char path[600];
 	int status = 0;
 
 	for (; now() < end; nap(pause), pause = pause < 2 ? pause * 2 : pause) {
-		status = try_post(stream);
+		snprintf(path, sizeof(path), "%s/%s/%u", place, stream->name, stream->number);
+		status = http_post(path, stream->data, stream->used);
 		if (status / 100 == 2) {
 			stream->number++;
 			stream->used = 0;
 			return 1;
 		}
-		if (status / 100 == 4 && status != 408 && status != 429)
+		if (!http_again(status))
 			break;
 	}
 	fprintf(stderr, "kperflab-agent: piece %u of the %s was not taken: status %d\n", stream->number, stream->name,
@@ -193,22 +147,6 @@ static void __attribute__((noreturn)) report(void)
 	_exit(records.used && !post(&records));
 }
 
-static void read_address(const char *url)
-{
-	char address[32];
-	int port = 80, end = 0;
-
-	if (sscanf(url, "http://%31[0-9.]%n", address, &end) != 1 || inet_pton(AF_INET, address, &lab.sin_addr) != 1)
-		die("%s: no http:// and IPv4 address", url);
-	url += end;
-	end = 0;
-	if (sscanf(url, ":%5d%n", &port, &end) == 1)
-		url += end;
-	lab.sin_port = htons(port);
-	snprintf(host, sizeof(host), "%s:%d", address, port);
-	snprintf(path, sizeof(path), "%s", url);
-}
-
 /* A socket whose other end posts what is written to it; -1 if the command line does not ask for that. */
 int report_open(void)
 {
@@ -220,7 +158,7 @@ int report_open(void)
 	console.fd = strstr(cmdline, CONSOLE_OPTION) ? open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 	url += strlen(REPORT_OPTION);
 	url[strcspn(url, " ")] = 0;
-	read_address(url);
+	snprintf(place, sizeof(place), "%s", http_lab(url));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
 		die("no socket for the records: %s", strerror(errno));
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));

@@ -160,7 +160,6 @@ static int run_step(const struct step *step)
 	return !ending.timed_out && ending.status == 0;
 }
 
-/* All steps in order until one does not end well, and the last record. */
 /* The last record. A clock source given up meanwhile makes its times worth nothing, so it is told again. */
 static void send_bye(const char *step, const char *completed)
 {
@@ -171,7 +170,8 @@ static void send_bye(const char *step, const char *completed)
 		  clocksource);
 }
 
-void run_plan(void)
+/* All steps in order until one does not end well, and the last record; true if all did. */
+int run_plan(void)
 {
 	FILE *plan = fopen("/plan/plan", "re");
 	struct step step = { 0 };
@@ -182,7 +182,8 @@ void run_plan(void)
 	while (plan_step(plan, &step))
 		if (!run_step(&step)) {
 			send_bye(step.name, "false");
-			return;
+			return 0;
 		}
 	send_bye("-", "true");
+	return 1;
 }

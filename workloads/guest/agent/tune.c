@@ -21,24 +21,6 @@
 #define IRQS "/proc/irq"
 #define LARGEST 256
 
-/* The value of an option on the kernel's command line; "" if it is not there. */
-static const char *option(const char *name)
-{
-	static char cmdline[4096], value[LARGEST];
-	char *found = slurp("/proc/cmdline", cmdline, sizeof(cmdline));
-	size_t length = strlen(name);
-
-	while ((found = strstr(found, name))) {
-		if ((found == cmdline || found[-1] == ' ') && found[length] == '=') {
-			snprintf(value, sizeof(value), "%s", found + length + 1);
-			value[strcspn(value, " ")] = 0;
-			return value;
-		}
-		found += length;
-	}
-	return "";
-}
-
 /* True if it could be written; a file that refuses is told by what it holds afterwards. */
 static int wrote(const char *path, const char *text)
 {

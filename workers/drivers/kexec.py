@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From one kernel into the next without the firmware: the offer to a machine that waits, and what becomes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+from lab.netboot.boots import netboot_progress, take_pieces
+from lab.netboot.following import is_left_waiting, waiting_boot
+from workers.drivers.posted import POLL_S
+from workers.errors import NotLoaded
+
+ASK_S = 10.0
+"""From a boot's last record to the machine's question for what follows: its last pieces are posted in between."""
+TAKE_S = 30.0
+"""From the offer to its fetch: machines ask every few seconds, or after a lab that restarts has come back."""
+LONGEST_REFUSAL = 500
+
+
+def await_waiting(target: str) -> int | None:
+    """The boot whose machine waits for what follows, which may be about to ask; None where there is none."""
+    end = time.monotonic() + ASK_S
+    while (boot := waiting_boot(target)) is None and is_left_waiting(target) and time.monotonic() < end:
+        time.sleep(POLL_S)
+    return boot
+
+
+def await_heard(boot_id: int, start_s: float) -> None:
+    """Wait until the machine took the offer, started it, and said something. Raises NotLoaded, with its own words.
+
+    start_s: from its taking the offer on.
+    """
+    end, taken = time.monotonic() + TAKE_S, False
+    while True:
+        progress = netboot_progress(boot_id)
+        if refused := b"".join(take_pieces(boot_id, "kexec", 0)):
+            raise NotLoaded(" ".join(refused[:LONGEST_REFUSAL].decode(errors="replace").split()))
+        if progress.fetches > 1:
+            raise NotLoaded("the machine started again before the next kernel said a word")
+        if progress.received:
+            return
+        now = time.monotonic()
+        if progress.fetches and not taken:
+            taken, end = True, now + start_s
+        if now >= end and taken:
+            raise NotLoaded(f"the next kernel said nothing within {start_s:g} s")
+        if now >= end:
+            raise NotLoaded(f"the machine that waited did not take the offer within {TAKE_S:g} s")
+        time.sleep(POLL_S)
+
+
+def sha256_of(path: Path) -> str:
+    """What a machine compares before it lets go of its own kernel."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

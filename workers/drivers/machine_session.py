@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A session with a machine that booted over the network, and what becomes of the machine after it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lab.analysis.validity import TROUBLE
+from lab.netboot.boots import extend_netboot
+from workers.collect.dmesg import scan_console
+from workers.drivers.base import BootRequest
+from workers.drivers.guest_session import GuestSession
+from workers.drivers.posted import PostedStreams
+from workloads.guest.records import Record
+
+TOKEN = re.compile(r"(/netboot/)[\w-]{20,}")
+LIFETIME_SLACK_S = 120.0
+
+
+@dataclass
+class Booting:
+    """One boot under way. waits: it went well, and its machine stays on for what follows."""
+
+    id: int
+    waits: bool = False
+
+
+class MachineSession(GuestSession):
+    """A Session with a machine. What the lab's own host is like does not matter to it, so `host` is about the boot."""
+
+    noun = "machine"
+
+    def __init__(
+        self, request: BootRequest, streams: PostedStreams, booting: Booting, facts: dict[str, Any]
+    ) -> None:
+        super().__init__(request, streams, _Outside(streams), {**facts, "machine": "metal"})
+        self.booting = booting
+        self._bye: Record | None = None
+
+    def greet(self) -> None:
+        """See GuestSession.greet. The token in its command line is of no use to anybody else: it is not kept."""
+        super().greet()
+        self.hello["cmdline"] = TOKEN.sub(r"\1…", str(self.hello.get("cmdline", "")))
+
+    def records(self, deadline_s: float) -> Iterator[Record]:
+        """See base.Session.records."""
+        extend_netboot(self.booting.id, deadline_s + LIFETIME_SLACK_S)
+        for record in super().records(deadline_s):
+            if record.kind == "bye":
+                self._bye = record
+            yield record
+
+    def went_well(self) -> bool:
+        """Whether the plan was carried out and the kernel never complained: such a one may start the next."""
+        try:
+            completed = self._bye is not None and json.loads(self._bye.payload)["completed"] is True
+        except (ValueError, KeyError, TypeError):
+            return False
+        found = scan_console(self._request.console.read_bytes()) if completed else []
+        return completed and not any(one.kind in TROUBLE for one in found)
+
+    def show_stacks(self) -> None:
+        """Nothing: there is no way to ask a machine from outside that all BMCs have."""
+
+    def host_facts(self) -> dict[str, Any]:
+        """Nothing: the worker's host is not the machine's."""
+        return {}
+
+    def host_change(self) -> dict[str, Any]:
+        """Nothing; see host_facts."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """A machine seen from outside, once it is gone without a bye."""
+
+    streams: PostedStreams
+
+    def ended_itself(self) -> bool:
+        """One that starts again did it by itself; one that is off may have been turned off."""
+        return self.streams.reset
+
+    def interrupt(self) -> None:
+        """Nobody asks: see MachineSession.show_stacks."""
