@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.netboot.boots import netboot_progress, take_pieces
 from lab.netboot.following import is_left_waiting, waiting_boot
-from workers.drivers.posted import POLL_S
+from workers.drivers.posted import POLL_S, TOKEN
 from workers.errors import NotLoaded
 
 ASK_S = 10.0
@@ -36,7 +36,9 @@ def await_heard(boot_id: int, start_s: float) -> None:
     while True:
         progress = netboot_progress(boot_id)
         if refused := b"".join(take_pieces(boot_id, "kexec", 0)):
-            raise NotLoaded(" ".join(refused[:LONGEST_REFUSAL].decode(errors="replace").split()))
+            # What a program says may repeat the command line, and with it the token.
+            said = TOKEN.sub(rb"\1...", refused)[:LONGEST_REFUSAL]
+            raise NotLoaded(" ".join(said.decode(errors="replace").split()))
         if progress.fetches > 1:
             raise NotLoaded("the machine started again before the next kernel said a word")
         if progress.received:

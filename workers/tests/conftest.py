@@ -14,7 +14,7 @@ from django.conf import settings as django_settings
 import workers.app  # noqa: F401
 from kernels.artifact import Artifact, ArtifactStore
 from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest
+from kernels.config import ConfigRequest, Fragment
 from kernels.tests.pretend import CONFIG, PretendKernel
 from kernels.toolchain import detect_toolchain
 from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
@@ -81,20 +81,39 @@ def nobodys_preferences(tmp_path_factory: pytest.TempPathFactory, monkeypatch: p
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(scope="session")
-def artifact() -> Artifact:
-    """Any kernel that has been built here before; else the base that the whole path needs too."""
-    kept = sorted(
-        (django_settings.HOME / "artifacts").glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime
-    )
-    # Not one of before kernels booted over the network.
-    kept = [path for path in kept if "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()]
-    if kept:
-        return ArtifactStore(django_settings.HOME / "artifacts").get(kept[-1].parent.name)
+def kernels_here() -> list[Artifact]:
+    """Real kernels that were built here before and boot over the network, the newest last."""
+    store = ArtifactStore(django_settings.HOME / "artifacts")
+    found = sorted(store.root.glob("*/vmlinux.boot"), key=lambda path: path.stat().st_mtime)
+    return [
+        store.get(path.parent.name)
+        for path in found
+        if "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()
+    ]
+
+
+def built_base(*fragments: Fragment) -> Artifact:
+    """The base that the whole path needs too, over whose objects one with further fragments is built."""
     tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], django_settings.HOME / "trees")
     base = resolve(tree, "")
-    config = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
-    return Builder(django_settings.HOME).build(BuildRequest(tree, base, base, config, detect_toolchain()))
+    plain = ConfigRequest(CONFIG_BASE, tuple(_base_fragments()))
+    config = ConfigRequest(CONFIG_BASE, (*plain.fragments, *fragments))
+    request = BuildRequest(tree, base, base, config, detect_toolchain(), base_config=plain)
+    return Builder(django_settings.HOME).build(request)
+
+
+@pytest.fixture(scope="session")
+def artifact() -> Artifact:
+    """Any kernel that has been built here before; else the base."""
+    kept = kernels_here()
+    return kept[-1] if kept else built_base()
+
+
+@pytest.fixture(scope="session")
+def other_artifact(artifact: Artifact) -> Artifact:
+    """Another kernel than `artifact`, so of another release."""
+    kept = [one for one in kernels_here() if one.metadata.release != artifact.metadata.release]
+    return kept[-1] if kept else built_base(Fragment("other", 'CONFIG_DEFAULT_HOSTNAME="other"\n'))
 
 
 @pytest.fixture(scope="session")

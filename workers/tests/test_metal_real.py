@@ -17,11 +17,12 @@ from django.test import Client
 
 from kernels.artifact import Artifact
 from lab.models import Netboot, NetbootPiece, Run, Sample, Target
+from lab.netboot.boots import close_netboot
 from lab.queue.holder import MOST_ATTEMPTS
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 from workers.drivers.metal import CMDLINE
 from workers.tasks import boot_kernel
-from workers.tests.machines import StandIn
+from workers.tests.machines import StandIn, await_true
 from workloads.catalog import load_catalog
 
 pytestmark = [pytest.mark.real, pytest.mark.django_db(transaction=True)]
@@ -46,6 +47,14 @@ def queued(machine: StandIn, access: dict[str, Any], artifact: Artifact, workloa
     variant = make_variant(experiment, build=build, state="ready")
     params = dict(load_catalog()[workload].resolve("smoke", {}))
     return make_run(variant, make_case(experiment, workload=workload, params=params), **run)
+
+
+def queued_next(run: Run, artifact: Artifact) -> Run:
+    """A further boot of the same experiment with another kernel, in a block of its own."""
+    release, number = artifact.metadata.release, run.block + 1
+    build = make_build(f"metal {number}", state="built", artifact_key=artifact.key, release=release)
+    variant = make_variant(run.experiment, f"p{number}", build=build, state="ready")
+    return make_run(variant, run.case, block=number)
 
 
 def carried_out(run: Run) -> Run:
@@ -103,4 +112,40 @@ def test_a_machine_whose_kernel_panics_starts_again_and_that_is_seen_without_a_c
     assert (run.state, run.outcome, run.blame) == ("failed", "boot-failed", "kernel")
     assert run.problem == "the machine reset or switched itself off while it booted"
     assert Netboot.objects.latest("pk").fetches >= 2
+    nothing_is_left(machine)
+
+
+def test_a_machine_goes_from_kernel_to_kernel_by_kexec_and_by_power_where_a_kernel_refuses(
+    machine: StandIn,
+    artifact: Artifact,
+    other_artifact: Artifact,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    access = machine.access(machine.ipmi(), fragments=[], kexec=True).model_dump()
+    first = queued(machine, access, artifact, "showgids")
+    second = queued_next(first, other_artifact)
+    third = queued_next(second, artifact)
+
+    def went(run: Run) -> tuple[str, str, str]:
+        host = carried_out(run).environment["host"]
+        print(f"boot {run.block} by {host['way']}: its first record after {host['boot_s']:.1f} s")
+        assert machine.is_on()
+        return run.outcome, host["way"], run.environment["guest"]["release"]
+
+    assert went(first) == ("finished", "power", artifact.metadata.release)
+    # As a kernel does that is locked down.
+    locked = (*CMDLINE, "sysctl.kernel.kexec_load_disabled=1")
+    with monkeypatch.context() as patched:
+        patched.setattr("workers.drivers.metal.CMDLINE", locked)
+        assert went(second) == ("finished", "kexec", other_artifact.metadata.release)
+    assert Sample.objects.filter(run=second, metric="ns_per_open", warmup=False).count() == 2
+    assert "firmware_s" not in second.environment["host"]
+    assert went(third) == ("finished", "power", artifact.metadata.release)
+    assert third.environment["host"]["kexec_failed"].startswith("this kernel cannot load another: ")
+    assert "Operation not permitted" in third.environment["host"]["kexec_failed"]
+    assert "kexec failed" in client.get(f"/runs/{third.pk}/").content.decode()
+    # Nothing more for it: it switches itself off.
+    close_netboot(Netboot.objects.get(closed_at=None).pk)
+    await_true(lambda: not machine.is_on(), "the machine that is told that nothing follows is off")
     nothing_is_left(machine)

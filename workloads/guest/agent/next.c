@@ -17,11 +17,14 @@
 
 #include "agent.h"
 
-#define KERNEL "/tmp/next-kernel"
-#define INITRD "/tmp/next-initrd"
-#define SUMS "/tmp/next-sums"
-#define SAID "/tmp/next-said"
-#define ANSWER "/tmp/next"
+#ifndef PLACE			/* tests have one each */
+#define PLACE "/tmp/"
+#endif
+#define KERNEL PLACE "next-kernel"
+#define INITRD PLACE "next-initrd"
+#define SUMS PLACE "next-sums"
+#define SAID PLACE "next-said"
+#define ANSWER PLACE "next"
 #define GIVE_UP_S 60.0		/* after so long without an answer nobody is there any more */
 #define LONGEST_S 3600.0
 #define PROGRAM_S 60		/* for sums and for loading */
