@@ -26,6 +26,7 @@ class Script:
     problem: raised after the records instead of the bye; before hello if `boots` is false.
     release: what `uname -r` says; the requested one if empty.
     seconds: how long all of it takes, with heartbeats; a guest that hangs spends them in silence.
+    host: what is known of the boot beside what every fake one tells.
     """
 
     records: tuple[tuple[str, str, bytes], ...] = ()
@@ -34,6 +35,7 @@ class Script:
     release: str = ""
     console: str = CONSOLE
     seconds: float = 0.0
+    host: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -92,6 +94,7 @@ class FakeSession:
             "host_cpus": 1,
             "load_before": 0.0,
             "boot_s": 0.5,
+            **script.host,
         }
 
     def records(self, deadline_s: float) -> Iterator[Record]:

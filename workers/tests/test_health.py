@@ -51,6 +51,8 @@ def test_a_check_boots_the_base_that_went_well_and_keeps_its_figure(known: FakeL
     assert row.environment["artifact_key"] == known_kernel(guest())
     assert row.environment["guest"]["release"]
     assert len(known.driver.requests) == boots + 1
+    # Its figure is compared with those of months, so it goes the way that is always there.
+    assert known.driver.requests[-1].way == "power"
     assert guest().checked_until is None
     assert list((known.home / "runs").glob("check-*")) == []
 
