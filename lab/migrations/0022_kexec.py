@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0020_quarantine'),
+        ('lab', '0021_chore'),
     ]
 
     operations = [
