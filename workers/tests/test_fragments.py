@@ -27,8 +27,7 @@ def test_a_metal_kernel_has_all_that_is_asked_of_it(name: str) -> None:
         Question(tree, base, base, config, detect_toolchain()), Layers(settings.HOME), Limits()
     )
     found = read_config(text)
-    assert {found[symbol] for symbol in ("CPU_FREQ", "X86_INTEL_PSTATE", "EFI_STUB", "IXGBE", "X86_MCE")} == {
-        "y"
-    }
+    asked = ("CPU_FREQ", "X86_INTEL_PSTATE", "EFI_STUB", "IXGBE", "X86_MCE", "KEXEC", "EFI_RUNTIME_MAP")
+    assert {found[symbol] for symbol in asked} == {"y"}
     # Nothing is loaded from a disk that it does not have.
     assert [symbol for symbol, value in found.items() if value == "m"] == []
