@@ -62,7 +62,7 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """One boot with all that is known of it."""
+    """One boot with all that is known of it. invalid: why its numbers do not count although it finished."""
 
     id: int
     experiment_id: int
@@ -74,6 +74,7 @@ class RunPage:
     purpose: str
     state: str
     outcome: str
+    invalid: tuple[str, ...]
     blame: str
     problem: str
     problem_detail: str
@@ -146,6 +147,7 @@ def run_page(run_id: int) -> RunPage:
         purpose=run.purpose,
         state=run.state,
         outcome=run.outcome,
+        invalid=tuple(run.invalid),
         blame=run.blame,
         problem=run.problem,
         problem_detail=run.problem_detail,
