@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings as conf
 
 from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice
-from lab.queue.priority import PRIORITIES
 from lab.submission.preview import Preview, SwitchPreview
 from lab.submission.received import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
 from web.forms import SLOTS, Typed, TypedCase, TypedSwitch
@@ -95,8 +94,8 @@ def fresh(choices: Choices) -> Typed:
     )
 
 
-def form_context(page: FormPage, choices: Choices) -> dict[str, Any]:
-    """Everything the template asks for. A form without a key gets one."""
+def form_context(page: FormPage, choices: Choices, priorities: Sequence[str]) -> dict[str, Any]:
+    """Everything the template asks for. A form without a key gets one. priorities: those its reader may ask for."""
     typed, errors = page.typed, page.errors
     return {
         **preview_context(page.preview),
@@ -107,7 +106,8 @@ def form_context(page: FormPage, choices: Choices) -> dict[str, Any]:
         "errors": errors,
         "received": page.told,
         "clocks": _CLOCKS,
-        "priorities": list(PRIORITIES),
+        # One that was typed and may not be asked for stays, to be refused in words.
+        "priorities": list(dict.fromkeys((*priorities, typed.priority))),
         "told": [(key, _label(key), message) for key, message in errors.items()],
         "detail": page.detail,
         "toml": page.toml,

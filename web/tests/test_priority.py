@@ -78,3 +78,16 @@ def test_a_word_that_is_none_and_an_experiment_that_is_over_are_told(
     assert "is done already" in late
     assert stands(mine) == 0
     assert choices(late) == []
+
+
+def test_the_form_offers_the_priorities_that_its_reader_may_ask_for(
+    submitter: Client, operator: Client
+) -> None:
+    def offered(client: Client) -> list[str]:
+        text = client.get("/experiments/new").content.decode()
+        form = re.search(r'<select id="priority".*?</select>', text, re.DOTALL)
+        assert form
+        return re.findall(r">(\w+)</option>", form[0])
+
+    assert offered(submitter) == ["low", "normal"]
+    assert offered(operator) == ["low", "normal", "high"]

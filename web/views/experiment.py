@@ -23,6 +23,7 @@ from lab.queries.experiments import (
 from lab.queries.listing import ExperimentLine, filter_choices, list_page
 from lab.queries.notes import experiment_notes
 from lab.queries.savedviews import views_for
+from lab.queries.waits import wait_of
 from lab.queue.priority import priorities_for
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
@@ -163,6 +164,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "may_cancel": may_change(request.user, row.submitter),
         "key": page.id,
         "progress": progress,
+        "wait": None if progress.finished or progress.now else wait_of(page.id),
         "eta": duration(progress.eta_s) if progress.eta_s else "",
         "took": _took(page),
         "builds_failed": sum(build.state == "failed" for build in page.builds),

@@ -14,6 +14,7 @@ from lab.errors import LabError, SpecError
 from lab.models import Experiment
 from lab.queries.choices import submission_choices
 from lab.queries.experiments import experiment_page, find_experiment
+from lab.queue.priority import priorities_for
 from lab.rerun import description_as_toml, without_defaults
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
 from lab.submission.once import submit_once
@@ -106,5 +107,5 @@ def _cloned(request: HttpRequest) -> FormPage | None:
 
 
 def _shown(request: HttpRequest, page: FormPage) -> HttpResponse:
-    ctx = form_context(page, submission_choices())
+    ctx = form_context(page, submission_choices(), priorities_for(request.user))
     return render(request, "web/submission.html", ctx, status=422 if page.errors else 200)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why nothing of an experiment is worked on at the moment: what somebody who waits for it wants to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.models import Build, Experiment, Target
+from lab.queries.workers import WorkerLine, worker_lines
+from lab.queue.blocks import usable_targets, why_unusable
+from lab.queue.claim import is_worked_on
+from lab.queue.waiting import target_queue
+from lab.states import BuildState
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What it waits for, as a sentence; forsaken: nobody takes what it waits in, so somebody has to start a worker."""
+
+    why: str
+    forsaken: bool = False
+
+
+def wait_of(experiment_id: int) -> Wait | None:
+    """Why an open experiment waits; None while something of it is worked on."""
+    if is_worked_on(experiment_id):
+        return None
+    builds = Build.objects.filter(state=BuildState.QUEUED, variants__experiment=experiment_id)
+    queues = frozenset(builds.values_list("queue", flat=True))
+    if not queues:
+        if unusable := why_unusable(experiment_id):
+            return Wait(f"It waits: {unusable}.")
+        queues = _target_queues(experiment_id)
+    return _wait_in(queues)
+
+
+def _target_queues(experiment_id: int) -> frozenset[str]:
+    experiment = Experiment.objects.only("group", "target").get(pk=experiment_id)
+    asked = (
+        usable_targets().filter(group=experiment.group)
+        if experiment.group
+        else Target.objects.filter(pk=experiment.target_id)
+    )
+    return frozenset(map(target_queue, asked.values_list("name", flat=True)))
+
+
+def _wait_in(queues: frozenset[str]) -> Wait:
+    takers = [one for one in worker_lines() if not one.gone and queues.intersection(one.queues)]
+    if not takers:
+        return Wait(f"Nothing works on it: no worker takes from {_named(queues)}.", forsaken=True)
+    if all(one.idle_reason for one in takers):
+        return Wait(f"It waits: {_said(takers)}.")
+    return Wait("It waits for its turn.")
+
+
+def _named(queues: frozenset[str]) -> str:
+    return " or ".join(f"“{queue}”" for queue in sorted(queues))
+
+
+def _said(takers: list[WorkerLine]) -> str:
+    return "; ".join(dict.fromkeys(f"{one.host} takes nothing now, {one.idle_reason}" for one in takers))
