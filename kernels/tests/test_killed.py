@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,17 @@ FAILED = Ended(2, "", 0.0, 0.0)
 
 
 def below(pid: int) -> Iterator[tuple[int, list[str]]]:
-    """The processes that one started, the outermost first, with their command lines."""
+    """The processes that one started, the outermost first, with their command lines; those that end meanwhile may lack."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            yield child, Path(f"/proc/{child}/cmdline").read_text().split("\0")
+        for child in map(int, read(task).split()):
+            yield child, read(Path(f"/proc/{child}/cmdline")).split("\0")
             yield from below(child)
+
+
+def read(path: Path) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return path.read_text()
+    return ""
 
 
 def killer(victim: str, *, innermost: bool = False, number: int = signal.SIGKILL) -> Callable[[], None]:

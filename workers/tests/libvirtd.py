@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""This machine's libvirtd, for tests that kill it."""
+"""This machine's libvirtd and the QEMU of its guests, for tests that kill them."""
 
 from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 _DEADLINE_S = 20.0
 
@@ -16,3 +19,11 @@ def start_libvirtd() -> None:
         assert time.monotonic() < end, "libvirtd does not come back"
         subprocess.run(["libvirtd", "-d"], capture_output=True)
         time.sleep(0.1)
+
+
+def guests(name: str) -> Iterator[int]:
+    """The QEMU processes of guests whose names begin so; `/proc` changes while it is read."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if f"guest={name}".encode() in path.read_bytes():
+                yield int(path.parent.name)

@@ -33,7 +33,7 @@ from workers.errors import (
     TargetLost,
     WrongKernel,
 )
-from workers.tests.libvirtd import start_libvirtd
+from workers.tests.libvirtd import guests, start_libvirtd
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step, StepKind
@@ -237,7 +237,8 @@ def test_a_guest_whose_qemu_is_killed_is_lost_not_judged(driver: LibvirtDriver, 
         records = session.records(60)
         next(records)
         (name,) = driver.hypervisor.domains(driver.traces.prefix)
-        os.kill(qemu_of(name), signal.SIGKILL)
+        (qemu,) = guests(name)
+        os.kill(qemu, signal.SIGKILL)
         with pytest.raises(TargetLost, match="from outside"):
             list(records)
 
@@ -269,15 +270,6 @@ def libvirtd() -> Iterator[Callable[[], None]]:
 
 def kill_libvirtd() -> None:
     subprocess.run(["pkill", "-KILL", "-x", "libvirtd"], check=True)
-
-
-def qemu_of(domain: str) -> int:
-    (found,) = (
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if f"guest={domain},".encode() in path.read_bytes()
-    )
-    return found
 
 
 def test_a_guest_that_resets_is_not_started_again(driver: LibvirtDriver, ask: Ask) -> None:

@@ -12,9 +12,8 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -26,7 +25,7 @@ from lab.spec import spec_from_mapping
 from workers import local
 from workers.bench import make_bench
 from workers.drivers.libvirt import LibvirtDriver
-from workers.tests.libvirtd import start_libvirtd
+from workers.tests.libvirtd import guests, start_libvirtd
 from workloads.catalog import load_catalog
 
 pytestmark = [pytest.mark.real, pytest.mark.django_db]
@@ -93,14 +92,6 @@ class Striker(threading.Thread):
                 self.left = self.left[1:]
                 break
             time.sleep(0.02)
-
-
-def guests(prefix: str) -> Iterator[int]:
-    """The QEMU processes of our guests."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if f"guest={prefix}".encode() in path.read_bytes():
-                yield int(path.parent.name)
 
 
 def kill(pid: int) -> None:
