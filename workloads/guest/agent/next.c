@@ -140,7 +140,7 @@ static int load(const struct next *next)
 	static char cmdline[2100];
 	char *const compare[] = { "sha256sum", "-c", SUMS, NULL };
 	char *const program[] = { "kexec", "-a", "-l", KERNEL, "--initrd=" INITRD, cmdline, NULL };
-	char sums[300];
+	char sums[sizeof(next->kernel_sum) + sizeof(next->initrd_sum) + sizeof(KERNEL INITRD) + 8];
 	int kernel = get(next->kernel, KERNEL), initrd = kernel == 200 ? get(next->initrd, INITRD) : 0, fd;
 
 	unlink(SAID);
