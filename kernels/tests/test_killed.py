@@ -23,12 +23,19 @@ from kernels.tree import Revision
 FAILED = Ended(2, "", 0.0, 0.0)
 
 
-def below(pid: int) -> Iterator[tuple[int, list[str]]]:
-    """The processes that one started, the outermost first, with their command lines; those that end meanwhile may lack."""
+Process = tuple[int, list[str]]
+
+
+def chains(pid: int, above: tuple[Process, ...] = ()) -> Iterator[tuple[Process, ...]]:
+    """The processes that one started, each with those above it, the outermost first, and their command lines.
+
+    Those that end meanwhile may lack.
+    """
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, read(task).split()):
-            yield child, read(Path(f"/proc/{child}/cmdline")).split("\0")
-            yield from below(child)
+            chain = (*above, (child, read(Path(f"/proc/{child}/cmdline")).split("\0")))
+            yield chain
+            yield from chains(child, chain)
 
 
 def read(path: Path) -> str:
@@ -38,14 +45,14 @@ def read(path: Path) -> str:
 
 
 def killer(victim: str, *, innermost: bool = False, number: int = signal.SIGKILL) -> Callable[[], None]:
-    """Ends the process of a name among those that this one started, once something hangs."""
+    """Ends the process of a name among those that wait for one that hangs; another make may run beside them."""
     done: list[int] = []
 
     def kill() -> None:
-        found = list(below(os.getpid()))
-        if done or not any(line[:2] == ["sleep", "1000"] for _, line in found):
+        hangs = [chain for chain in chains(os.getpid()) if chain[-1][1][:2] == ["sleep", "1000"]]
+        if done or not hangs:
             return
-        named = [pid for pid, line in found if Path(line[0]).name == victim]
+        named = [pid for pid, line in hangs[0] if Path(line[0]).name == victim]
         done.append(named[-1 if innermost else 0])
         os.kill(done[0], number)
 
