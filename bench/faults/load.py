@@ -44,7 +44,7 @@ class Load:
 
     def submit_plain(self) -> int:
         """An experiment of the base alone and the base once more, as a pretend kernel that was built before; its number."""
-        spec = self.spec(0, self.targets[0]).model_copy(update={"patches": []})
+        spec = self.spec(0, self.targets[0]).model_copy(update={"patches": ()})
         return submit_experiment(spec=spec, home=self.home).pk
 
     def keep_going(self, waiting: int) -> None:
