@@ -26,7 +26,8 @@ from rich.table import Table
 
 from bench.faults.lab import GROUP, Lab, Wishes, running
 
-console = Console(highlight=False, soft_wrap=True)
+# The table is read in logs, too, where nobody says how wide they are.
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 # What one run may cost beside its boot: whichever is larger.
 GOAL_SHARE, GOAL_S = 0.02, 0.5
 _PATIENCE_S = 3600.0
