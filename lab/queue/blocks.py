@@ -43,7 +43,7 @@ def _unusable(target: Target) -> str:
         return f'target "{target.name}" is not enabled'
     return (
         f'target "{target.name}" is in quarantine: {target.quarantine_reason}; '
-        f"`labctl targets release {target.name}` ends it"
+        f"`labctl target release {target.name}` ends it"
     )
 
 

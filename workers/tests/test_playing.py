@@ -129,7 +129,7 @@ def test_an_access_that_makes_no_sense_ends_runs_as_the_labs_fault_until_its_tar
     Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
     driver = DRIVERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
-    with pytest.raises(TargetUnusable, match=r'"fake-1" is in quarantine: .*labctl targets release fake-1'):
+    with pytest.raises(TargetUnusable, match=r'"fake-1" is in quarantine: .*labctl target release fake-1'):
         fake_lab.run(fake_lab.spec({}, target="fake-1"))
     failed = Run.objects.filter(state="failed")
     assert failed.count() == FAULTS_IN_A_ROW
