@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import platform
 import signal
+import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from lab.queue.waiting import target_queue
 from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time
-from workers.errors import NoSuchTarget
+from workers.errors import LibvirtMissing, NoSuchTarget
 from workers.initrds import remove_initrds
 from workers.presence import Presence
 
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "clang-[0-9]*")
 # Upkeep waits for others: forges, mail servers, git servers.
 UPKEEP_THREADS = 4
+# A Python that starts anew each time takes seconds of the machine; one that waits takes none.
+LIBVIRT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,10 @@ def upkeep_post() -> Post:
 
 
 def serve_post(post: Post) -> int:
-    """Work until a signal comes; returns the exit code. Raises NoBroker, LibvirtMissing."""
+    """Work until a signal comes; returns the exit code. Raises NoBroker."""
     app = over_the_broker()
     # Root makes the mounts of a build's sandbox; what runs in it does not run as root, and messages are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
-    _sweep(post)
     presence = Presence(post.queues, builds=post.builds, also=keep_going)
     alone = post.builds or bool(post.target)
     worker = app.Worker(
@@ -99,12 +101,28 @@ def serve_post(post: Post) -> int:
         log.info("working on %s", ", ".join(post.queues))
 
     signals.worker_ready.connect(begin, weak=False)
+    signal.signal(signal.SIGTERM, _leave)
     presence.start()
     try:
+        await_machine(post, presence)
         worker.start()
     finally:
         presence.end()
     return int(worker.exitcode or 0)
+
+
+def await_machine(post: Post, presence: Presence) -> None:
+    """Remove what killed processes left here, as soon as libvirt answers; until then it is said why nothing is taken."""
+    while True:
+        try:
+            _sweep(post)
+        except LibvirtMissing as error:
+            log.warning("%s; asked again every %g s", error, LIBVIRT_S)
+            presence.say(str(error))
+            time.sleep(LIBVIRT_S)
+        else:
+            break
+    presence.say("")
 
 
 def keep_going() -> None:
@@ -114,7 +132,6 @@ def keep_going() -> None:
 
 
 def _sweep(post: Post) -> None:
-    """Remove what killed processes left here."""
     if post.target:
         for name in remove_initrds(settings.HOME):
             log.info("removed what run %s was booted with, whose worker was killed", name)
@@ -123,6 +140,11 @@ def _sweep(post: Post) -> None:
             return
         for line in local.sweep():
             log.info("removed what a killed process left: %s", line)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    # Before Celery's own handlers are there, nothing is under way.
+    raise SystemExit(0)
 
 
 def _stop_at_once() -> None:

@@ -36,6 +36,7 @@ class Presence:
     queues: Sequence[str]
     builds: bool
     also: Callable[[], None] = lambda: None
+    _hindrance: str = ""
     _stopped: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
@@ -44,6 +45,11 @@ class Presence:
         self._report()
         self._thread = Thread(target=self._go_on, name="presence", daemon=True)
         self._thread.start()
+
+    def say(self, hindrance: str) -> None:
+        """Report at once what else keeps this process from work, until told otherwise; "" where nothing does."""
+        self._hindrance = hindrance
+        self._report()
 
     def end(self) -> None:
         """Stop, and take the row away."""
@@ -68,7 +74,7 @@ class Presence:
     def _report(self) -> None:
         try:
             usage = shutil.disk_usage(settings.HOME)
-            idle = why_idle(builds=self.builds)
+            idle = self._hindrance or why_idle(builds=self.builds)
             report_worker(
                 Seen(
                     name=worker_identity(),

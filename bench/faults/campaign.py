@@ -113,8 +113,7 @@ def carry_out(lab: Lab, plan: Plan, say: Say) -> Account:
         if time.monotonic() - begun > plan.seconds:
             break
         name, fault, stage = next(planned)
-        patiently(lambda: load.keep_going(OPEN))
-        one = _inject(lab, Injected(number, name, stage, False), fault, draw)
+        one = _inject(lab, Injected(number, name, stage, False), fault, draw, lambda: load.keep_going(OPEN))
         account.injected.append(one)
         account.quarantined += patiently(_release_quarantined)
         say(_line(one))
@@ -133,12 +132,14 @@ def _line(one: Injected) -> str:
     )
 
 
-def _inject(lab: Lab, one: Injected, fault: Fault, draw: random.Random) -> Injected:
+def _inject(
+    lab: Lab, one: Injected, fault: Fault, draw: random.Random, feed: Callable[[], None]
+) -> Injected:
     boot_s = lab.wishes.boot_s
     # What is done to the far host waits for a boot there.
     host = lab.far.wire.name if lab.far and one.fault.startswith("far") else os.uname().nodename
     stage: Stage = one.stage  # type: ignore[assignment]
-    moment = patiently(lambda: await_stage(stage, host=host, draw=draw, boot_s=boot_s))
+    moment = patiently(lambda: await_stage(stage, feed=feed, host=host, draw=draw, boot_s=boot_s))
     if moment is None:
         return one
     one.hit = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -13,6 +14,8 @@ from django.db import connection
 Stage = Literal["queued", "building", "between", "booting", "workload", "recording", "settling"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 _POLL_S = 0.02
+# How often new work is submitted while a stage is waited for.
+_FEED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,25 @@ class Moment:
 
 
 def await_stage(
-    stage: Stage, *, host: str, draw: random.Random, boot_s: float, patience_s: float = 60.0
+    stage: Stage,
+    *,
+    feed: Callable[[], None],
+    host: str,
+    draw: random.Random,
+    boot_s: float,
+    patience_s: float = 60.0,
 ) -> Moment | None:
     """The next moment some experiment is in a stage; None if none is within the patience.
 
-    host: whose boots count. boot_s: how long a fake boot takes; "recording" and "settling" are too short to be seen and are aimed at.
+    feed: submits what is missing, so that every stage comes again. host: whose boots count. boot_s: how long a fake boot
+    takes; "recording" and "settling" are too short to be seen and are aimed at.
     """
     end = time.monotonic() + patience_s
-    while time.monotonic() < end:
+    fed = 0.0
+    while (now := time.monotonic()) < end:
+        if now > fed + _FEED_S:
+            feed()
+            fed = now
         scene = look()
         found = _in(stage, _of(scene, host), boot_s)
         if found is not None:

@@ -24,7 +24,7 @@ from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.alone import OneAtATime
 from workers.app import app, broker_url, over_the_broker
-from workers.errors import NoBroker, NoSuchTarget
+from workers.errors import LibvirtMissing, NoBroker, NoSuchTarget
 from workers.run import Bench
 from workers.tests.conftest import FakeLab
 from workers.turns import turn
@@ -394,3 +394,25 @@ def test_a_queue_gets_no_second_wake_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 def _bench(lab: FakeLab) -> Any:
     return Bench(lab.home, {"libvirt": lab.driver})
+
+
+@pytest.mark.django_db
+def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    answers = [LibvirtMissing("libvirt does not answer"), LibvirtMissing("libvirt does not answer"), None]
+
+    def sweep() -> list[str]:
+        told.extend(Worker.objects.values_list("idle_reason", flat=True))
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+        return []
+
+    Target.objects.create(name="one", driver="libvirt")
+    monkeypatch.setattr("workers.fleet.local.sweep", sweep)
+    monkeypatch.setattr("workers.fleet.LIBVIRT_S", 0.0)
+    one = presence.Presence(("target.one",), builds=False)
+    one.say("")
+    fleet.await_machine(fleet.target_post("one"), one)
+    assert told == ["", "libvirt does not answer", "libvirt does not answer"]
+    assert Worker.objects.get().idle_reason == ""
