@@ -132,9 +132,7 @@ def _line(one: Injected) -> str:
     )
 
 
-def _inject(
-    lab: Lab, one: Injected, fault: Fault, draw: random.Random, feed: Callable[[], None]
-) -> Injected:
+def _inject(lab: Lab, one: Injected, fault: Fault, draw: random.Random, feed: Callable[[], None]) -> Injected:
     boot_s = lab.wishes.boot_s
     # What is done to the far host waits for a boot there.
     host = lab.far.wire.name if lab.far and one.fault.startswith("far") else os.uname().nodename
