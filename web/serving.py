@@ -42,6 +42,11 @@ def on_starting(server: Any) -> None:
     os.environ.setdefault(COUNTED, tempfile.mkdtemp(prefix="kperflab-web-"))
 
 
+def post_worker_init(worker: Any) -> None:
+    """Loaded by the first who needs it, which should be nobody who waits for a page."""
+    import scipy.stats  # noqa: F401
+
+
 def child_exit(server: Any, worker: Any) -> None:
     """What a process that ended had counted stays counted; its live gauges go."""
     # Not before: the library decides at its import how it counts.

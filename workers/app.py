@@ -34,7 +34,9 @@ app.conf.update(
     accept_content=["json"],
     task_default_queue="upkeep",
     task_acks_late=False,
-    worker_prefetch_multiplier=1,
+    # No limit: a message whose acknowledgement failed would fill one for ever, and the worker would never take another.
+    # What is taken too early is a wake-up, which does no harm.
+    worker_prefetch_multiplier=0,
     # Leases decide how long work may take without a sign of life, not Celery.
     task_time_limit=None,
     task_soft_time_limit=None,

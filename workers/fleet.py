@@ -27,8 +27,11 @@ from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time
 from workers.errors import LibvirtMissing, NoSuchTarget
+from workers.hearing import Hearing, end_deaf
 from workers.initrds import remove_initrds
 from workers.presence import Presence
+from workers.request import user_space
+from workloads.errors import WorkloadsError
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +84,14 @@ def serve_post(post: Post) -> int:
     app = over_the_broker()
     # Root makes the mounts of a build's sandbox; what runs in it does not run as root, and messages are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
-    presence = Presence(post.queues, builds=post.builds, also=keep_going)
     alone = post.builds or bool(post.target)
+    hands = 1 if alone else UPKEEP_THREADS
+    hearing = Hearing(post.queues, hands, wakeups.depth)
+    presence = Presence(post.queues, builds=post.builds, also=lambda: _beside(hearing))
     worker = app.Worker(
         hostname=f"{post.name}@{platform.node()}",
         pool_cls="solo" if alone else "threads",
-        concurrency=1 if alone else UPKEEP_THREADS,
+        concurrency=hands,
         queues=list(post.queues),
         loglevel="INFO",
         quiet=True,
@@ -98,6 +103,7 @@ def serve_post(post: Post) -> int:
     def begin(**_given: Any) -> None:
         if alone:
             _stop_at_once()
+        hearing.attach()
         log.info("working on %s", ", ".join(post.queues))
 
     signals.worker_ready.connect(begin, weak=False)
@@ -112,7 +118,7 @@ def serve_post(post: Post) -> int:
 
 
 def await_machine(post: Post, presence: Presence) -> None:
-    """Remove what killed processes left here, as soon as libvirt answers; until then it is said why nothing is taken."""
+    """Remove what killed processes left here as soon as libvirt answers, saying meanwhile why nothing is taken; then get ready."""
     while True:
         try:
             _sweep(post)
@@ -122,7 +128,14 @@ def await_machine(post: Post, presence: Presence) -> None:
             time.sleep(LIBVIRT_S)
         else:
             break
+    if post.target:
+        _make_user_space()
     presence.say("")
+
+
+def _beside(hearing: Hearing) -> None:
+    end_deaf(hearing)
+    keep_going()
 
 
 def keep_going() -> None:
@@ -140,6 +153,14 @@ def _sweep(post: Post) -> None:
             return
         for line in local.sweep():
             log.info("removed what a killed process left: %s", line)
+
+
+def _make_user_space() -> None:
+    """Compiled and packed before the first boot waits for it, whose own affair it is if that fails."""
+    try:
+        user_space(settings.HOME)
+    except (WorkloadsError, OSError) as error:
+        log.warning("the guests' user space cannot be made here: %s", " ".join(str(error).split()))
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

@@ -13,7 +13,7 @@ from kernels.artifact import Artifact
 from workers.drivers.base import BootRequest, Disk, Machine, Way
 from workloads.catalog import Workload
 from workloads.compile import compile_programs
-from workloads.guest.initramfs import build_initramfs, kexec_archive
+from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
 from workloads.guest.ramdisk import check_memory, ramdisk_option
@@ -54,7 +54,7 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         files[DISK_FILE], cmdline = image.read_bytes(), ramdisk_option(image)
     elif image:
         disks = (Disk(image, "raw", DISK_SERIAL),)
-    initramfs = build_initramfs(home / "initramfs", compile_programs(home / "programs"))
+    initramfs = user_space(home)
     initrd = directory / "initrd"
     plan = _in_guest_time(job.plan) if job.machine.clock == "instructions" else job.plan
     # What a machine may have to start when this boot is over comes with the boot.
@@ -76,6 +76,11 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         access=job.access,
         way=job.way,
     )
+
+
+def user_space(home: Path) -> Initramfs:
+    """What every guest of a state root unpacks, made where it is not there yet. Raises WorkloadsError."""
+    return build_initramfs(home / "initramfs", compile_programs(home / "programs"))
 
 
 def _in_guest_time(plan: Plan) -> Plan:

@@ -9,7 +9,7 @@ grows with every metric one looks at. Source: Benjamini & Hochberg, J. R. Stat. 
 from collections.abc import Sequence
 from math import isfinite
 
-from scipy import stats
+import scipy
 
 
 def adjust(p_values: Sequence[float | None]) -> list[float | None]:
@@ -18,5 +18,5 @@ def adjust(p_values: Sequence[float | None]) -> list[float | None]:
     A family is what one reads together: the metrics of all cases of one variant.
     """
     known = [p for p in p_values if p is not None and isfinite(p)]
-    adjusted = iter(stats.false_discovery_control(known, method="bh").tolist() if known else [])
+    adjusted = iter(scipy.stats.false_discovery_control(known, method="bh").tolist() if known else [])
     return [float(next(adjusted)) if p is not None and isfinite(p) else None for p in p_values]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -34,11 +34,11 @@ class Fit:
         """Return the two-sided p-value of no shift, from Student's t; 1 where nothing shifts."""
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(self.shift == 0, 0.0, np.abs(self.shift) / self.error)
-        return np.asarray(2 * stats.t.sf(t, self.freedom), dtype=float)
+        return np.asarray(2 * scipy.stats.t.sf(t, self.freedom), dtype=float)
 
     def half_width(self, level: float) -> Floats:
         """Return half the width of the interval of that level."""
-        return np.asarray(stats.t.ppf((1 + level) / 2, self.freedom) * self.error, dtype=float)
+        return np.asarray(scipy.stats.t.ppf((1 + level) / 2, self.freedom) * self.error, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def disagreement(values: Floats, layout: Layout) -> Floats:
     left = residuals(values[..., layout.arm != CANDIDATE], other)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = own.sd**2 / ((left**2).sum(axis=-1) / other.freedom)
-    above = np.nan_to_num(stats.f.sf(ratio, own.freedom, other.freedom), nan=1.0)
+    above = np.nan_to_num(scipy.stats.f.sf(ratio, own.freedom, other.freedom), nan=1.0)
     return np.asarray(above, dtype=float)
 
 

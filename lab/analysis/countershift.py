@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import comb
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from lab.analysis.blocks import BASE, CANDIDATE, ROUNDING, Floats, Layout, guarded, pooled
 from lab.analysis.estimate import LEAST_BLOCKS
@@ -56,7 +56,7 @@ def counter_shifts(values: Floats, layout: Layout, *, level: float = 0.95) -> Co
     q = p.copy()
     told = np.isfinite(p)
     if told.any():
-        q[told] = np.minimum(CAUTION * stats.false_discovery_control(p[told], method="bh"), 1.0)
+        q[told] = np.minimum(CAUTION * scipy.stats.false_discovery_control(p[told], method="bh"), 1.0)
     return CounterShifts(found["ratio"], found["low"], found["high"], p, q)
 
 

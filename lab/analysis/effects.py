@@ -16,7 +16,7 @@ from itertools import combinations
 from math import sqrt
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from lab.analysis.blocks import ROUNDING, Floats, residuals
 from lab.analysis.boots import Arm, ratio_of, table
@@ -115,6 +115,6 @@ def _effect(
         ratio = 1.0 if abs(estimate) <= ROUNDING else ratio
         return Effect(term, ratio, ratio, ratio, None, "boots of a variant agree exactly")
     error = unit * sd
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    p_value = float(2 * stats.t.sf(abs(estimate) / error, freedom))
+    half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error
+    p_value = float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))
     return Effect(term, ratio, ratio_of(estimate - half), ratio_of(estimate + half), p_value)

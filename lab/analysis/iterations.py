@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 LEAST_BOOTS = 3
@@ -85,7 +85,7 @@ def _slope_test(boots: Floats) -> tuple[float, float]:
     mean, spread = float(slopes.mean()), float(slopes.std(ddof=1))
     if spread == 0:
         return mean, 1.0 if mean == 0 else 0.0
-    return mean, float(2 * stats.t.sf(abs(mean) / (spread / sqrt(slopes.size)), slopes.size - 1))
+    return mean, float(2 * scipy.stats.t.sf(abs(mean) / (spread / sqrt(slopes.size)), slopes.size - 1))
 
 
 def quantile_interval(
@@ -130,4 +130,4 @@ def _fitting(
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(np.log(share / (1 - quantile))) * share / error
-    return grid, np.asarray(t <= stats.t.ppf((1 + level) / 2, len(boots) - 1), dtype=bool)
+    return grid, np.asarray(t <= scipy.stats.t.ppf((1 + level) / 2, len(boots) - 1), dtype=bool)

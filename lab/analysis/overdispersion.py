@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 # Fewer frames than this say nothing about how alike they are; fewer than the second, nothing about size.
@@ -47,7 +47,7 @@ def moderate(raw: Floats, freedom: int, size: Floats, *, floor: float = 1.0) -> 
     trend = _trend(logs, np.log(size))
     prior = _prior_freedom(logs - trend, freedom)
     # The trend runs through medians of F with (freedom, prior) degrees; their unit is what frames scatter around.
-    centre = np.exp(trend) / float(stats.f.median(freedom, prior))
+    centre = np.exp(trend) / float(scipy.stats.f.median(freedom, prior))
     factor = (prior * centre + freedom * raw) / (prior + freedom)
     return Dispersion(np.maximum(factor, floor), np.full(len(raw), prior + freedom))
 
@@ -69,7 +69,7 @@ def _prior_freedom(residual: Floats, freedom: int) -> float:
     """
     seen = np.exp(np.quantile(residual, TAIL))
     for prior in PRIORS:
-        expected = stats.f.ppf(TAIL, freedom, prior) / stats.f.median(freedom, prior)
+        expected = scipy.stats.f.ppf(TAIL, freedom, prior) / scipy.stats.f.median(freedom, prior)
         if (seen <= expected).all():
             return prior
     return PRIORS[-1]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from lab.analysis.blocks import BASE, CANDIDATE, ROUNDING, Fit, Floats, Layout, guarded, paired, residuals
 
@@ -49,7 +49,7 @@ def aligned(values: Floats, layout: Layout) -> Floats:
     part of the blocks' differences that is more than chance. The candidate's shift is first taken away.
     """
     z = values - _rough_shift(values, layout)[..., None] * (layout.arm == CANDIDATE)
-    scores = stats.norm.ppf(stats.rankdata(z, axis=-1) / (layout.block.size + 1))
+    scores = scipy.stats.norm.ppf(scipy.stats.rankdata(z, axis=-1) / (layout.block.size + 1))
     left = residuals(scores, layout)
     centred = scores @ layout.averaging.T - scores.mean(axis=-1, keepdims=True)
     blocks = np.unique(layout.block).size
@@ -69,7 +69,7 @@ def _rough_shift(values: Floats, layout: Layout) -> Floats:
 
 def rank_fit(values: Floats, layout: Layout) -> tuple[Fit, NDArray[np.bool_]]:
     """Return Student's t on the ranks of aligned values, and where its own variance was used, shape (...)."""
-    ranks = np.asarray(stats.rankdata(values, axis=-1), dtype=float)
+    ranks = np.asarray(scipy.stats.rankdata(values, axis=-1), dtype=float)
     if layout.contrasts.shape[0] >= OWN_VARIANCE_BLOCKS:
         fit, own = paired(ranks, layout), np.ones(values.shape[:-1], dtype=bool)
     else:

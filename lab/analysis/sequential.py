@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import e, exp, log, log1p, sqrt
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 from lab.analysis.blocks import Floats
 from lab.analysis.ranks import OWN_VARIANCE_BLOCKS, RANK_BOOTS
@@ -60,15 +60,17 @@ def nominal_levels(looks: tuple[int, ...], alpha: float = SPENT) -> tuple[float,
     shares = [look / looks[-1] for look in looks]
     points = np.linspace(-REACH, REACH, POINTS)
     step = float(points[1] - points[0])
-    density = stats.norm.pdf(points, scale=sqrt(shares[0]))
+    density = scipy.stats.norm.pdf(points, scale=sqrt(shares[0]))
     before, levels = 0.0, []
     for index, share in enumerate(shares):
         allowed, before = spent(share, alpha) - before, spent(share, alpha)
         bound = _bound(points, density * step, allowed)
-        levels.append(float(2 * stats.norm.sf(bound / sqrt(share))))
+        levels.append(float(2 * scipy.stats.norm.sf(bound / sqrt(share))))
         if index + 1 < len(shares):
             going_on = np.where(np.abs(points) < bound, density, 0.0)
-            move = stats.norm.pdf(points[:, None] - points[None, :], scale=sqrt(shares[index + 1] - share))
+            move = scipy.stats.norm.pdf(
+                points[:, None] - points[None, :], scale=sqrt(shares[index + 1] - share)
+            )
             density = move @ going_on * step
     return tuple(levels)
 
@@ -91,12 +93,12 @@ def detectable(sd: float, boots: int, arms: int, *, level: float = ALPHA) -> flo
     if boots < 2 or arms < 2 or freedom < 1:
         return None
     error = sd * sqrt((1 + 1 / base_arms) / boots)
-    bound = float(stats.t.isf(level / 2, freedom))
+    bound = float(scipy.stats.t.isf(level / 2, freedom))
 
     def lacking(shift: float) -> float:
-        return float(stats.nct.sf(bound, freedom, shift)) - POWER
+        return float(scipy.stats.nct.sf(bound, freedom, shift)) - POWER
 
-    return exp(error * float(optimize.brentq(lacking, 0.01, 50 + 10 * bound))) - 1
+    return exp(error * float(scipy.optimize.brentq(lacking, 0.01, 50 + 10 * bound))) - 1
 
 
 def boots_for(effect: float, sd: float, arms: int, *, level: float = ALPHA) -> int | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from lab.analysis.overdispersion import Dispersion, moderate
 
@@ -134,7 +134,7 @@ def _p_values(counts: Integers, samples: Integers, sides: Sides, scale: Scale) -
         inverse += 1 / weights[own].sum()
     spread = dispersion(counts, samples, sides.group, scale)
     t = np.abs(means[1] - means[0]) / np.sqrt(spread.factor * inverse / 4)
-    return np.asarray(2 * stats.t.sf(t, spread.freedom), dtype=float)
+    return np.asarray(2 * scipy.stats.t.sf(t, spread.freedom), dtype=float)
 
 
 def adjusted(p: Floats) -> Floats:
@@ -142,7 +142,7 @@ def adjusted(p: Floats) -> Floats:
     q = p.copy()
     known = np.isfinite(p)
     if known.any():
-        q[known] = np.minimum(FAMILIES * stats.false_discovery_control(p[known], method="bh"), 1.0)
+        q[known] = np.minimum(FAMILIES * scipy.stats.false_discovery_control(p[known], method="bh"), 1.0)
     return q
 
 
@@ -171,6 +171,6 @@ def intervals(counts: Integers, samples: Integers, group: Integers, which: int) 
         factor[large], known[large] = found.factor, found.freedom
     values, weights = stabilised(counts[:, own], samples[own], "shares")
     middle = values @ weights / weights.sum()
-    half = stats.t.ppf(0.975, known) * np.sqrt(factor / (4 * weights.sum()))
+    half = scipy.stats.t.ppf(0.975, known) * np.sqrt(factor / (4 * weights.sum()))
     low, high = (np.sin(np.clip(middle + side * half, 0, np.pi / 2)) ** 2 for side in (-1, 1))
     return Interval(share, np.minimum(low, share), np.maximum(high, share))

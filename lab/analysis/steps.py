@@ -13,7 +13,8 @@ from math import exp, log, log1p, sqrt
 from statistics import median
 
 import numpy as np
-from scipy import special, stats
+import scipy
+from scipy import special
 
 from lab.analysis.changepoint import (
     ALPHA,
@@ -134,7 +135,7 @@ def _ratio(left: Array, right: Array, kept: float) -> tuple[float | None, float 
     if ratio is None or min(left.min(), right.min()) <= 0:
         return ratio, None, None
     spread = sqrt(sum(_median_variance(np.log(side)) for side in (left, right)) / kept)
-    half = float(stats.t.ppf(0.975, max(1.0, (len(left) + len(right)) * kept - 2))) * spread
+    half = float(scipy.stats.t.ppf(0.975, max(1.0, (len(left) + len(right)) * kept - 2))) * spread
     return ratio, ratio * exp(-half), ratio * exp(half)
 
 
@@ -147,7 +148,7 @@ def _median_variance(values: Array) -> float:
     ranked = np.sort(values)
     count = len(ranked)
     below = max(0, round((count + 1) / 2 - sqrt(count)) - 1)
-    inside = 1 - 2 * float(stats.binom.cdf(below, count, 0.5))
+    inside = 1 - 2 * float(scipy.stats.binom.cdf(below, count, 0.5))
     z = float(special.ndtri((1 + inside) / 2))
     return float((ranked[count - 1 - below] - ranked[below]) / (2 * z)) ** 2
 

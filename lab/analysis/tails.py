@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from lab.analysis.iterations import LEAST_BOOTS, Quantile
 
@@ -30,8 +30,8 @@ def middle(boots: Sequence[float], *, level: float = 0.95) -> Middle:
     values = np.sort(np.asarray(boots, dtype=float))
     n = values.size
     # The largest k whose interval still has the level; at least 1.
-    k = max(1, int(stats.binom.ppf((1 - level) / 2, n, 0.5)))
-    reached = float(1 - 2 * stats.binom.cdf(k - 1, n, 0.5))
+    k = max(1, int(scipy.stats.binom.ppf((1 - level) / 2, n, 0.5)))
+    reached = float(1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5))
     return Middle(float(np.median(values)), float(values[k - 1]), float(values[n - k]), max(0.0, reached))
 
 
@@ -63,7 +63,7 @@ def histogram_quantile(
     error = np.maximum(above.std(axis=0, ddof=1) / sqrt(len(held)), np.sqrt(share * (1 - share) / size))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.abs(np.log(share / (1 - quantile))) * share / error
-    fits = np.nonzero(t <= stats.t.ppf((1 + level) / 2, len(held) - 1))[0]
+    fits = np.nonzero(t <= scipy.stats.t.ppf((1 + level) / 2, len(held) - 1))[0]
     if not fits.size:
         return Quantile(value, value, value)
     low, high = float(grid[fits[0]]), float(grid[min(fits[-1] + 1, grid.size - 1)])

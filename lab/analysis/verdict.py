@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from math import ceil, log, log1p, sqrt
 from typing import Literal
 
-from scipy import stats
+import scipy
 
 from lab.analysis.boots import Shift
 
@@ -95,10 +95,10 @@ def _boots_to_narrow(shift: Shift, times: float, level_used: float) -> int | Non
     boots = max(ceil(shift.boots * times**2), shift.boots + 1)
     if shift.freedom is None or shift.boots < LEAST_BLOCKS:
         return boots if boots <= MOST_BOOTS else None
-    now = stats.t.ppf(1 - level_used / 2, shift.freedom)
+    now = scipy.stats.t.ppf(1 - level_used / 2, shift.freedom)
     for _ in range(20):
         freedom = shift.freedom * (boots - 1) / (shift.boots - 1)
-        quantile = float(stats.t.ppf(1 - level_used / 2, freedom) / now)
+        quantile = float(scipy.stats.t.ppf(1 - level_used / 2, freedom) / now)
         again = max(ceil(shift.boots * (times * quantile) ** 2), shift.boots + 1)
         if again == boots or again > MOST_BOOTS:
             break
@@ -110,8 +110,8 @@ def _boots_for_adjustment(shift: Shift, q_value: float) -> int | None:
     """Return the boots at which this p-value, if the ratio stays, would pass the adjustment."""
     if not shift.p_value or not shift.freedom:
         return None
-    needed = stats.t.isf(shift.p_value * FALSE_DISCOVERIES / q_value / 2, shift.freedom)
-    return _boots_to_narrow(shift, float(needed / stats.t.isf(shift.p_value / 2, shift.freedom)), 0.05)
+    needed = scipy.stats.t.isf(shift.p_value * FALSE_DISCOVERIES / q_value / 2, shift.freedom)
+    return _boots_to_narrow(shift, float(needed / scipy.stats.t.isf(shift.p_value / 2, shift.freedom)), 0.05)
 
 
 def _boots_for_an_interval(shift: Shift, level_used: float) -> int | None:

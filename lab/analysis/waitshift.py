@@ -14,7 +14,7 @@ have longer tails than the others'.
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from lab.analysis.overdispersion import moderate
 from lab.analysis.shareshift import (
@@ -64,7 +64,7 @@ def wait_intervals(times: Integers, group: Integers, which: int) -> Interval:
     values = np.sqrt(times)
     variance, known = _variance(values, times, group, freedom)
     middle = values[:, own].mean(axis=1)
-    half = stats.t.ppf(0.975, known) * np.sqrt(variance / own.sum())
+    half = scipy.stats.t.ppf(0.975, known) * np.sqrt(variance / own.sum())
     # The mean of squares is the square of the mean and the variance.
     low, high = np.maximum(middle - half, 0.0) ** 2, (middle + half) ** 2 + variance
     return Interval(level, np.minimum(low, level), np.maximum(high, level))
@@ -117,4 +117,4 @@ def _p_values(times: Integers, whole: Integers, sides: Sides, scale: Scale) -> F
     variance, freedom = _variance(values, times, sides.group, sides.freedom)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(apart == 0, 0.0, apart / np.sqrt(variance * unit))
-    return np.asarray(2 * stats.t.sf(t, freedom), dtype=float)
+    return np.asarray(2 * scipy.stats.t.sf(t, freedom), dtype=float)

@@ -24,7 +24,7 @@ from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.alone import OneAtATime
 from workers.app import app, broker_url, over_the_broker
-from workers.errors import LibvirtMissing, NoBroker, NoSuchTarget
+from workers.errors import NoBroker, NoSuchTarget
 from workers.run import Bench
 from workers.tests.conftest import FakeLab
 from workers.turns import turn
@@ -278,7 +278,7 @@ def test_celery_has_its_own_spelling_for_sockets(redis: str, celery: str) -> Non
 def test_nothing_is_promised_to_celery() -> None:
     assert app.conf.accept_content == ["json"]
     assert app.conf.task_acks_late is False
-    assert app.conf.worker_prefetch_multiplier == 1
+    assert app.conf.worker_prefetch_multiplier == 0
     assert app.conf.task_time_limit is None
     assert app.conf.broker_connection_max_retries is None
     assert app.conf.worker_cancel_long_running_tasks_on_connection_loss is False
@@ -394,25 +394,3 @@ def test_a_queue_gets_no_second_wake_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 def _bench(lab: FakeLab) -> Any:
     return Bench(lab.home, {"libvirt": lab.driver})
-
-
-@pytest.mark.django_db
-def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    answers = [LibvirtMissing("libvirt does not answer"), LibvirtMissing("libvirt does not answer"), None]
-
-    def sweep() -> list[str]:
-        told.extend(Worker.objects.values_list("idle_reason", flat=True))
-        answer = answers.pop(0)
-        if answer is not None:
-            raise answer
-        return []
-
-    Target.objects.create(name="one", driver="libvirt")
-    monkeypatch.setattr("workers.fleet.local.sweep", sweep)
-    monkeypatch.setattr("workers.fleet.LIBVIRT_S", 0.0)
-    one = presence.Presence(("target.one",), builds=False)
-    one.say("")
-    fleet.await_machine(fleet.target_post("one"), one)
-    assert told == ["", "libvirt does not answer", "libvirt does not answer"]
-    assert Worker.objects.get().idle_reason == ""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a worker still hears its queues: Celery's loop can lose its connection to Redis without noticing, and waits for ever.
+
+Seen with kombu 5.7: Redis goes away between a message's arrival and its acknowledgement; the socket is closed where that
+fails, the loop forgets it, and nobody connects again. Such a process looks healthy to everybody but to who waits for it, so
+it looks itself whether wake-ups lie there that it should have taken, and ends where they do: whatever started it does so again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock, Timer
+from time import monotonic
+from typing import Any
+
+from celery import signals
+from kombu.exceptions import OperationalError as BrokerAway
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+# A free worker takes a wake-up within milliseconds.
+DEAF_S = 15.0
+# A loop that is stuck may not see a signal either.
+LAST_S = 30.0
+
+
+@dataclass
+class Hearing:
+    """hands: how many things the process does at a time. depth: how many messages lie in a queue."""
+
+    queues: Sequence[str]
+    hands: int
+    depth: Callable[[str], int]
+    now: Callable[[], float] = monotonic
+    _attached: bool = False
+    _busy: int = 0
+    _since: float | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def attach(self) -> None:
+        """Listen from now on, and count what Celery begins and ends: before, nobody was to take anything."""
+        self._attached = True
+        signals.task_prerun.connect(self.begun, weak=False)
+        signals.task_postrun.connect(self.ended, weak=False)
+
+    def begun(self, **_given: Any) -> None:
+        """Something was heard, and is done now."""
+        with self._lock:
+            self._busy += 1
+            self._since = None
+
+    def ended(self, **_given: Any) -> None:
+        """It is done."""
+        with self._lock:
+            self._busy -= 1
+            self._since = None
+
+    def is_deaf(self) -> bool:
+        """Asked every few seconds: whether something lay in a queue all that time while there was a hand for it."""
+        try:
+            waits = any(self.depth(queue) for queue in self.queues)
+        except (RedisError, BrokerAway, OSError):
+            waits = False
+        with self._lock:
+            if not (waits and self._attached) or self._busy >= self.hands:
+                self._since = None
+            elif self._since is None:
+                self._since = self.now()
+            return self._since is not None and self.now() - self._since > DEAF_S
+
+
+def end_deaf(hearing: Hearing) -> None:
+    """End this process where it is deaf, as a signal ends it; at once where that does nothing for half a minute."""
+    if hearing.is_deaf():
+        log.error(
+            "this worker hears nothing of Redis any more, though work waits: it ends, to be started again"
+        )
+        last = Timer(LAST_S, os._exit, [1])
+        last.daemon = True
+        last.start()
+        os.kill(os.getpid(), signal.SIGTERM)

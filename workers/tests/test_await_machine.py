@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a target's worker does before it takes anything."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings as django_settings
+
+import workers.app  # noqa: F401
+from lab.models import Target, Worker
+from workers import fleet, presence
+from workers.errors import LibvirtMissing
+from workloads.guest.errors import GuestToolMissing
+
+
+@pytest.mark.django_db
+def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    answers = [LibvirtMissing("libvirt does not answer"), LibvirtMissing("libvirt does not answer"), None]
+
+    def sweep() -> list[str]:
+        told.extend(Worker.objects.values_list("idle_reason", flat=True))
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+        return []
+
+    Target.objects.create(name="one", driver="libvirt")
+    monkeypatch.setattr("workers.fleet.local.sweep", sweep)
+    monkeypatch.setattr("workers.fleet.LIBVIRT_S", 0.0)
+    monkeypatch.setattr("workers.fleet.user_space", told.append)
+    one = presence.Presence(("target.one",), builds=False)
+    one.say("")
+    fleet.await_machine(fleet.target_post("one"), one)
+    assert told == ["", "libvirt does not answer", "libvirt does not answer", django_settings.HOME]
+    assert Worker.objects.get().idle_reason == ""
+
+
+@pytest.mark.django_db
+def test_a_user_space_that_cannot_be_made_keeps_no_worker_from_its_queue(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(home: object) -> None:
+        raise GuestToolMissing("apt-get install busybox-static")
+
+    Target.objects.create(name="one", driver="fake")
+    monkeypatch.setattr("workers.fleet.user_space", missing)
+    one = presence.Presence(("target.one",), builds=False)
+    fleet.await_machine(fleet.target_post("one"), one)
+    assert "cannot be made here: apt-get install busybox-static" in caplog.text
+    assert Worker.objects.get().idle_reason == ""
