@@ -31,7 +31,7 @@ down:  ## stop it; everything is kept
 status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
-test: setup-dev  ## linters, types, fast tests, and the whole path on a real kernel
+test: setup-dev  ## linters, types, fast tests, the whole path on a real kernel, two minutes of faults
 	$(call parts,lint fast slow)
 
 check: setup-dev  ## the fast loop: linters, types, fast tests
@@ -48,7 +48,7 @@ endef
 
 # What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
 ALONE := real or browser or api or service or provision or containers or faults
-FLEET := service or provision or containers or faults
+FLEET := service or provision or containers
 
 # One after another: tests that empty the tables come last, which they would not side by side.
 fast:
@@ -64,9 +64,9 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest -m 'not ($(ALONE))' lab web
 
 slow:
-	@.venv/bin/pytest -m 'real or browser or api'
+	@.venv/bin/pytest -m 'real or browser or api or faults'
 
-test-fleet: setup-dev  ## whole services, hosts by ansible, containers, injected faults: takes long, and a machine of its own
+test-fleet: setup-dev  ## whole services, hosts by ansible, containers: takes long, and a machine of its own
 	@.venv/bin/pytest -m '$(FLEET)'
 
 test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; a table of what came of each
