@@ -101,9 +101,18 @@ def schedule(plan: Plan, *, machine: bool) -> Iterator[tuple[str, Fault, Stage]]
 
 
 def carry_out(lab: Lab, plan: Plan, say: Say) -> Account:
-    """Inject as many faults as planned, and look the lab over after each round of them."""
+    """Inject as many faults as planned, and look the lab over after each round of them; Ctrl-C ends it with what there is."""
     keep_diary()
     account = Account(plan.seed, lab.wishes.lease_s)
+    try:
+        _go_on(lab, plan, account, say)
+    except KeyboardInterrupt:
+        say("     stopped")
+    _look_over(lab, account, say)
+    return account
+
+
+def _go_on(lab: Lab, plan: Plan, account: Account, say: Say) -> None:
     targets = [*lab.targets, *([FAR] if lab.far else [])]
     load = Load(lab.home, tuple(targets), plan.seed)
     draw = random.Random(plan.seed + 1)
@@ -119,8 +128,6 @@ def carry_out(lab: Lab, plan: Plan, say: Say) -> Account:
         say(_line(one))
         if number % plan.each == 0:
             _look_over(lab, account, say)
-    _look_over(lab, account, say)
-    return account
 
 
 def _line(one: Injected) -> str:
