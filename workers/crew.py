@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from time import monotonic, sleep
 
 log = logging.getLogger(__name__)
@@ -22,34 +23,36 @@ _POLL_S = 0.2
 AGAIN_S = 3.0
 # A build or a guest that is stopped takes some seconds to end.
 STOP_S = 30.0
+MEMBER = (sys.executable, "-m", "workers.labctl", "work")
 
 
-def run_crew(posts: Sequence[Sequence[str]]) -> int:
-    """Run `labctl work` with each of these options until SIGTERM or Ctrl-C; returns the exit code."""
+def run_crew(posts: Sequence[Sequence[str]], member: Sequence[str] = MEMBER) -> int:
+    """Run a command with each of these options until SIGTERM or Ctrl-C; returns the exit code."""
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: stopped.append(number))
-    crew = {tuple(options): _start(options) for options in posts}
+    crew = {tuple(options): _start([*member, *options]) for options in posts}
     began = dict.fromkeys(crew, monotonic())
     while not stopped:
         sleep(_POLL_S)
         for options, process in crew.items():
             if process.poll() is not None and monotonic() - began[options] > AGAIN_S:
                 log.warning("%s ended with %s and is started again", " ".join(options), process.returncode)
-                crew[options], began[options] = _start(options), monotonic()
+                crew[options], began[options] = _start([*member, *options]), monotonic()
     _stop(list(crew.values()))
     return 0
 
 
-def _start(options: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "workers.labctl", "work", *options], preexec_fn=_die_with_us
-    )
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, preexec_fn=partial(_die_with, os.getpid()))
 
 
-def _die_with_us() -> None:
+def _die_with(parent: int) -> None:
     """The kernel tells the child when we are gone, however that came about."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    # Nobody tells it what happened before.
+    if os.getppid() != parent:
+        os._exit(1)
     # Ours are told by us, not by the terminal.
     os.setpgid(0, 0)
 
