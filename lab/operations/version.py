@@ -12,11 +12,11 @@ from lab.models import Deployment
 # What decides what a worker builds, boots and writes. The pages may differ: they only read.
 PACKAGES = ("kernels", "workloads", "lab", "workers")
 SUFFIXES = frozenset({".py", ".c", ".h", ".toml", ".config", ".patch", ".bt"})
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def code_version(root: Path = _ROOT) -> str:
+def code_version(root: Path = ROOT) -> str:
     """12 hex digits over the sources that this process runs; equal sources are equal wherever they came from."""
     digest = hashlib.sha256()
     for package in PACKAGES:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The version of the code: whoever has other sources has another one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.operations import version
+from lab.operations.version import PACKAGES, code_version
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A copy of what this process runs."""
+    for package in PACKAGES:
+        shutil.copytree(
+            version.ROOT / package,
+            tmp_path / package,
+            ignore=shutil.ignore_patterns("tests", "__pycache__", "node_modules"),
+        )
+    return tmp_path
+
+
+def test_a_copy_of_the_sources_is_the_same_version(sources: Path) -> None:
+    assert code_version(sources) == code_version()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_change_in_any_package_is_another_version(sources: Path, package: str) -> None:
+    changed = next((sources / package).rglob("*.py"))
+    changed.write_text(changed.read_text() + "\n# changed\n")
+    assert code_version(sources) != code_version()
