@@ -21,8 +21,11 @@ class Wait:
     forsaken: bool = False
 
 
-def wait_of(experiment_id: int) -> Wait | None:
-    """Why an open experiment waits; None while something of it is worked on."""
+def wait_of(experiment_id: int, *, operator: bool) -> Wait | None:
+    """Why an open experiment waits; None while something of it is worked on.
+
+    operator: whoever reads it runs the lab; others are told neither machines nor their paths.
+    """
     if is_worked_on(experiment_id):
         return None
     builds = Build.objects.filter(state=BuildState.QUEUED, variants__experiment=experiment_id)
@@ -31,7 +34,7 @@ def wait_of(experiment_id: int) -> Wait | None:
         if unusable := why_unusable(experiment_id):
             return Wait(f"It waits: {unusable}.")
         queues = _target_queues(experiment_id)
-    return _wait_in(queues)
+    return _wait_in(queues, operator=operator)
 
 
 def _target_queues(experiment_id: int) -> frozenset[str]:
@@ -44,12 +47,12 @@ def _target_queues(experiment_id: int) -> frozenset[str]:
     return frozenset(map(target_queue, asked.values_list("name", flat=True)))
 
 
-def _wait_in(queues: frozenset[str]) -> Wait:
+def _wait_in(queues: frozenset[str], *, operator: bool) -> Wait:
     takers = [one for one in worker_lines() if not one.gone and queues.intersection(one.queues)]
     if not takers:
         return Wait(f"Nothing works on it: no worker takes from {_named(queues)}.", forsaken=True)
     if all(one.idle_reason for one in takers):
-        return Wait(f"It waits: {_said(takers)}.")
+        return Wait(f"It waits: {_said(takers) if operator else _hinted(len(takers))}.")
     return Wait("It waits for its turn.")
 
 
@@ -59,3 +62,8 @@ def _named(queues: frozenset[str]) -> str:
 
 def _said(takers: list[WorkerLine]) -> str:
     return "; ".join(dict.fromkeys(f"{one.host} takes nothing now, {one.idle_reason}" for one in takers))
+
+
+def _hinted(takers: int) -> str:
+    which = "its worker takes" if takers == 1 else "its workers take"
+    return f"{which} nothing at the moment; operators see why on /lab/"

@@ -34,8 +34,8 @@ def worker(*queues: str, **more: object) -> Worker:
     )
 
 
-def said(experiment: Experiment) -> tuple[str, bool]:
-    wait = wait_of(experiment.pk)
+def said(experiment: Experiment, *, operator: bool = False) -> tuple[str, bool]:
+    wait = wait_of(experiment.pk, operator=operator)
     assert wait is not None
     return wait.why, wait.forsaken
 
@@ -48,16 +48,26 @@ def test_a_queue_that_nobody_takes_from_is_named(experiment: Experiment) -> None
     assert forsaken
 
 
-def test_workers_that_take_nothing_say_why(experiment: Experiment) -> None:
-    worker(queue_of(experiment), idle_reason="its disk is full")
-    assert said(experiment) == ("It waits: box takes nothing now, its disk is full.", False)
+def test_operators_are_told_which_worker_takes_nothing_and_why(experiment: Experiment) -> None:
+    worker(queue_of(experiment), idle_reason="/var/lib/lab has 0.1 GiB free")
+    told = "It waits: box takes nothing now, /var/lib/lab has 0.1 GiB free."
+    assert said(experiment, operator=True) == (told, False)
+
+
+def test_others_are_told_neither_the_machine_nor_its_paths(experiment: Experiment) -> None:
+    worker(queue_of(experiment), idle_reason="/var/lib/lab has 0.1 GiB free")
+    told = "It waits: its worker takes nothing at the moment; operators see why on /lab/."
+    assert said(experiment) == (told, False)
+    worker(queue_of(experiment), idle_reason="/var/lib/lab has 0.1 GiB free")
+    told = "It waits: its workers take nothing at the moment; operators see why on /lab/."
+    assert said(experiment) == (told, False)
 
 
 def test_with_a_worker_it_waits_for_its_turn_until_it_is_worked_on(experiment: Experiment) -> None:
     worker(queue_of(experiment))
     assert said(experiment) == ("It waits for its turn.", False)
     assert claim_next_build(queue=queue_of(experiment), by="box:1:1") is not None
-    assert wait_of(experiment.pk) is None
+    assert wait_of(experiment.pk, operator=False) is None
 
 
 def test_boots_wait_for_whoever_boots_their_target(experiment: Experiment) -> None:

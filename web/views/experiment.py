@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.access import may_change
+from lab.access import may, may_change
 from lab.people.savedviews import kept_filters
 from lab.queries.executions import build_page, files_removed_at, run_page
 from lab.queries.experiments import (
@@ -164,7 +164,9 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "may_cancel": may_change(request.user, row.submitter),
         "key": page.id,
         "progress": progress,
-        "wait": None if progress.finished or progress.now else wait_of(page.id),
+        "wait": None
+        if progress.finished or progress.now
+        else wait_of(page.id, operator=may(request.user, "operate")),
         "eta": duration(progress.eta_s) if progress.eta_s else "",
         "took": _took(page),
         "builds_failed": sum(build.state == "failed" for build in page.builds),
