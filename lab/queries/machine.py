@@ -80,7 +80,8 @@ def target_page(name: str) -> TargetPage:
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
     places = steps_of(np.array([value for _, value in figures])) if figures else []
     begins = {figures[place][0] for place in places}
-    ends = [0, *places, len(figures)]
+    # A machine that was never checked has no figure, and so no level.
+    ends = [0, *places, len(figures)] if figures else []
     levels = [median(value for _, value in figures[start:end]) for start, end in pairwise(ends)]
     latest = next((row for row in reversed(rows) if row.metric), None)
     since = timezone.now() - LATELY
@@ -94,7 +95,7 @@ def target_page(name: str) -> TargetPage:
         checks=tuple(_check(row, index in begins) for index, row in enumerate(rows)),
         metric=latest.metric if latest else "",
         unit=str(latest.environment.get("unit", "")) if latest else "",
-        levels=tuple(levels) if figures else (),
+        levels=tuple(levels),
         latest=_latest(target),
         kernel=_has_kernel(target),
         being_checked=target.checked_until is not None and target.checked_until > timezone.now(),

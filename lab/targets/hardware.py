@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What operators do to targets. by: who asks; None at this machine's own terminal, whose user owns the lab's files."""
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,10 +12,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from lab.access import may
-from lab.errors import FieldRefused, NotAllowed, UnknownRow
-from lab.models import Target, User
+from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
+from lab.models import Bisection, Experiment, Run, Target, User
 from lab.queue.blocks import leave_unusable
 from lab.spec_messages import nearest
+from lab.storable import storable
 from lab.targets.machine import read_access, read_tuning
 
 DRIVERS: Final = ("libvirt", "metal", "fake")
@@ -49,25 +52,36 @@ def add_target(*, by: User | None, wanted: TargetFields) -> Target:
         raise FieldRefused("name", f'name: there is a target "{wanted.name}" already') from None
 
 
-def change_target(*, by: User | None, target_id: int, changes: Mapping[str, Any]) -> Target:
+def change_target(
+    *, by: User | None, target_id: int, changes: Mapping[str, Any], seen: str | None = None
+) -> Target:
     """Change fields of TargetFields; access and tuning are replaced whole. What boots now ends as it began.
 
-    Raises NotAllowed, UnknownRow, FieldRefused.
+    seen: `fingerprint` of the target that whoever changes it looked at; None changes it as it is by now.
+    Raises NotAllowed, UnknownRow, FieldRefused, Outdated where it was changed since it was seen.
     """
     _allowed(by)
-    row = get_target(target_id)
-    unknown = next((name for name in changes if name not in CHANGEABLE), None)
-    if unknown is not None:
-        raise FieldRefused(unknown, f'there is no field "{unknown}"; {nearest(unknown, CHANGEABLE)}')
-    now = {name: getattr(row, name) for name in CHANGEABLE}
-    given = _checked(TargetFields(**(now | dict(changes))), row.pk)
     try:
         with transaction.atomic():
-            Target.objects.filter(pk=row.pk).update(**given)
+            row = _changed(_locked(target_id), changes, seen)
             leave_unusable()
     except IntegrityError:
-        raise FieldRefused("name", f'name: there is a target "{given["name"]}" already') from None
+        raise FieldRefused("name", f'name: there is a target "{changes["name"]}" already') from None
     return get_target(row.pk)
+
+
+def fingerprint(row: Target) -> str:
+    """What a form is made from, in a word: another one says that somebody has changed the target since."""
+    told = {name: getattr(row, name) for name in CHANGEABLE}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def has_past(target_id: int) -> bool:
+    """Whether experiments were made on a target, so that it can only be disabled."""
+    return any(
+        rows.filter(target=target_id).exists()
+        for rows in (Experiment.objects, Run.objects, Bisection.objects)
+    )
 
 
 def remove_target(*, by: User | None, target_id: int) -> str:
@@ -118,6 +132,25 @@ def _allowed(by: User | None) -> None:
         raise NotAllowed(f"{by.username} is a {by.role}: operators add, change, enable and disable targets")
 
 
+def _locked(target_id: int) -> Target:
+    """The row, which others who change it queue up at; SQLite has one writer anyway. Raises UnknownRow."""
+    Target.objects.select_for_update().filter(pk=target_id).first()
+    return get_target(target_id)
+
+
+def _changed(row: Target, changes: Mapping[str, Any], seen: str | None) -> Target:
+    unknown = next((name for name in changes if name not in CHANGEABLE), None)
+    if unknown is not None:
+        raise FieldRefused(unknown, f'there is no field "{unknown}"; {nearest(unknown, CHANGEABLE)}')
+    if seen is not None and seen != fingerprint(row):
+        raise Outdated(
+            f"{row.name} was changed by somebody else in the meantime: look again before changing it"
+        )
+    now = {name: getattr(row, name) for name in CHANGEABLE}
+    Target.objects.filter(pk=row.pk).update(**_checked(TargetFields(**(now | dict(changes))), row.pk))
+    return row
+
+
 def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
     """The columns of a row. own: its key, where it is there already."""
     others = Target.objects.exclude(pk=own or 0)
@@ -157,9 +190,22 @@ def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
     if wanted.driver == "libvirt" and wanted.access:
         raise FieldRefused("access", "access: a guest of this host is reached without; leave it out")
     if wanted.driver != "metal":
-        return dict(wanted.access)
+        return _plain(wanted.access)
     access = read_access(wanted.access)
     for row in others:
         if str(row.access.get("mac", "")).lower() == access.mac:
             raise FieldRefused("access.mac", f"access.mac: {access.mac} is the card of {row.name}")
     return access.model_dump(mode="json")
+
+
+def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fake target plays, as any database can keep it; what it means is told by its driver."""
+    try:
+        told = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
+    except (TypeError, ValueError):
+        raise FieldRefused(
+            "access", "access: holds what JSON has no word for, such as a date or nan"
+        ) from None
+    if told != storable(told):
+        raise FieldRefused("access", "access: holds characters that no text may have, such as NUL")
+    return told

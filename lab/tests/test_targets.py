@@ -4,13 +4,21 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from lab.errors import NotAllowed, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
 from lab.models import Build, Run, Target, User, Variant
 from lab.queries.claims import open_claims
 from lab.queries.targets import TargetHealth, target_healths
 from lab.queue.claim import next_run
 from lab.states import BuildState, VariantState
-from lab.targets.hardware import set_target_enabled
+from lab.targets.hardware import (
+    TargetFields,
+    add_target,
+    change_target,
+    fingerprint,
+    has_past,
+    remove_target,
+    set_target_enabled,
+)
 from lab.tests.factories import claimed_run, make_grid, make_user
 
 pytestmark = pytest.mark.django_db
@@ -78,3 +86,42 @@ def test_an_open_claim_names_its_worker_and_whether_its_lease_is_over() -> None:
     assert (claim.kind, claim.id, claim.claimed_by, claim.over) == ("run", run.pk, "host:1:1", False)
     Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     assert open_claims()[0].over
+
+
+def test_a_change_made_from_what_is_not_so_any_more_is_refused_and_changes_nothing() -> None:
+    row = add_target(by=None, wanted=TargetFields("box"))
+    seen = fingerprint(row)
+    change_target(by=None, target_id=row.pk, changes={"group": "rack"}, seen=seen)
+    with pytest.raises(Outdated, match="box was changed by somebody else in the meantime"):
+        change_target(by=None, target_id=row.pk, changes={"group": "", "vcpus": 4}, seen=seen)
+    row.refresh_from_db()
+    assert (row.group, row.vcpus) == ("rack", 2)
+    change_target(by=None, target_id=row.pk, changes={"vcpus": 4})
+    row.refresh_from_db()
+    assert (row.group, row.vcpus) == ("rack", 4)
+
+
+def test_boots_and_checks_do_not_make_a_form_outdated() -> None:
+    run = waiting()
+    seen = fingerprint(run.experiment.target)
+    Target.objects.update(faults=2, check_asked_at=timezone.now())
+    assert fingerprint(Target.objects.get()) == seen
+
+
+@pytest.mark.parametrize(
+    "access", [{"seconds": float("nan")}, {"since": timezone.now()}, {"behaviour": "a\0"}, {"a\ud800": 1}]
+)
+def test_what_a_fake_target_plays_can_be_kept_by_any_database(access: dict[str, object]) -> None:
+    with pytest.raises(FieldRefused, match="access: holds"):
+        add_target(by=None, wanted=TargetFields("box", driver="fake", access=access))
+
+
+def test_a_target_with_a_past_is_known_before_anybody_tries_to_remove_it() -> None:
+    run = waiting()
+    target = run.experiment.target
+    assert has_past(target.pk)
+    with pytest.raises(FieldRefused, match="disable it instead"):
+        remove_target(by=None, target_id=target.pk)
+    fresh = add_target(by=None, wanted=TargetFields("box"))
+    assert not has_past(fresh.pk)
+    assert remove_target(by=None, target_id=fresh.pk) == "box"

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from lab.models import HealthCheck, Target, User
-from lab.tests.factories import make_user
+from lab.tests.factories import make_experiment, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,15 @@ def test_drift_is_drawn_with_the_level_that_changed(client: Client, target: Targ
     assert ">schedutil<" in page
 
 
+def test_a_target_that_was_never_checked_or_never_well_has_its_page(client: Client) -> None:
+    target = Target.objects.create(name="fresh")
+    for text in ("None yet.", "no answer"):
+        answer = client.get("/targets/fresh/")
+        assert answer.status_code == 200
+        assert text in answer.content.decode()
+        HealthCheck.objects.create(target=target, ok=False, problem="no answer")
+
+
 def test_only_operators_are_offered_what_only_they_may_do(client: Client, target: Target) -> None:
     Target.objects.update(quarantined_at=timezone.now(), quarantine_reason="3 faults")
     page = client.get(PAGE).content.decode()
@@ -61,7 +70,9 @@ def test_only_operators_are_offered_what_only_they_may_do(client: Client, target
     assert "access" not in page.partition("<main")[2].lower()
     client.force_login(make_user("alice"))
     assert client.post("/targets/guest/act", {"what": "release"}).status_code == 403
-    assert client.post("/targets/guest/change", {"tuning": "{}"}).status_code == 403
+    for what in ("enable", "disable", "remove", "check"):
+        assert client.post("/targets/guest/act", {"what": what}).status_code == 403
+    assert Target.objects.get().enabled
 
 
 def test_an_operator_ends_a_quarantine_and_a_check_is_asked_for(operator: Client, target: Target) -> None:
@@ -77,29 +88,37 @@ def test_a_check_that_no_kernel_is_there_for_says_so(operator: Client, target: T
     assert "no kernel known to be good" in page
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"tuning": "{"}, "this is not JSON"),
-        ({"tuning": "[1]"}, "no JSON object"),
-        ({"tuning": '{"govenor": "x"}'}, "did you mean &quot;governor&quot;"),
-        ({"access": '{"mac": "x"}'}, "a guest of this host is reached without"),
-        ({"group": "a b"}, "is not valid"),
-    ],
-)
-def test_what_is_wrong_is_said_beside_its_field(
-    operator: Client, target: Target, fields: dict[str, str], said: str
-) -> None:
-    answer = operator.post("/targets/guest/change", fields)
-    assert answer.status_code == 422
-    assert said in answer.content.decode()
+def test_an_operator_disables_and_enables_it(operator: Client, target: Target) -> None:
+    for what, enabled in (("disable", False), ("enable", True)):
+        operator.post("/targets/guest/act", {"what": what})
+        target.refresh_from_db()
+        assert target.enabled is enabled
 
 
-def test_a_change_is_taken_over(operator: Client, target: Target) -> None:
-    given = {"group": "rack", "tuning": '{"smt": false}', "access": "{}"}
-    assert operator.post("/targets/guest/change", given).status_code == 302
-    target.refresh_from_db()
-    assert (target.group, target.tuning) == ("rack", {"smt": False})
+def test_a_target_that_nothing_was_measured_on_is_removed(operator: Client, target: Target) -> None:
+    assert "Remove guest" in operator.get(PAGE).content.decode()
+    answer = operator.post("/targets/guest/act", {"what": "remove"})
+    assert answer.headers["Location"] == "/lab/"
+    assert not Target.objects.filter(name="guest").exists()
+
+
+def test_one_with_experiments_stays_and_is_not_offered_for_removal(operator: Client, target: Target) -> None:
+    make_experiment()
+    assert "Remove guest" not in operator.get(PAGE).content.decode()
+    page = operator.post("/targets/guest/act", {"what": "remove"}, follow=True).content.decode()
+    assert "disable it instead" in page
+    assert Target.objects.filter(name="guest").exists()
+
+
+def test_how_it_is_reached_is_told_to_operators_alone(operator: Client, target: Target) -> None:
+    power = {"kind": "ipmi", "address": "bmc-1", "user": "<b>", "password_file": "/etc/kperflab/bmc-1"}
+    Target.objects.update(driver="metal", access={"mac": "52:54:00:12:34:56", "power": power})
+    page = operator.get(PAGE).content.decode()
+    for told in ("power.address", "bmc-1", "&lt;b&gt;", "52:54:00:12:34:56"):
+        assert told in page
+    other = Client().get(PAGE).content.decode()
+    assert "bmc-1" not in other
+    assert "52:54" not in other
 
 
 def test_a_target_that_is_not_there_has_no_page(client: Client) -> None:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,17 +13,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from lab.access import may
 from lab.errors import FieldRefused
-from lab.models import User
+from lab.models import Target, User
 from lab.queries.machine import TargetPage, target_page, target_tuning
-from lab.targets.hardware import change_target, named_target
+from lab.targets.hardware import has_past, named_target, remove_target, set_target_enabled
 from lab.targets.health import ask_check
 from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.trendchart import Dot, Jump, TrendPlot, trend_plot
 from web.views.missing import found
 from web.words import quantity
-
-LARGEST = 20_000
 
 
 @require_safe
@@ -34,59 +33,35 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 @needs("operate")
 @require_POST
 def act(request: HttpRequest, name: str) -> HttpResponse:
-    """Release it, or have it checked."""
-    target = found(named_target, name)
-    if request.POST.get("what") == "release":
-        release_target(target_id=target.pk, by=person(request))
-        messages.success(request, f"{target.name} boots again, and its health is checked.")
-        return redirect("target", name)
+    """Release it, have it checked, enable, disable or remove it."""
+    target, what, by = found(named_target, name), request.POST.get("what", ""), person(request)
     try:
-        ask_check(by=person(request), target_id=target.pk)
+        if what == "remove":
+            messages.success(request, f"{remove_target(by=by, target_id=target.pk)} is removed.")
+            return redirect("lab")
+        messages.success(request, _done(what, target, by))
     except FieldRefused as exc:
-        messages.error(request, f"{exc}.")
-    else:
-        messages.success(request, f"{target.name} is checked as soon as it boots nothing.")
+        messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
     return redirect("target", name)
 
 
-@needs("operate")
-@require_POST
-def change(request: HttpRequest, name: str) -> HttpResponse:
-    """Take over what the form says of how it is reached and tuned."""
-    target = found(named_target, name)
-    typed = {key: request.POST.get(key, "")[:LARGEST] for key in ("access", "tuning")}
-    faults: dict[str, str] = {}
-    changes: dict[str, object] = {"group": request.POST.get("group", "").strip()}
-    for key, text in typed.items():
-        try:
-            changes[key] = json.loads(text or "{}")
-        except ValueError as exc:
-            faults[key] = f"this is not JSON: {exc}"
-        else:
-            if not isinstance(changes[key], dict):
-                faults[key] = "this is no JSON object: write { … }"
-    if not faults:
-        try:
-            change_target(by=person(request), target_id=target.pk, changes=changes)
-        except FieldRefused as exc:
-            faults[exc.field.split(".")[0]] = str(exc)
-    if faults:
-        return _page(
-            request, found(target_page, name), {**typed, "group": str(changes["group"]), "faults": faults}
+def _done(what: str, target: Target, by: User) -> str:
+    """Do what a button says, and what is so then. Raises FieldRefused."""
+    if what == "release":
+        release_target(target_id=target.pk, by=by)
+        return f"{target.name} boots again, and its health is checked."
+    if what in ("enable", "disable"):
+        set_target_enabled(by=by, target_id=target.pk, enabled=what == "enable")
+        return f"{target.name} " + (
+            "boots again." if what == "enable" else "is disabled: what boots now ends, nothing new begins."
         )
-    messages.success(request, f"{target.name} is changed; the next boot goes by it.")
-    return redirect("target", name)
+    ask_check(by=by, target_id=target.pk)
+    return f"{target.name} is checked as soon as it boots nothing."
 
 
-def _page(request: HttpRequest, page: TargetPage, typed: dict[str, object] | None = None) -> HttpResponse:
+def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
     target = page.target
-    operator = isinstance(request.user, User) and may(request.user, "operate")
-    form = {
-        "access": json.dumps(target.access, indent=2),
-        "tuning": json.dumps(target.tuning, indent=2),
-        "group": target.group,
-        "faults": {},
-    }
+    operator = may(request.user, "operate")
     ctx = {
         "page": page,
         "target": target,
@@ -95,9 +70,20 @@ def _page(request: HttpRequest, page: TargetPage, typed: dict[str, object] | Non
             (one, "" if one.value is None else quantity(one.value, page.unit)) for one in page.checks[::-1]
         ],
         "tuning": target_tuning(target),
-        "form": (typed or form) if operator else None,
+        "reached": list(_leaves(target.access)) if operator else [],
+        "has_past": operator and has_past(target.pk),
     }
-    return render(request, "web/target.html", ctx, status=422 if typed else 200)
+    return render(request, "web/target.html", ctx)
+
+
+def _leaves(told: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+    """How it is reached, a line for each field that says something: (power.address, https://bmc-1)."""
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{place}{name}.")
+        elif value not in (None, "", []):
+            text = {True: "true", False: "false"}[value] if isinstance(value, bool) else value
+            yield f"{place}{name}", ", ".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
 def _plot(page: TargetPage) -> TrendPlot | None:

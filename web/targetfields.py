@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The fields of a target's form: what they are called, what they hint at, and where they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_SWITCH: Final = (("", "as it comes"), ("on", "on"), ("off", "off"))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input. key: its name, the place in a target with dots; of a console's, its kind comes in between.
+
+    shown: the class that hides it where a choice above makes it pointless; "" for always.
+    """
+
+    key: str
+    label: str
+    hint: str = ""
+    example: str = ""
+    kind: str = "text"
+    choices: tuple[tuple[str, str], ...] = ()
+    shown: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that belong together. place: of a fault that is in none of them alone."""
+
+    title: str
+    place: str
+    fields: tuple[Field, ...]
+    hint: str = ""
+    shown: str = ""
+
+
+MACHINE = Group(
+    "Machine",
+    "",
+    (
+        Field("name", "Name", "Its queue is called after it: target.NAME.", "box-1", required=True),
+        Field(
+            "driver",
+            "Driver",
+            "Booted by the worker’s own host, over the network, or by nobody.",
+            choices=(
+                ("libvirt", "libvirt: a guest"),
+                ("metal", "metal: a machine of its own"),
+                ("fake", "fake: plays boots"),
+            ),
+        ),
+        Field("group", "Group", "Targets of one group are equal; an experiment may name it.", "none"),
+        Field("vcpus", "CPUs", "Of a guest what it is given, of metal what it has.", kind="number"),
+        Field("memory_mib", "Memory, MiB", "Likewise.", kind="number"),
+    ),
+)
+ACCESS = Group(
+    "How it is reached",
+    "access",
+    (
+        Field("access.mac", "Network card", "The address of the card it boots from.", "52:54:00:12:34:56"),
+        Field("access.fragments", "Config fragments", "What its kernels need besides.", "metal"),
+        Field(
+            "access.kexec",
+            "kexec",
+            "After a boot that went well it stays on, and the next kernel is started without the firmware.",
+            kind="flag",
+        ),
+    ),
+    shown="for-metal",
+)
+POWER = Group(
+    "Power",
+    "access.power",
+    (
+        Field("access.power.kind", "BMC", choices=(("redfish", "Redfish"), ("ipmi", "IPMI 2.0"))),
+        Field("access.power.address", "Address", "Redfish: https://host. IPMI: host or host:port."),
+        Field("access.power.user", "User"),
+        Field(
+            "access.power.password_file",
+            "File of its password",
+            "On the worker, its first line is read. The lab keeps only its name.",
+            "/etc/kperflab/bmc-1",
+        ),
+        Field(
+            "access.power.verify",
+            "Certificate",
+            "true: checked by the system’s CAs; a CA’s file; false: any is believed.",
+            shown="for-redfish",
+        ),
+        Field(
+            "access.power.system",
+            "System",
+            "Its Id, where the BMC has several.",
+            "the only one",
+            shown="for-redfish",
+        ),
+    ),
+    shown="for-metal",
+)
+CONSOLE = Group(
+    "Console",
+    "access.console",
+    (
+        Field(
+            "access.console.kind",
+            "Kind",
+            choices=(
+                ("none", "none"),
+                ("sol", "sol: the BMC’s serial line"),
+                ("netconsole", "netconsole: datagrams"),
+            ),
+        ),
+        Field(
+            "access.console.sol.line", "Line", "As the kernel calls it.", "ttyS0,115200n8", shown="for-sol"
+        ),
+        Field(
+            "access.console.sol.address",
+            "Its BMC’s address",
+            "These three are power’s where that is IPMI.",
+            "host or host:port",
+            shown="for-sol",
+        ),
+        Field("access.console.sol.user", "User", shown="for-sol"),
+        Field("access.console.sol.password_file", "File of its password", shown="for-sol"),
+        Field(
+            "access.console.netconsole.address",
+            "The machine’s IPv4 address",
+            example="10.20.0.101",
+            shown="for-netconsole",
+        ),
+        Field(
+            "access.console.netconsole.to",
+            "The worker’s IPv4 address",
+            example="10.20.0.1",
+            shown="for-netconsole",
+        ),
+        Field(
+            "access.console.netconsole.port", "Port", example="6666", kind="number", shown="for-netconsole"
+        ),
+        Field("access.console.netconsole.device", "Its card", example="eth0", shown="for-netconsole"),
+    ),
+    shown="for-metal",
+)
+PLAYED = Group(
+    "What it plays",
+    "",
+    (
+        Field(
+            "access",
+            "Access",
+            'JSON, such as {"seconds": 1, "behaviour": {"finishes": 9, "lost": 1}}; {} ends every boot well at once.',
+            kind="lines",
+        ),
+    ),
+    shown="for-fake",
+)
+TUNING = Group(
+    "Tuning",
+    "tuning",
+    (
+        Field("tuning.governor", "Governor", "Of cpufreq, on every CPU.", "as it comes"),
+        Field("tuning.turbo", "Turbo", choices=_SWITCH),
+        Field("tuning.smt", "SMT", choices=_SWITCH),
+        Field(
+            "tuning.hugepages",
+            "Huge pages",
+            choices=(
+                ("", "as they come"),
+                ("always", "always"),
+                ("madvise", "madvise"),
+                ("never", "never"),
+            ),
+        ),
+        Field("tuning.isolcpus", "Isolated CPUs", "Left alone by the scheduler.", "2-63"),
+        Field("tuning.irq_affinity", "CPUs of interrupts", "They serve them.", "0-1"),
+    ),
+    hint="A boot whose machine is not as this says does not count. A guest’s kernel has neither governor nor turbo.",
+)
+GROUPS: Final = (MACHINE, ACCESS, POWER, CONSOLE, PLAYED, TUNING)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The form of a target: what it says of one, and where what is wrong with one belongs.
+
+Nothing is checked here that lab/targets checks: the form only says it in the words of `labctl target add`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lab.errors import FieldRefused
+from lab.models import Target
+from lab.targets.hardware import CHANGEABLE, TargetFields
+from web.targetfields import GROUPS, Field, Group
+
+# Longer than all that a field can be, and short enough to be shown again.
+LONGEST = 20_000
+_FIELDS: Final = {one.key: one for group in GROUPS for one in group.fields}
+_PLACES: Final = {*_FIELDS, *(group.place for group in GROUPS if group.place), "enabled"}
+_VERIFY: Final = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """An input with what is in it, and what is wrong with that."""
+
+    field: Field
+    value: str
+    error: str
+
+
+def typed_in(given: Mapping[str, Any]) -> dict[str, str]:
+    """What was typed, field by field."""
+    return {key: str(given.get(key, "")).strip()[:LONGEST] for key in (*_FIELDS, "enabled", "seen")}
+
+
+def as_typed(row: Target | None) -> dict[str, str]:
+    """What the form shows of a target; of none, of the one that most are."""
+    of = TargetFields("") if row is None else row
+    told: dict[str, Any] = {name: getattr(of, name) for name in CHANGEABLE}
+    kind = str(_at(told, "access.console.kind") or "none")
+    typed = {key: _text(_at(told, key.replace(f".console.{kind}.", ".console."))) for key in _FIELDS}
+    typed["access.power.kind"] = typed["access.power.kind"] or "redfish"
+    typed["access.console.kind"] = kind
+    typed["access.power.verify"] = {"on": "true", "": "true", "off": "false"}.get(
+        typed["access.power.verify"], typed["access.power.verify"]
+    )
+    typed["access.kexec"] = typed["access.kexec"].replace("off", "")
+    if not _at(told, "access.mac"):
+        typed["access.fragments"] = "metal"
+    typed["access"] = json.dumps(told["access"] if of.driver == "fake" else {}, indent=2)
+    return typed | {"enabled": "on" if of.enabled else ""}
+
+
+def read_typed(typed: Mapping[str, str]) -> dict[str, Any]:
+    """What was typed as fields of TargetFields. Raises FieldRefused for what only a form can have wrong."""
+    return {
+        "name": typed["name"],
+        "driver": typed["driver"],
+        "group": typed["group"],
+        "vcpus": _whole("vcpus", typed["vcpus"]),
+        "memory_mib": _whole("memory_mib", typed["memory_mib"]),
+        "enabled": bool(typed["enabled"]),
+        "access": _access(typed),
+        "tuning": {
+            name: {"on": True, "off": False}.get(text, text) if name in {"turbo", "smt"} else text
+            for name, text in _part(typed, "tuning.").items()
+        },
+    }
+
+
+def place_of(refused: FieldRefused, typed: Mapping[str, str]) -> str:
+    """The key of the field that a fault belongs to, or of the group that it is in; "" for neither."""
+    path = list(refused.path)
+    if path[:2] == ["access", "console"] and path[2:] not in ([], ["kind"]):
+        path.insert(2, typed["access.console.kind"])
+    if path[0] == "access" and typed["driver"] == "fake":
+        return "access"
+    while path and ".".join(path) not in _PLACES:
+        path.pop()
+    return ".".join(path)
+
+
+def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) -> list[Filled]:
+    """The inputs of a group."""
+    return [Filled(one, typed[one.key], faults.get(one.key, "")) for one in group.fields]
+
+
+def _access(typed: Mapping[str, str]) -> dict[str, Any]:
+    if typed["driver"] == "fake":
+        return _object(typed["access"])
+    if typed["driver"] != "metal":
+        return {}
+    access: dict[str, Any] = {
+        "fragments": re.findall(r"[^\s,]+", typed["access.fragments"]),
+        "kexec": bool(typed["access.kexec"]),
+        "power": _part(typed, "access.power."),
+    }
+    if typed["access.mac"]:
+        access["mac"] = typed["access.mac"]
+    power, kind = access["power"], typed["access.console.kind"]
+    if power.get("kind") != "redfish":
+        power.pop("verify", None)
+        power.pop("system", None)
+    elif power.get("verify") in _VERIFY:
+        power["verify"] = _VERIFY[power["verify"]]
+    console = _part(typed, f"access.console.{kind}.")
+    if (port := console.get("port", "")).isdecimal() and len(port) < 10:
+        console["port"] = int(port)
+    return access | {"console": {"kind": kind} | console}
+
+
+def _part(typed: Mapping[str, str], place: str) -> dict[str, Any]:
+    """What was typed in the fields right below a place; what is empty is not said."""
+    found = {key.removeprefix(place): typed[key] for key in _FIELDS if key.startswith(place) and typed[key]}
+    return {name: text for name, text in found.items() if "." not in name}
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        told = json.loads(text or "{}")
+    except ValueError as exc:
+        raise FieldRefused("access", f"this is not JSON: {exc}") from None
+    except RecursionError:
+        raise FieldRefused("access", "this is nested too deeply") from None
+    if not isinstance(told, dict):
+        raise FieldRefused("access", "this is no JSON object: write { … }")
+    return told
+
+
+def _whole(key: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 12):
+        raise FieldRefused(key, f"“{text[:40]}” is not a whole number" if text else "give a whole number")
+    return int(text)
+
+
+def _at(told: object, key: str) -> Any:
+    """What is at a place of a target; None where nothing is."""
+    for part in key.split("."):
+        told = told.get(part) if isinstance(told, Mapping) else None
+    return told
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return "" if value is None or isinstance(value, Mapping) else str(value)
