@@ -37,6 +37,7 @@ class Presence:
     builds: bool
     also: Callable[[], None] = lambda: None
     _hindrance: str = ""
+    _told: str = ""
     _stopped: Event = field(default_factory=Event)
     _thread: Thread | None = None
 
@@ -86,6 +87,13 @@ class Presence:
                     idle_reason=idle,
                 )
             )
+            self._tell(idle)
         except Exception as exc:
             # As while the database restarts: the next report is 5 s away.
             log.warning("this worker could not say that it is there: %s", " ".join(str(exc).split()))
+
+    def _tell(self, idle: str) -> None:
+        """Say in the log why nothing is taken, when that changes."""
+        if idle != self._told:
+            log.warning("nothing is taken: %s", idle) if idle else log.info("work is taken again")
+        self._told = idle

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import pwd
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +50,11 @@ class Place:
         return self.folder / "supervisord.conf"
 
     @property
+    def targets(self) -> Path:
+        """The part of it that comes and goes with the lab's targets."""
+        return self.folder / "targets.conf"
+
+    @property
     def environment(self) -> Path:
         """What every process of this home adopts while the service is up; lab/operations/given.py reads it."""
         return self.folder / "environment.json"
@@ -61,6 +69,13 @@ class Place:
             else Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir()))
         )
         return base / name
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the right to change what runs; who comes second waits."""
+        with (self.folder / "up.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def make(self) -> None:
         """Make the folders; only their owner reads what is in them, but others' programs may pass through."""
@@ -100,3 +115,12 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
                 f'{above} is closed to the user "{owner.pw_name}", who runs a part of the service: '
                 f"chmod o+x {above}, or give another KPERFLAB_HOME"
             )
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file at once; only its owner reads it."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    draft.replace(path)

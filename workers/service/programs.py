@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,9 @@ from workers.service import postgres, redis
 from workers.service.place import ROOT, Place
 
 LOG_BYTES, LOGS_KEPT = 20 << 20, 3
+LABCTL = (sys.executable, "-m", "workers.labctl", "work")
+# What the worker of a target is called: this, and the target's name.
+TARGET = "target-"
 # Programs that the others stand on are started first and stopped last.
 FIRST, LATER = 10, 100
 
@@ -54,23 +57,27 @@ def stores(place: Place, wishes: Wishes) -> list[Program]:
     return found
 
 
-def own(wishes: Wishes, targets: Sequence[str]) -> list[Program]:
-    """The lab's own programs, a worker for each target among them."""
-    labctl = [sys.executable, "-m", "workers.labctl", "work"]
+def own(wishes: Wishes) -> list[Program]:
+    """The lab's own programs, but the workers of its targets."""
     gunicorn = [str(Path(sys.executable).with_name("gunicorn")), "-c", "python:web.serving"]
     return [
         Program("web", [*gunicorn, "--bind", f"{wishes.bind}:{wishes.port}", "web.wsgi"]),
-        Program("beat", [*labctl, "--beat"]),
-        Program("upkeep", [*labctl, "--upkeep"]),
-        Program("builds", [*labctl, "--builds"]),
-        *(Program(f"target-{name}", [*labctl, "--target", name]) for name in targets),
+        Program("beat", [*LABCTL, "--beat"]),
+        Program("upkeep", [*LABCTL, "--upkeep"]),
+        Program("builds", [*LABCTL, "--builds"]),
+        Program("targets", [sys.executable, "-m", "workers.service.targets"]),
     ]
+
+
+def for_targets(names: Iterable[str]) -> list[Program]:
+    """A worker for each target."""
+    return [Program(f"{TARGET}{name}", [*LABCTL, "--target", name]) for name in names]
 
 
 def configuration(place: Place, programs: Sequence[Program]) -> str:
     """supervisord's configuration. Each program dies with supervisord, however that ends."""
     socket = place.sockets / "supervisor.sock"
-    parts: list[tuple[str, dict[str, str]]] = [
+    parts = [
         ("unix_http_server", {"file": str(socket), "chmod": "0700"}),
         (
             "supervisord",
@@ -88,12 +95,21 @@ def configuration(place: Place, programs: Sequence[Program]) -> str:
             {"supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"},
         ),
         ("supervisorctl", {"serverurl": f"unix://{socket}"}),
-        *((f"program:{program.name}", _section(place, program)) for program in programs),
+        ("include", {"files": str(place.targets)}),
     ]
+    return _written(parts) + sections(place, programs)
+
+
+def sections(place: Place, programs: Iterable[Program]) -> str:
+    """The part of it that describes programs."""
+    return _written((f"program:{program.name}", _section(place, program)) for program in programs)
+
+
+def _written(parts: Iterable[tuple[str, dict[str, str]]]) -> str:
     lines = []
     for title, fields in parts:
         lines += [f"[{title}]", *(f"{key} = {value.replace('%', '%%')}" for key, value in fields.items()), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 def _section(place: Place, program: Program) -> dict[str, str]:

@@ -16,6 +16,7 @@ from lab.models import Deployment, Experiment, Target
 from lab.operations.version import code_version, deploy, lab_version
 from workers import local
 from workers.bench import takes_machine_time
+from workers.service.targets import targets_here
 
 
 def look() -> dict[str, object]:
@@ -31,7 +32,7 @@ def settle() -> dict[str, object]:
         call_command("collectstatic", verbosity=0, interactive=False, clear=True)
     deploy(code_version())
     return {
-        "targets": list(Target.objects.order_by("name").values_list("name", flat=True)),
+        "targets": targets_here(),
         "experiments": Experiment.objects.count(),
     }
 

@@ -57,7 +57,7 @@ class Supervisor:
     def start(self) -> None:
         """Start it, or make it read its configuration anew. Raises ServiceFailed."""
         if self.alive():
-            self._apply()
+            self.apply()
             return
         command = [str(Path(sys.executable).with_name("supervisord")), "-c", str(self._place.configuration)]
         done = subprocess.run(command, env=environment(self._place), capture_output=True, text=True, cwd=ROOT)
@@ -114,7 +114,7 @@ class Supervisor:
                 raise ServiceFailed(f"supervisord (process {pid}) does not end; see {self._place.logs}")
             sleep(0.1)
 
-    def _apply(self) -> None:
+    def apply(self) -> None:
         """Read the configuration: what is gone from it is stopped, what is new or otherwise is taken in, not started."""
         added, changed, removed = self._ask("reloadConfig")[0]
         for group in [*changed, *removed]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -13,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 from urllib.error import URLError
@@ -22,7 +20,7 @@ from urllib.request import urlopen
 from lab.operations.given import given, given_number
 from workers.service import left, postgres, programs, redis
 from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
-from workers.service.place import ROOT, Place
+from workers.service.place import ROOT, Place, write
 from workers.service.programs import Program, Wishes
 from workers.service.supervising import MARK, Supervisor, environment
 
@@ -57,11 +55,12 @@ def bring_up(place: Place, wishes: Wishes, say: Say) -> int:
         supervisor = Supervisor(place)
         _need_port(wishes, supervisor)
         found = _bring_up_stores(place, wishes, supervisor, say)
-        own = programs.own(wishes, found["targets"])
+        own, targets = programs.own(wishes), programs.for_targets(found["targets"])
         everything = [*programs.stores(place, wishes), *own]
-        _write(place.configuration, programs.configuration(place, everything))
+        write(place.configuration, programs.configuration(place, everything))
+        write(place.targets, programs.sections(place, targets))
         supervisor.start()
-        supervisor.begin(program.name for program in everything)
+        supervisor.begin(program.name for program in [*everything, *targets])
         _wait_for_pages(place, wishes, own)
     return int(found["experiments"])
 
@@ -79,7 +78,8 @@ def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: 
     running = {state.name for state in supervisor.states()} if supervisor.alive() else set()
     _write_environment(place, wishes)
     if not running:
-        _write(place.configuration, programs.configuration(place, stores))
+        write(place.configuration, programs.configuration(place, stores))
+        write(place.targets, "")
         supervisor.start()
     supervisor.begin(store.name for store in stores)
     if wishes.own_database:
@@ -120,8 +120,7 @@ def _alone(place: Place) -> Iterator[None]:
     """One `make up` at a time; the second waits and finds everything done. Raises NoRoom."""
     _need_room(place)
     place.make()
-    with (place.folder / "up.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with place.alone():
         yield
 
 
@@ -161,16 +160,7 @@ def _write_environment(place: Place, wishes: Wishes) -> None:
         kept["KPERFLAB_REDIS"] = redis.url(place, wishes.redis)
     kept.setdefault("KPERFLAB_URL", f"http://127.0.0.1:{wishes.port}")
     kept.setdefault("KPERFLAB_STATIC", str(place.static))
-    _write(place.environment, json.dumps(kept, indent=1))
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file at once; only its owner reads it."""
-    draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600)
-    draft.write_text(text)
-    draft.replace(path)
+    write(place.environment, json.dumps(kept, indent=1))
 
 
 def _settled(place: Place, what: str) -> dict[str, Any]:

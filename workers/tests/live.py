@@ -32,7 +32,7 @@ import httpx
 from kernels.tests.pretend import PretendKernel
 from workers.service.left import processes
 from workers.service.place import ROOT, Place
-from workers.service.supervising import State, Supervisor
+from workers.service.supervising import MARK, State, Supervisor
 
 # Starting Django takes each program seconds of a processor that others use too.
 UP_S, DONE_S = 400.0, 300.0
@@ -137,6 +137,17 @@ class Live:
         """Every process that belongs to the service."""
         return processes(self.place)
 
+    def worker_of_other_code(self, code: Path, log: Path, *options: str) -> subprocess.Popen[bytes]:
+        """`labctl work` with these options, run from a copy of the sources, as on another host of this lab."""
+        with log.open("ab") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", "workers.labctl", "work", *options],
+                cwd=code,
+                env=self._environment() | {"PYTHONPATH": str(code), MARK: str(self.home)},
+                stdout=out,
+                stderr=out,
+            )
+
     def redis(self) -> Any:
         """A client of the service's Redis."""
         from redis import Redis
@@ -156,6 +167,13 @@ class Live:
         )
         assert answer.is_success, f"{answer.status_code}: {answer.text[:2000]}"
         return answer.json()
+
+    def page(self, path: str) -> str:
+        """A page as an operator sees it, who came by the link of this machine's terminal."""
+        secret = self.python("from lab.people.signin import issue_secret; print(issue_secret())")
+        with httpx.Client(base_url=self.url, follow_redirects=True, timeout=60) as browser:
+            browser.get(f"/sign-in/here/{secret}").raise_for_status()
+            return browser.get(path).raise_for_status().text
 
     def spec(self, patches: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
         """A description over the pretend kernel: patches by name, as texts; none is a look at the base alone."""
@@ -203,6 +221,14 @@ class Live:
             key: value for key, value in os.environ.items() if not key.startswith(("KPERFLAB_", "LABCTL_"))
         }
         return mine | {"KPERFLAB_HOME": str(self.home), "PYTHONPATH": str(ROOT)} | self.variables
+
+
+def copied_code(folder: Path) -> Path:
+    """The lab's own sources once more."""
+    left_out = shutil.ignore_patterns("tests", "__pycache__", "node_modules", "built")
+    for package in ("kernels", "workloads", "lab", "workers", "web"):
+        shutil.copytree(ROOT / package, folder / package, ignore=left_out)
+    return folder
 
 
 def free_port() -> int:
@@ -257,5 +283,14 @@ def live_service(
 def programs(names: Sequence[str]) -> list[str]:
     """The programs that a service with targets of these names has."""
     return sorted(
-        ["postgres", "redis", "web", "beat", "upkeep", "builds", *(f"target-{name}" for name in names)]
+        [
+            "postgres",
+            "redis",
+            "web",
+            "beat",
+            "upkeep",
+            "builds",
+            "targets",
+            *(f"target-{name}" for name in names),
+        ]
     )

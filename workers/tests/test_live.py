@@ -6,20 +6,27 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import httpx
 import pytest
 
-from workers.tests.live import Live, live_service, programs
+from workers.tests.live import Live, copied_code, live_service, programs
 
 pytestmark = pytest.mark.service
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Live]:
-    with live_service({"fake": {"access": {"noise": 0.0}}, "slow": {"access": {"seconds": 30.0}}}) as found:
+    targets: dict[str, dict[str, Any]] = {
+        "fake": {"access": {"noise": 0.0}, "group": "pair"},
+        "slow": {"access": {"seconds": 30.0}},
+        "elsewhere": {"group": "pair"},
+    }
+    with live_service(targets, KPERFLAB_TARGETS="fake,slow,late,later") as found:
         yield found
 
 
@@ -110,6 +117,59 @@ def test_a_stopped_worker_gives_back_at_once_what_it_was_at(lab: Live) -> None:
     assert attempts in ("0", "1")
     assert "given" not in lab.log("target-slow")
     lab.ask("POST", f"experiments/{number}/cancel/")
+
+
+def test_a_target_that_is_added_is_served_without_anybody_doing_more(lab: Live) -> None:
+    before = {name: one.pid for name, one in lab.states().items()}
+    number = lab.ask("POST", "targets/", json={"name": "late", "driver": "fake"})["id"]
+    assert lab.wait(lab.submit(lab.spec(name="late", target="late")))["state"] == "done"
+    lab.ask("POST", "targets/", json={"name": "others", "driver": "fake"})
+    lab.ask("PATCH", f"targets/{number}/", json={"name": "later"})
+    assert lab.wait(lab.submit(lab.spec(name="later", target="later")))["state"] == "done"
+    after = {name: one.pid for name, one in lab.states().items()}
+    assert sorted(after) == programs(["fake", "later", "slow"]), "others is served by another machine"
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_worker_with_other_code_takes_nothing_and_says_so_until_it_is_updated(
+    lab: Live, tmp_path: Path
+) -> None:
+    code, log = copied_code(tmp_path / "code"), tmp_path / "log"
+    changed = code / "lab/states.py"
+    ours = changed.read_text()
+    changed.write_text(ours + "# a line more\n")
+    waiting = lab.submit(lab.spec(name="for elsewhere", target="elsewhere"))
+    worker = lab.worker_of_other_code(code, log, "--target", "elsewhere")
+    try:
+        reason = "update it, then restart it"
+        until(lambda: reason in log.read_text(), log)
+        assert reason in lab.page("/lab/")
+        assert lab.wait(lab.submit(lab.spec(name="of either", target="pair")))["state"] == "done"
+        assert boots(lab, "elsewhere") == 0
+        assert boots(lab, "fake") >= 2
+        assert lab.experiment(waiting)["state"] == "running"
+        worker.terminate()
+        worker.wait(60)
+        changed.write_text(ours)
+        worker = lab.worker_of_other_code(code, log, "--target", "elsewhere")
+        assert lab.wait(waiting)["state"] == "done"
+        assert boots(lab, "elsewhere") == 2
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def until(holds: Callable[[], bool], log: Path) -> None:
+    end = monotonic() + 120
+    while not holds():
+        assert monotonic() < end, log.read_text()
+        sleep(0.5)
+
+
+def boots(lab: Live, target: str) -> int:
+    """How many have begun on a target."""
+    asked = f"Run.objects.filter(target__name={target!r}).exclude(state='queued').count()"
+    return int(lab.python(f"from lab.models import Run; print({asked})"))
 
 
 def test_somebody_elses_port_is_refused_in_one_line(lab: Live) -> None:

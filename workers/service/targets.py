@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A worker for each target, as targets are added, renamed and removed: a program of the service, beside those it looks after.
+
+Whoever adds a target writes a row and nothing else, over REST or by labctl, on this machine or another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from time import sleep
+
+from django.db import close_old_connections
+
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.models import Target
+from lab.operations.given import given, state_root
+from lab.operations.logs import set_up
+from workers.service import programs
+from workers.service.place import Place, write
+from workers.service.supervising import Supervisor
+
+log = logging.getLogger(__name__)
+
+# Somebody who added a machine submits to it by hand.
+LOOK_S = 2.0
+# After a look that failed, as while the database restarts.
+FAULT_S = 10.0
+ALL = "*"
+
+
+def targets_here() -> list[str]:
+    """Names of the targets whose workers run on this machine: those of KPERFLAB_TARGETS, or all."""
+    there = list(Target.objects.order_by("name").values_list("name", flat=True))
+    wanted = {name.strip() for name in given("KPERFLAB_TARGETS", ALL).split(",")}
+    return [name for name in there if ALL in wanted or name in wanted]
+
+
+def fit(place: Place, names: Callable[[], Iterable[str]]) -> list[str]:
+    """Give each target its worker, and no other; returns the workers that came or went. Raises ServiceDown, ServiceFailed.
+
+    names: asked once more when nobody else changes what runs, since that may have taken minutes.
+    """
+    supervisor = Supervisor(place)
+    if not _otherwise(supervisor, names()):
+        return []
+    with place.alone():
+        wanted = list(names())
+        found = _otherwise(supervisor, wanted)
+        if found:
+            workers = programs.for_targets(wanted)
+            write(place.targets, programs.sections(place, workers))
+            supervisor.apply()
+            supervisor.begin(worker.name for worker in workers)
+        return sorted(found)
+
+
+def _otherwise(supervisor: Supervisor, names: Iterable[str]) -> set[str]:
+    """Workers that lack, and workers of targets that are gone."""
+    running = {one.name for one in supervisor.states() if one.name.startswith(programs.TARGET)}
+    return running ^ {worker.name for worker in programs.for_targets(names)}
+
+
+def look_on(place: Place) -> None:
+    """Do so until a signal comes."""
+    begun = False
+    while True:
+        try:
+            if not begun:
+                # One of us may have been killed between taking a worker in and starting it.
+                Supervisor(place).begin(worker.name for worker in programs.for_targets(targets_here()))
+                begun = True
+            for name in fit(place, targets_here):
+                log.info("%s came or went with its target", name)
+        except Exception as exc:
+            told = " ".join(str(exc).split())[:300]
+            log.warning("targets could not be looked at, tried again in %g s: %s", FAULT_S, told)
+            close_old_connections()
+            sleep(FAULT_S)
+        else:
+            sleep(LOOK_S)
+
+
+if __name__ == "__main__":
+    set_up()
+    look_on(Place(state_root()))

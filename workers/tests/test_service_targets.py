@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A worker for each target while the service is up, under a real supervisord; the workers only wait."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from lab.models import Target
+from workers.service import left, programs
+from workers.service.errors import ServiceDown
+from workers.service.place import Place, write
+from workers.service.programs import Program
+from workers.service.supervising import State, Supervisor
+from workers.service.targets import fit, targets_here
+
+WAITS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A service of one program that is no target's worker."""
+    monkeypatch.setattr(Place, "sockets", property(lambda self: self.home / "run"))
+    monkeypatch.setattr(programs, "LABCTL", WAITS)
+    found = Place(tmp_path / "home")
+    found.home.mkdir()
+    found.make()
+    write(found.targets, "")
+    write(found.configuration, programs.configuration(found, [Program("web", WAITS)]))
+    supervisor = Supervisor(found)
+    supervisor.start()
+    supervisor.begin(["web"])
+    yield found
+    supervisor.shut_down()
+    left.end_all(found)
+
+
+def running(place: Place, *names: str) -> dict[str, State]:
+    """These programs, once they run and no others are there."""
+    end = monotonic() + 30
+    while True:
+        states = {one.name: one for one in Supervisor(place).states()}
+        if sorted(states) == sorted(names) and all(one.state == "RUNNING" for one in states.values()):
+            return states
+        assert monotonic() < end, states
+        sleep(0.1)
+
+
+def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: Place) -> None:
+    assert fit(place, lambda: ["a"]) == ["target-a"]
+    before = running(place, "web", "target-a")
+    assert fit(place, lambda: ["a", "b.2"]) == ["target-b.2"]
+    after = running(place, "web", "target-a", "target-b.2")
+    assert (after["web"].pid, after["target-a"].pid) == (before["web"].pid, before["target-a"].pid)
+
+
+def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(place: Place) -> None:
+    fit(place, lambda: ["a", "b"])
+    before = running(place, "web", "target-a", "target-b")
+    assert fit(place, lambda: ["a", "c"]) == ["target-b", "target-c"]
+    assert running(place, "web", "target-a", "target-c")["target-a"].pid == before["target-a"].pid
+    assert not Path(f"/proc/{before['target-b'].pid}").exists()
+
+
+def test_where_nothing_changed_nothing_is_written(place: Place) -> None:
+    fit(place, lambda: ["a"])
+    before = place.targets.stat().st_mtime_ns
+    assert fit(place, lambda: ["a"]) == []
+    assert place.targets.stat().st_mtime_ns == before
+
+
+def test_what_is_wanted_is_asked_again_after_waiting_for_somebody_who_changed_it(place: Place) -> None:
+    answers = iter([["a"], []])
+    assert fit(place, lambda: next(answers)) == []
+    running(place, "web")
+
+
+def test_without_a_service_there_is_nobody_to_ask(tmp_path: Path) -> None:
+    with pytest.raises(ServiceDown):
+        fit(Place(tmp_path), lambda: ["a"])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("given", "here"), [(None, ["a", "b", "c"]), ("*", ["a", "b", "c"]), ("c, a,x", ["a", "c"]), ("", [])]
+)
+def test_all_targets_are_served_here_or_those_that_were_named(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, here: list[str]
+) -> None:
+    Target.objects.all().delete()
+    for name in ("c", "a", "b"):
+        Target.objects.create(name=name, driver="fake")
+    if given is None:
+        monkeypatch.delenv("KPERFLAB_TARGETS", raising=False)
+    else:
+        monkeypatch.setenv("KPERFLAB_TARGETS", given)
+    assert targets_here() == here
