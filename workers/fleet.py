@@ -40,7 +40,7 @@ COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "cl
 # Upkeep waits for others: forges, mail servers, git servers.
 UPKEEP_THREADS = 4
 # A Python that starts anew each time takes seconds of the machine; one that waits takes none.
-LIBVIRT_S = 5.0
+AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,7 @@ def _is_version(name: str) -> bool:
 
 
 def target_post(name: str) -> Post:
-    """One target's boots. Raises NoSuchTarget."""
-    if not Target.objects.filter(name=name).exists():
-        known = ", ".join(Target.objects.order_by("name").values_list("name", flat=True)) or "none"
-        raise NoSuchTarget(f'there is no target "{name}"; there are: {known}')
+    """One target's boots."""
     return Post(target_queue(name), (target_queue(name),), target=name)
 
 
@@ -118,14 +115,16 @@ def serve_post(post: Post) -> int:
 
 
 def await_machine(post: Post, presence: Presence) -> None:
-    """Remove what killed processes left here as soon as libvirt answers, saying meanwhile why nothing is taken; then get ready."""
+    """Remove what killed processes left here as soon as the target is there and libvirt answers; then get ready.
+
+    Meanwhile it is said why nothing is taken.
+    """
     while True:
         try:
             _sweep(post)
-        except LibvirtMissing as error:
-            log.warning("%s; asked again every %g s", error, LIBVIRT_S)
+        except (LibvirtMissing, NoSuchTarget) as error:
             presence.say(str(error))
-            time.sleep(LIBVIRT_S)
+            time.sleep(AGAIN_S)
         else:
             break
     if post.target:
@@ -148,11 +147,17 @@ def _sweep(post: Post) -> None:
     if post.target:
         for name in remove_initrds(settings.HOME):
             log.info("removed what run %s was booted with, whose worker was killed", name)
-        driver = Target.objects.filter(name=post.target).values_list("driver", flat=True).first() or ""
-        if not takes_machine_time(driver):
+        if not takes_machine_time(_driver_of(post.target)):
             return
         for line in local.sweep():
             log.info("removed what a killed process left: %s", line)
+
+
+def _driver_of(name: str) -> str:
+    drivers = dict(Target.objects.order_by("name").values_list("name", "driver"))
+    if name not in drivers:
+        raise NoSuchTarget(f'there is no target "{name}"; there are: {", ".join(drivers) or "none"}')
+    return drivers[name]
 
 
 def _make_user_space() -> None:

@@ -27,12 +27,34 @@ def test_a_worker_without_libvirt_says_so_and_waits_for_it_in_place(monkeypatch:
 
     Target.objects.create(name="one", driver="libvirt")
     monkeypatch.setattr("workers.fleet.local.sweep", sweep)
-    monkeypatch.setattr("workers.fleet.LIBVIRT_S", 0.0)
+    monkeypatch.setattr("workers.fleet.AGAIN_S", 0.0)
     monkeypatch.setattr("workers.fleet.user_space", told.append)
     one = presence.Presence(("target.one",), builds=False)
     one.say("")
     fleet.await_machine(fleet.target_post("one"), one)
     assert told == ["", "libvirt does not answer", "libvirt does not answer", django_settings.HOME]
+    assert Worker.objects.get().idle_reason == ""
+
+
+@pytest.mark.django_db
+def test_a_worker_whose_target_is_not_there_yet_says_so_and_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+
+    def add(_seconds: float) -> None:
+        told.extend(Worker.objects.values_list("idle_reason", flat=True))
+        Target.objects.create(name="two" if len(told) == 2 else f"other{len(told)}", driver="fake")
+
+    Target.objects.all().delete()
+    monkeypatch.setattr("workers.fleet.time.sleep", add)
+    monkeypatch.setattr("workers.fleet.user_space", lambda home: None)
+    one = presence.Presence(("target.two",), builds=False)
+    fleet.await_machine(fleet.target_post("two"), one)
+    assert told == [
+        'there is no target "two"; there are: none',
+        'there is no target "two"; there are: other1',
+    ]
     assert Worker.objects.get().idle_reason == ""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import workers.app  # noqa: F401
-from lab.models import Deployment, Run, Target, Worker
+from lab.models import Deployment, Run, Worker
 from lab.operations.presence import Seen, forget_workers, report_worker, worker_left
 from lab.operations.version import code_version, deploy, other_version
 from lab.queue.claim import claim_build
@@ -24,7 +24,7 @@ from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.alone import OneAtATime
 from workers.app import app, broker_url, over_the_broker
-from workers.errors import NoBroker, NoSuchTarget
+from workers.errors import NoBroker
 from workers.run import Bench
 from workers.tests.conftest import FakeLab
 from workers.turns import turn
@@ -282,15 +282,6 @@ def test_nothing_is_promised_to_celery() -> None:
     assert app.conf.task_time_limit is None
     assert app.conf.broker_connection_max_retries is None
     assert app.conf.worker_cancel_long_running_tasks_on_connection_loss is False
-
-
-@pytest.mark.django_db
-def test_a_target_that_is_not_there_is_told_with_those_that_are() -> None:
-    Target.objects.all().delete()
-    Target.objects.create(name="one", driver="fake")
-    assert fleet.target_post("one").queues == ("target.one",)
-    with pytest.raises(NoSuchTarget, match='no target "two"; there are: one'):
-        fleet.target_post("two")
 
 
 def test_builds_are_taken_of_every_compiler_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

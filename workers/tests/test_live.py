@@ -147,7 +147,7 @@ def test_a_worker_with_other_code_takes_nothing_and_says_so_until_it_is_updated(
         assert lab.wait(lab.submit(lab.spec(name="of either", target="pair")))["state"] == "done"
         assert boots(lab, "elsewhere") == 0
         assert boots(lab, "fake") >= 2
-        assert lab.experiment(waiting)["state"] == "running"
+        assert lab.experiment(waiting)["state"] == "queued"
         worker.terminate()
         worker.wait(60)
         changed.write_text(ours)
