@@ -40,8 +40,8 @@ _MEANINGS = {
     "experiment.failed": "nothing can be compared",
     "experiment.cancelled": "somebody cancelled it",
     "alert": "a step appeared in a trend",
-    "target.quarantined": "a target boots nothing any more; for webhooks of all trees",
-    "target.released": "it boots again; for webhooks of all trees",
+    "target.quarantined": "a target boots nothing any more; only webhooks of all trees hear of it",
+    "target.released": "it boots again; likewise",
 }
 
 
