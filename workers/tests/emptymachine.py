@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An empty Debian 12 that ssh reaches: a machine to set up, in namespaces of this one. It shares the network alone."""
+"""An empty Debian 12 that ssh reaches: a machine to set up, in namespaces of this one. Its first process is systemd.
+
+It shares the network alone, and a second one is its own.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -10,17 +14,37 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from workers.tests.debianbase import CACHE, base_archive, package_caches
 
-# Arguments: lower upper work root port, then pairs of a folder here and its place there. Everything mounted is gone with the
-# mount namespace. pivot_root, since who is in a chroot may make no user namespaces, which builds need.
+# What concerns the kernel or the disks, which are not this machine's own, or a screen, which it has not.
+MASKED = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "console-getty.service",
+    "dev-hugepages.mount",
+    "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "systemd-binfmt.service",
+    "systemd-journald-audit.socket",
+    "systemd-modules-load.service",
+    "systemd-sysctl.service",
+    "systemd-udevd.service",
+)
+SSHD = "Port {port}\nListenAddress 127.0.0.1\nUsePAM no\nUseDNS no\nMaxStartups 100\n"
+# Arguments: lower upper work root log, then pairs of a folder here and its place there. Everything mounted is gone with
+# the mount namespace. pivot_root, since who is in a chroot may make no user namespaces, which builds need. Beside the network that
+# it shares there is one of its own, with a cable of two ends.
 START = r"""
 set -eu
-lower=$1 upper=$2 work=$3 root=$4 port=$5; shift 5
+# The processes here, which are told by other numbers in the one that was there.
+mount -t proc proc /proc
+lower=$1 upper=$2 work=$3 root=$4 log=$5; shift 5
 mount -t overlay overlay -o "lowerdir=$lower,upperdir=$upper,workdir=$work" "$root"
 while [ $# -gt 0 ]; do
     if [ -d "$1" ]; then mkdir -p "$root$2"; else touch "$root$2"; fi
@@ -29,20 +53,34 @@ done
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
+umount --recursive --lazy "$root/sys/fs/cgroup"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount -t tmpfs -o mode=0755 tmpfs "$root/run"
 mount -t tmpfs -o mode=0755 tmpfs "$root/dev"
 for name in null zero full random urandom tty; do touch "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
-mkdir "$root/dev/pts" "$root/dev/shm" "$root/run/sshd"
+mkdir "$root/dev/pts" "$root/dev/shm" "$root/run/netns"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
+touch "$root/dev/console" "$root/run/netns/bench"
+mount --bind "$log" "$root/dev/console"
+unshare --net="$root/run/netns/bench" sh -ec '
+    # Both ends are here: what comes by the cable has an address of our own.
+    echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
+    ip link add lab0 type veth peer name bench0
+    ip address add 198.51.100.1/24 dev lab0
+    for name in lo lab0 bench0; do ip link set "$name" up; done'
 # As on a machine whose KVM is closed to all but root.
 mknod -m 0600 "$root/dev/kvm" c 10 232
 hostname lab
 cd "$root"; mkdir -p .old; pivot_root . .old; cd /; umount -l /.old
-/usr/sbin/sshd -D -e -p "$port" -o ListenAddress=127.0.0.1 -o UsePAM=no -o UseDNS=no -o MaxStartups=100 &
-wait
+exec env -i container=kperflab PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --show-status=true
+"""
+# The group of processes first: the namespace of groups begins where its maker is.
+APART = """
+echo $$ >"$1/cgroup.procs"; shift
+exec unshare --mount --pid --ipc --uts --cgroup --fork --kill-child=KILL --propagation private -- /bin/bash -c "$@"
 """
 
 
@@ -88,38 +126,20 @@ def empty_machine() -> Iterator[Machine]:
     """A machine for as long as the block runs; every process of it ends with it."""
     lower = _unpacked()
     folder = Path(tempfile.mkdtemp(prefix="machine-", dir=CACHE))
+    group = _groups() / folder.name
     try:
-        for name in ("upper/root/.ssh", "work", "root", "home"):
-            (folder / name).mkdir(parents=True)
-        (folder / "upper/root").chmod(0o700)
-        (folder / "upper").chmod(0o755)
-        key = folder / "key"
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, timeout=30
-        )
-        shutil.copy(f"{key}.pub", folder / "upper/root/.ssh/authorized_keys")
-        machine = Machine(free_port(), key, folder / "upper")
+        machine = _laid_out(folder)
+        group.mkdir()
         # Builds lay an overlay over the lab's home, which must not be one.
         mounts = package_caches() | {Path("/var/lib/kperflab"): folder / "home"}
         pairs = [str(side) for there, here in mounts.items() for side in (here, there)]
-        paths = [str(lower), *(str(folder / name) for name in ("upper", "work", "root")), str(machine.port)]
-        namespaces = [
-            "--mount",
-            "--pid",
-            "--ipc",
-            "--uts",
-            "--fork",
-            "--kill-child=KILL",
-            "--propagation",
-            "private",
-        ]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                ["unshare", *namespaces, "--", "/bin/bash", "-c", START, "bash", *paths, *pairs],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
+        paths = [str(lower), *(str(folder / name) for name in ("upper", "work", "root", "log"))]
+        process = subprocess.Popen(
+            ["/bin/bash", "-c", APART, "bash", str(group), START, "bash", *paths, *pairs],
+            stdout=(folder / "log").open("a"),
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
         try:
             _await_ssh(machine, process, folder / "log")
             yield machine
@@ -127,7 +147,52 @@ def empty_machine() -> Iterator[Machine]:
             process.send_signal(signal.SIGKILL)
             process.wait(30)
     finally:
+        _remove_group(group)
         _remove(folder)
+
+
+def _laid_out(folder: Path) -> Machine:
+    """What is on the machine beside an empty Debian: a key, where its sshd listens, and what it need not start."""
+    units, sshd = folder / "upper/etc/systemd/system", folder / "upper/etc/ssh/sshd_config.d"
+    for place in (folder / "upper/root/.ssh", folder / "work", folder / "root", folder / "home", units, sshd):
+        place.mkdir(parents=True)
+    (folder / "upper").chmod(0o755)
+    (folder / "upper/root").chmod(0o700)
+    machine = Machine(free_port(), folder / "key", folder / "upper")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(machine.key)], check=True, timeout=30
+    )
+    shutil.copy(f"{machine.key}.pub", folder / "upper/root/.ssh/authorized_keys")
+    (sshd / "machine.conf").write_text(SSHD.format(port=machine.port))
+    # Others have the network too, and maybe the ports: nothing starts because it was installed, but as a playbook says.
+    policy = folder / "upper/usr/sbin/policy-rc.d"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    for unit in MASKED:
+        (units / unit).symlink_to("/dev/null")
+    return machine
+
+
+def _groups() -> Path:
+    """Where this machine's cgroups of the second version are; beside those of the first it has them too."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _device, place, kind, _rest = line.split(" ", 3)
+        if kind == "cgroup2":
+            return Path(place)
+    raise AssertionError("no cgroup2 is mounted here: mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified")
+
+
+def _remove_group(group: Path) -> None:
+    """Ends what is left in it. The folders of a group are all that can be removed of it."""
+    deadline = time.monotonic() + 30
+    while group.exists() and time.monotonic() < deadline:
+        (group / "cgroup.kill").write_text("1")
+        for place, _folders, _files in os.walk(group, topdown=False):
+            with suppress(OSError):
+                Path(place).rmdir()
+        time.sleep(0.1)
+    assert not group.exists(), f"{group} cannot be removed"
 
 
 def _unpacked() -> Path:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Somebody who asks for pages again and again, and what they see."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+PAUSE_S = 0.2
+
+
+def asked(trust: ssl.SSLContext, url: str) -> httpx.Response:
+    """One request, on a connection of its own."""
+    return httpx.get(url, timeout=60, trust_env=False, verify=trust)
+
+
+@dataclass
+class Watch:
+    """What somebody sees who asks for a page again and again. answers: how often which; slowest: seconds."""
+
+    answers: dict[str, int] = field(default_factory=dict)
+    slowest: float = 0.0
+
+    def look(self, trust: ssl.SSLContext, url: str, over: threading.Event) -> None:
+        """Ask until it is over, each time anew."""
+        while not over.wait(PAUSE_S):
+            begun = time.monotonic()
+            try:
+                answer = asked(trust, url)
+                told = f"{answer.status_code} {answer.text.strip()[:60]}"
+            except httpx.HTTPError as exc:
+                told = repr(exc)
+            self.slowest = max(self.slowest, time.monotonic() - begun)
+            self.answers[told] = self.answers.get(told, 0) + 1
+
+
+@contextmanager
+def watched(trust: ssl.SSLContext, *urls: str) -> Iterator[list[Watch]]:
+    """Somebody at each address, for as long as the block runs."""
+    over = threading.Event()
+    watches = [Watch() for _ in urls]
+    threads = [
+        threading.Thread(target=watch.look, args=(trust, url, over), daemon=True)
+        for watch, url in zip(watches, urls, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield watches
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(120)
