@@ -70,11 +70,15 @@ class TargetLost(WorkersError):
     retry = True
 
 
-class TargetMisdescribed(WorkersError):
+class TargetUnready(WorkersError):
+    """Its target could boot nothing at all: no boot was begun, and the run waits as it did before."""
+
+
+class TargetMisdescribed(TargetUnready):
     """What the target's `access` says makes no sense to its driver; names the place in it."""
 
 
-class LibvirtMissing(WorkersError):
+class LibvirtMissing(TargetUnready):
     """No libvirt daemon answers; names the command that starts it."""
 
 
@@ -100,7 +104,7 @@ class MachineUnfit(WorkersError):
     """A machine that cannot boot this: its access, the lab's address, or what is asked of it is wrong."""
 
 
-class GuestFileUnreadable(WorkersError):
+class GuestFileUnreadable(TargetUnready):
     """The user that runs QEMU may not read a file of the guest; names the way to let it."""
 
 

@@ -33,12 +33,13 @@ from lab.record import (
 from lab.states import Outcome
 from lab.storage.files import name_of
 from lab.targets.machine import read_tuning
+from lab.targets.quarantine import hand_back_unbooted
 from workers.accelerator import choose_accelerator
 from workers.carry import at_hand
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.profiled import Collected, collect
 from workers.drivers.base import BootRequest, Driver, Machine
-from workers.errors import ClaimLost, WorkersError
+from workers.errors import ClaimLost, TargetUnready, WorkersError
 from workers.lease import Lease
 from workers.request import Job, boot_request
 from workers.sending import send_runs
@@ -101,6 +102,10 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
                 release(claim)
                 return
             found = _ended_badly(exc, console, bench, order)
+        except TargetUnready as exc:
+            log.warning("run %s waits, nothing was booted: %s", order.id, exc)
+            hand_back_unbooted(claim, str(exc))
+            return
         except OURS as exc:
             found = _ended_badly(exc, console, bench, order)
         lease.record(lambda: record_run(claim, found))

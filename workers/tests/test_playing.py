@@ -123,18 +123,25 @@ def test_an_experiment_on_a_fake_target_is_played_by_its_access(
     assert all(495 < value < 505 for value in values)
 
 
-def test_an_access_that_makes_no_sense_ends_runs_as_the_labs_fault_until_its_target_is_in_quarantine(
+def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_quarantine(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
     driver = DRIVERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
-    with pytest.raises(TargetUnusable, match=r'"fake-1" is in quarantine: .*labctl target release fake-1'):
-        fake_lab.run(fake_lab.spec({}, target="fake-1"))
-    failed = Run.objects.filter(state="failed")
-    assert failed.count() == FAULTS_IN_A_ROW
-    assert {(one.blame, one.outcome) for one in failed} == {("lab", "lost")}
-    assert all('fake target "fake-1": seconds' in one.problem for one in failed)
+    spec = fake_lab.spec({}, target="fake-1")
+    told = (
+        r'"fake-1" is in quarantine: 3 faults .*fake target "fake-1": seconds.*labctl target release fake-1'
+    )
+    with pytest.raises(TargetUnusable, match=told):
+        fake_lab.run(spec)
+    assert set(Run.objects.values_list("state", "attempt")) == {("queued", 0)}, "no boot was begun"
+    target = Target.objects.get(name="fake-1")
+    assert target.faults == FAULTS_IN_A_ROW
+    Target.objects.filter(pk=target.pk).update(access={"seconds": 0})
+    release_target(target_id=target.pk, by=None)
+    assert fake_lab.run(spec).state == "done"
+    assert set(Run.objects.values_list("state", "attempt")) == {("done", 1)}
 
 
 def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
