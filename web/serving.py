@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 from typing import Any
 
 from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import ThreadWorker
 
 from lab.operations.logs import set_up
 
@@ -25,7 +27,17 @@ class ServerLog(Logger):  # type: ignore[misc]  # the library has no types
         set_up()
 
 
+class PagesWorker(ThreadWorker):  # type: ignore[misc]  # the library has no types
+    """Gunicorn 23's own accepts whoever comes between the signal to end and its end, and then drops them."""
+
+    def accept(self, server: Any, listener: socket.socket) -> None:
+        """Leave who comes now to the process that follows, where somebody holds the socket meanwhile."""
+        if self.alive:
+            super().accept(server, listener)
+
+
 logger_class = ServerLog
+worker_class = PagesWorker
 workers = int(os.environ.get("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
 threads = 4
 # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
