@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,10 +71,10 @@ def memory_group(limit: int, root: Path = _ROOT) -> Iterator[MemoryGroup]:
 
 def _make(limit: int, root: Path) -> Path | None:
     # Version 2 has one tree, version 1 one for each resource.
+    end_leftovers(root)
     for parent, file in ((root, "memory.max"), (root / "memory", "memory.limit_in_bytes")):
         group = parent / f"{_PREFIX}.{os.getpid()}.{next(_numbers)}"
         with contextlib.suppress(OSError):
-            _remove_leftovers(parent)
             group.mkdir()
             # Not there: the directory is no control group, or its parent hands down no memory limits.
             if (group / file).exists():
@@ -83,10 +84,32 @@ def _make(limit: int, root: Path) -> Path | None:
     return None
 
 
-def _remove_leftovers(parent: Path) -> None:
-    for group in parent.glob(f"{_PREFIX}.*.*"):
-        if not Path("/proc", group.name.split(".")[1]).exists():
-            _remove(group, 0)
+def end_leftovers(root: Path = _ROOT) -> int:
+    """Kill what killed builders have left in their groups, and remove those; how many processes there were.
+
+    A sandbox dies with its builder, but for one that is killed while bwrap sets it up: its child would wait for ever.
+    """
+    count = 0
+    for parent in (root, root / "memory"):
+        for group in parent.glob(f"{_PREFIX}.*.*"):
+            if not Path("/proc", group.name.split(".")[1]).exists():
+                count += _kill_all(group)
+                _remove(group, _END_S)
+    return count
+
+
+def _kill_all(group: Path) -> int:
+    """What is in it after that is dying, and starts nothing any more."""
+    count = 0
+    with contextlib.suppress(OSError):
+        # Again as long as there is somebody: who was about to fork has done so.
+        while pids := (group / "cgroup.procs").read_text().split():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            count = max(count, len(pids))
+            time.sleep(0.02)
+    return count
 
 
 def _remove(group: Path, seconds: float) -> None:

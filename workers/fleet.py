@@ -21,6 +21,7 @@ from celery.exceptions import SecurityWarning, WorkerShutdown
 from django.conf import settings
 
 import workers.upkeep  # noqa: F401  registers every task
+from kernels.cgroup import end_leftovers
 from lab.models import Target
 from lab.queue.waiting import target_queue
 from workers import local, tasks, wakeups
@@ -144,6 +145,8 @@ def keep_going() -> None:
 
 
 def _sweep(post: Post) -> None:
+    if post.builds and (count := end_leftovers()):
+        log.info("ended %s processes of builds whose worker was killed", count)
     if post.target:
         for name in remove_initrds(settings.HOME):
             log.info("removed what run %s was booted with, whose worker was killed", name)
