@@ -55,6 +55,7 @@ MACHINE = Group(
         Field("group", "Group", "Targets of one group are equal; an experiment may name it.", "none"),
         Field("vcpus", "CPUs", "Of a guest what it is given, of metal what it has.", kind="number"),
         Field("memory_mib", "Memory, MiB", "Likewise.", kind="number"),
+        Field("remark", "Remark", "Read by operators alone, such as where it stands.", kind="lines"),
     ),
 )
 ACCESS = Group(

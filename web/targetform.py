@@ -35,7 +35,9 @@ class Filled:
 
 def typed_in(given: Mapping[str, Any]) -> dict[str, str]:
     """What was typed, field by field."""
-    return {key: str(given.get(key, "")).strip()[:LONGEST] for key in (*_FIELDS, "enabled", "seen")}
+    # Browsers send \r\n.
+    told = {key: str(given.get(key, "")).replace("\r\n", "\n") for key in (*_FIELDS, "enabled", "seen")}
+    return {key: text.strip()[:LONGEST] for key, text in told.items()}
 
 
 def as_typed(row: Target | None) -> dict[str, str]:
@@ -65,6 +67,7 @@ def read_typed(typed: Mapping[str, str]) -> dict[str, Any]:
         "vcpus": _whole("vcpus", typed["vcpus"]),
         "memory_mib": _whole("memory_mib", typed["memory_mib"]),
         "enabled": bool(typed["enabled"]),
+        "remark": typed["remark"],
         "access": _access(typed),
         "tuning": {
             name: {"on": True, "off": False}.get(text, text) if name in {"turbo", "smt"} else text

@@ -16,6 +16,8 @@ class Target(models.Model):
     vcpus = models.PositiveSmallIntegerField(default=2)
     memory_mib = models.PositiveIntegerField(default=1024)
     enabled = models.BooleanField(default=True)
+    # What operators note about it for themselves, such as where it stands.
+    remark = models.TextField(blank=True, default="", db_default="")
     # Metal: how it is reached (power, console, network card), and what it is tuned to before measuring.
     # Passwords are named by their file, never kept here.
     access = models.JSONField(default=dict, blank=True)

@@ -16,17 +16,18 @@ from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
 from lab.models import Bisection, Experiment, Run, Target, User
 from lab.queue.blocks import leave_unusable
 from lab.spec_messages import nearest
-from lab.storable import storable
+from lab.storable import storable, storable_text
 from lab.targets.machine import read_access, read_tuning
 
 DRIVERS: Final = ("libvirt", "metal", "fake")
 MOST_VCPUS, LEAST_MIB, MOST_MIB = 1024, 64, 16 << 20
+LONGEST_REMARK = 2000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFields:
-    """A target as operators describe it. vcpus, memory_mib: of a guest; of metal what it is known to have."""
+    """A target as operators describe it. remark: for themselves. vcpus, memory_mib: of a guest; of metal what it is known to have."""
 
     name: str
     driver: str = "libvirt"
@@ -34,6 +35,7 @@ class TargetFields:
     vcpus: int = 2
     memory_mib: int = 1024
     enabled: bool = True
+    remark: str = ""
     access: Mapping[str, Any] = field(default_factory=dict)
     tuning: Mapping[str, Any] = field(default_factory=dict)
 
@@ -179,6 +181,8 @@ def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
         raise FieldRefused(
             "memory_mib", f"memory_mib: {wanted.memory_mib} is not valid; {LEAST_MIB} to {MOST_MIB} are"
         )
+    if len(wanted.remark) > LONGEST_REMARK or wanted.remark != storable_text(wanted.remark):
+        raise FieldRefused("remark", f"remark: a text of at most {LONGEST_REMARK:,} characters, without NUL")
     read_tuning(wanted.tuning)
     columns = {one: getattr(wanted, one) for one in CHANGEABLE}
     columns |= {"tuning": dict(wanted.tuning), "access": _access(wanted, others.filter(driver="metal"))}

@@ -18,6 +18,7 @@ from lab.models import HealthCheck, Target, User
 from lab.targets.hardware import (
     DRIVERS,
     LEAST_MIB,
+    LONGEST_REMARK,
     MOST_MIB,
     MOST_VCPUS,
     TargetFields,
@@ -66,9 +67,10 @@ class CheckRow(serializers.Serializer[Any]):
 
 
 class TargetDetail(TargetRow):
-    """A machine with its latest health checks, and how it is reached; that for operators, null for others."""
+    """A machine with its latest health checks, how it is reached and what is noted about it; those null but for operators."""
 
     access = Mapped(allow_null=True)
+    remark = serializers.CharField(allow_null=True, allow_blank=True)
     checks = CheckRow(many=True, source="*")
 
 
@@ -106,6 +108,7 @@ class WantedTarget(Body):
     vcpus = Whole(min_value=1, max_value=MOST_VCPUS, default=2)
     memory_mib = Whole(min_value=LEAST_MIB, max_value=MOST_MIB, default=1024)
     enabled = Truth(default=True)
+    remark = Text(max_length=LONGEST_REMARK, default="")
     access = Part(default=dict)
     tuning = Part(default=dict)
 
@@ -132,13 +135,13 @@ class Targets(Resource):
     also_answers: ClassVar = {"destroy": (422,), "check": (422,)}
 
     def completed_detail(self, row: Row) -> Row:
-        """With its checks, and without its access for those who do not run the lab."""
+        """With its checks, and without its access and remark for those who do not run the lab."""
         checks = (
             HealthCheck.objects.filter(target=row["id"]).order_by("-at", "-pk").values_list("pk", flat=True)
         )
         row["checks"] = read_rows(HealthCheck.objects.all(), CheckRow, list(checks[:LATEST]))
         if not may(self.request.user, "operate", scopes=scopes_of(self.request)):
-            row["access"] = None
+            row["access"] = row["remark"] = None
         return row
 
     @extend_schema(request=WantedTarget, responses={201: TargetDetail})

@@ -38,6 +38,7 @@ METAL = {
     "vcpus": "64",
     "memory_mib": "131072",
     "enabled": "on",
+    "remark": "rack 4,\r\nslot 2",
     "access.mac": "52:54:00:12:34:56",
     "access.fragments": "metal",
     "access.kexec": "on",
@@ -63,7 +64,9 @@ GUEST = {"name": "guest-2", "driver": "libvirt", "vcpus": "4", "memory_mib": "20
 @pytest.fixture
 def box(db: None) -> Target:
     """A machine with everything said of it, as the other doors take it in."""
-    wanted = TargetFields("box-1", "metal", "rack", 64, 131072, access=BOX, tuning=TUNING)
+    wanted = TargetFields(
+        "box-1", "metal", "rack", 64, 131072, remark=f"rack 4\n{SCRIPT}", access=BOX, tuning=TUNING
+    )
     return add_target(by=None, wanted=wanted)
 
 
@@ -79,9 +82,7 @@ def inputs(text: str) -> dict[str, str]:
         chosen = re.search(r'value="([^"]*)" selected', inside) or re.search(r'value="([^"]*)"', inside)
         assert chosen
         sent[name] = chosen[1]
-    for name, inside in re.findall(
-        r'<textarea id="[^"]*" name="([^"]*)"[^>]*>\n(.*?)</textarea>', form, re.S
-    ):
+    for name, inside in re.findall(r'<textarea[^>]* name="([^"]*)"[^>]*>\n(.*?)</textarea>', form, re.S):
         sent[name] = html.unescape(inside)
     return sent
 
@@ -100,6 +101,7 @@ def test_the_form_and_a_file_of_labctl_make_the_same_machine(operator: Client, b
     made = Target.objects.get(name="box-1")
     assert (made.access, made.tuning, made.group, made.vcpus, made.memory_mib) == written
     assert made.enabled
+    assert made.remark == "rack 4,\nslot 2"
 
 
 def test_a_guest_is_taken_in_whatever_hidden_fields_say(operator: Client) -> None:
@@ -154,6 +156,8 @@ def test_a_change_is_taken_over_and_a_machine_renamed(operator: Client, page: Pa
         ({"vcpus": "many"}, "vcpus", "“many” is not a whole number"),
         ({"vcpus": "0"}, "vcpus", "vcpus: 0 is not valid; 1 to 1024 are"),
         ({"memory_mib": ""}, "memory_mib", "give a whole number"),
+        ({"remark": "x" * 2001}, "remark", "remark: a text of at most 2,000 characters"),
+        ({"remark": "a\0"}, "remark", "remark: a text of at most 2,000 characters, without NUL"),
         ({"access.mac": ""}, "access.mac", "access.mac is missing"),
         ({"access.mac": "x"}, "access.mac", "is no address of a network card; write 52:54:00:12:34:56"),
         ({"access.fragments": "metall"}, "access.fragments", 'did you mean "metal"?'),
@@ -254,7 +258,10 @@ def test_hostile_words_stay_words(operator: Client, page: Page, box: Target) -> 
     text = page("/targets/box-1/edit", operator)
     assert SCRIPT not in text
     assert inputs(text)["access.power.user"] == SCRIPT
-    assert SCRIPT not in page("/targets/box-1/", operator)
+    told = page("/targets/box-1/", operator)
+    assert SCRIPT not in told
+    assert "rack 4" in told
+    assert "rack 4" not in page("/targets/box-1/")
     answer = operator.post("/targets/new", METAL | {"name": SCRIPT, "access.mac": SCRIPT})
     assert SCRIPT not in answer.content.decode()
 

@@ -40,7 +40,7 @@ SWITCHES = ("status", "on", "off", "network")
 Name = Annotated[str, typer.Argument(metavar="TARGET", help="its name")]
 File = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="TOML: driver, group, vcpus, memory_mib, access, tuning"),
+    typer.Argument(metavar="[FILE]", help="TOML: driver, group, vcpus, memory_mib, remark, access, tuning"),
 ]
 Tune = Annotated[
     list[str], typer.Option("--tune", metavar="KEY=VALUE", help="one setting of its tuning; KEY= forgets it")
@@ -230,6 +230,10 @@ def _read(file: Path) -> dict[str, Any]:
         if key not in CHANGEABLE:
             raise FieldRefused(key, f'{file}: there is no field "{key}"; {nearest(key, CHANGEABLE)}')
     for key, kind in {
+        "name": str,
+        "driver": str,
+        "group": str,
+        "remark": str,
         "vcpus": int,
         "memory_mib": int,
         "enabled": bool,

@@ -100,3 +100,16 @@ def test_a_quarantine_is_ended_with_its_reason_told(ctl: Ctl) -> None:
     assert "in quarantine since" in ctl("list")[1]
     assert "the last: no disk" in " ".join(ctl("release", "guest")[1].split())
     assert Target.objects.get(name="guest").quarantined_at is None
+
+
+def test_a_file_with_a_remark_is_taken_and_one_with_a_number_for_a_text_is_refused(
+    ctl: Ctl, tmp_path: Path
+) -> None:
+    path = tmp_path / "guest.toml"
+    path.write_text('remark = "rack 4"\n')
+    assert ctl("set", "guest", str(path))[0] == 0
+    assert "remark: rack 4" in ctl("show", "guest")[1]
+    for line in ("remark = 4", "group = 4", "driver = 4"):
+        path.write_text(line)
+        code, _, err = ctl("set", "guest", str(path))
+        assert (code, "is no str" in err) == (64, True), line

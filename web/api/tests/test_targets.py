@@ -20,6 +20,7 @@ METAL: dict[str, Any] = {
     "group": "rack",
     "vcpus": 64,
     "memory_mib": 131072,
+    "remark": "rack 4",
     "access": {
         "mac": "52:54:00:AB:CD:EF",
         "power": {
@@ -56,7 +57,9 @@ def test_others_see_a_machine_but_not_how_it_is_reached(operator: Asking, ask: A
     row = operator.post("targets/", METAL).json()
     HealthCheck.objects.create(target_id=row["id"], ok=True, metric="showgids ns_per_open", value=812.5)
     seen = ask("alice").get(f"targets/{row['id']}/").json()
-    assert seen["access"] is None
+    assert (seen["access"], seen["remark"]) == (None, None)
+    assert "remark" not in ask("alice").get("targets/").json()["results"][0]
+    assert operator.get(f"targets/{row['id']}/").json()["remark"] == "rack 4"
     assert [(one["ok"], one["value"]) for one in seen["checks"]] == [(True, 812.5)]
     assert ask("alice").post("targets/", {"name": "mine"}).status_code == 403
     assert ask("alice")("PATCH", f"targets/{row['id']}/", {"enabled": False}).status_code == 403
