@@ -17,10 +17,14 @@ TARGET = "pretend"
 DEADLINE_S = 240.0
 # Run by the lab's own `manage.py shell`: a machine to boot on, a tree to build, and somebody who may. Prints the token last.
 SEED = """
-from lab.models import Target, Tree, User
-from lab.people.tokens import issue_token
+from lab.models import Target, Tree
 Target.objects.get_or_create(name="{target}", defaults=dict(driver="fake"))
 Tree.objects.get_or_create(name="pretend", defaults=dict(kind="git", location="{location}", default_revision="{base}"))
+"""
+# For whom may submit.
+TOKEN = """
+from lab.models import User
+from lab.people.tokens import issue_token
 somebody, _ = User.objects.get_or_create(username="smoke", defaults=dict(role="submitter"))
 print(issue_token(user=somebody, name="smoke", scopes=["read", "submit"])[1])
 """
@@ -28,7 +32,7 @@ print(issue_token(user=somebody, name="smoke", scopes=["read", "submit"])[1])
 
 def seed(kernel: PretendKernel, location: str) -> str:
     """The program for `manage.py shell` of a lab that finds the pretend kernel's repository at a folder."""
-    return SEED.format(target=TARGET, location=location, base=kernel.base.commit)
+    return SEED.format(target=TARGET, location=location, base=kernel.base.commit) + TOKEN
 
 
 def description(kernel: PretendKernel) -> dict[str, Any]:
@@ -46,7 +50,12 @@ def description(kernel: PretendKernel) -> dict[str, Any]:
 
 
 def carried_out(
-    url: str, token: str, body: dict[str, Any], *, trust: ssl.SSLContext | bool = True
+    url: str,
+    token: str,
+    body: dict[str, Any],
+    *,
+    seconds: float = DEADLINE_S,
+    trust: ssl.SSLContext | bool = True,
 ) -> dict[str, Any]:
     """Submit over REST and wait; what the experiment is in the end. trust: whose certificates count."""
     headers = {"Authorization": f"Token {token}"}
@@ -54,13 +63,13 @@ def carried_out(
         answer = lab.post("/api/v1/experiments/", json=body)
         assert answer.status_code == 201, answer.text
         place = answer.headers["Location"]
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found: dict[str, Any] = lab.get(place).json()
             if found["exit_code"] is not None:
                 return found
             time.sleep(0.5)
-    raise AssertionError(f"the experiment is not over after {DEADLINE_S:.0f} s: {found}")
+    raise AssertionError(f"the experiment is not over after {seconds:.0f} s: {found}")
 
 
 def wait_for_page(url: str, seconds: float = 60.0) -> httpx.Response:

@@ -6,6 +6,7 @@ The Debian, PostgreSQL and Redis below are made here, since tests reach no image
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from workers.tests import smoke
 from workers.tests.debianbase import ROOT, caches_held
@@ -31,7 +33,22 @@ pytestmark = [
 
 SERVICES = ("postgres", "redis", "web", "beat", "upkeep", "builds", "guest")
 CHECKED = ("postgres", "redis", "web")
-PRETEND = "/var/lib/kperflab/pretend"
+HOME = "/var/lib/kperflab"
+PRETEND = f"{HOME}/pretend"
+# The target that every lab begins with.
+GUEST = "guest"
+# Some boots of a real kernel by emulation; where the build is not kept, compiling it comes before.
+REAL_S = 3000.0
+REAL = """
+from lab.models import Tree
+Tree.objects.get_or_create(name="real", defaults=dict(kind="git", location="{location}", default_revision="{base}"))
+"""
+BOOTED = """
+import json
+from lab.models import Run
+rows = Run.objects.filter(target__name="guest").select_related("variant__build")
+print(json.dumps([[one.state, one.problem, one.variant.build.release, one.environment] for one in rows]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +62,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         LAB_SECRETS=str(secrets),
         LAB_PORT=port,
         LAB_URL=f"http://127.0.0.1:{port}",
-        LAB_TARGETS=smoke.TARGET,
+        LAB_TARGETS=f"{smoke.TARGET} {GUEST}",
         KPERFLAB_LOCAL_PATHS="1",
         PARTS="build",
         POSTGRES_IMAGE="localhost/kperflab-postgres",
@@ -140,3 +157,53 @@ def test_an_experiment_goes_through_the_containers(lab: Engine, tmp_path: Path) 
     found = smoke.carried_out(lab.environment["LAB_URL"], token, body)
     assert found["state"] == "done", found
     assert found["exit_code"] in (0, 1, 2), found
+
+
+def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
+    tree = settings.HOME / "trees/debian-6.1.git"
+    if not tree.exists():
+        pytest.skip("no real kernel is kept here: make slow imports and builds one")
+    base = subprocess.run(
+        ["git", f"--git-dir={tree}", "rev-parse", "main"], check=True, capture_output=True, timeout=60
+    )
+    commit = base.stdout.decode().strip()
+    _hand_over(lab, "web", f"{HOME}/real", tree, ["."])
+    # What was built here is built there: the keys are those of equal inputs.
+    _hand_over(lab, "builds", HOME, settings.HOME, ["objects/configs", *_kernels_of(commit)])
+    program = REAL.format(location=f"{HOME}/real", base=commit) + smoke.TOKEN
+    token = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", program.encode()).split()[-1]
+    body = {
+        "name": "a real kernel",
+        "tree": "real",
+        "base": commit,
+        "target": GUEST,
+        "cases": [{"workload": "showgids", "preset": "smoke", "profile": False}],
+        "measure": {"boots": 2, "iterations": 2, "warmup": 1},
+    }
+    found = smoke.carried_out(lab.environment["LAB_URL"], token, body, seconds=REAL_S)
+    assert found["state"] == "done", found
+    said = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", BOOTED.encode())
+    rows = json.loads(said.splitlines()[-1])
+    assert len(rows) >= 2
+    for state, problem, release, environment in rows:
+        assert (state, problem) == ("done", ""), rows
+        assert environment["guest"]["release"] == release
+        assert environment["host"]["accelerator"] == "tcg"
+
+
+def _kernels_of(commit: str) -> list[str]:
+    """The artifacts of this revision alone, by their place below the home."""
+    found = (settings.HOME / "artifacts").glob("*/metadata.json")
+    return [
+        f"artifacts/{path.parent.name}"
+        for path in found
+        if json.loads(path.read_text())["metadata"]["revision"] == commit
+    ]
+
+
+def _hand_over(lab: Engine, service: str, there: str, here: Path, names: list[str]) -> None:
+    """Copy files of this machine into a container's volume."""
+    packed = subprocess.run(
+        ["tar", "-c", "-C", str(here), *names], check=True, capture_output=True, timeout=300
+    )
+    inside(lab, service, f"mkdir -p {there} && tar -x --no-same-owner -C {there}", packed.stdout)
