@@ -31,11 +31,19 @@ def chains(pid: int, above: tuple[Process, ...] = ()) -> Iterator[tuple[Process,
 
     Those that end meanwhile may lack.
     """
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, read(task).split()):
-            chain = (*above, (child, read(Path(f"/proc/{child}/cmdline")).split("\0")))
-            yield chain
-            yield from chains(child, chain)
+    for child in children(pid):
+        chain = (*above, (child, read(Path(f"/proc/{child}/cmdline")).split("\0")))
+        yield chain
+        yield from chains(child, chain)
+
+
+def children(pid: int) -> list[int]:
+    # Listing the threads of a process that ends just then fails too, not only reading of them.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return [
+            int(one) for task in Path(f"/proc/{pid}/task").glob("*/children") for one in read(task).split()
+        ]
+    return []
 
 
 def read(path: Path) -> str:
