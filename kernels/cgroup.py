@@ -73,7 +73,7 @@ def _make(limit: int, root: Path) -> Path | None:
     # Version 2 has one tree, version 1 one for each resource.
     end_leftovers(root)
     for parent, file in ((root, "memory.max"), (root / "memory", "memory.limit_in_bytes")):
-        group = parent / f"{_PREFIX}.{os.getpid()}.{next(_numbers)}"
+        group = parent / f"{_ours()}.{os.getpid()}.{next(_numbers)}"
         with contextlib.suppress(OSError):
             group.mkdir()
             # Not there: the directory is no control group, or its parent hands down no memory limits.
@@ -84,6 +84,11 @@ def _make(limit: int, root: Path) -> Path | None:
     return None
 
 
+def _ours() -> str:
+    """How the groups of builders begin whose process numbers mean here what they mean to them: containers have others."""
+    return f"{_PREFIX}.{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
 def end_leftovers(root: Path = _ROOT) -> int:
     """Kill what killed builders have left in their groups, and remove those; how many processes there were.
 
@@ -91,8 +96,8 @@ def end_leftovers(root: Path = _ROOT) -> int:
     """
     count = 0
     for parent in (root, root / "memory"):
-        for group in parent.glob(f"{_PREFIX}.*.*"):
-            if not Path("/proc", group.name.split(".")[1]).exists():
+        for group in parent.glob(f"{_ours()}.*.*"):
+            if not Path("/proc", group.name.split(".")[2]).exists():
                 count += _kill_all(group)
                 _remove(group, _END_S)
     return count
@@ -100,10 +105,10 @@ def end_leftovers(root: Path = _ROOT) -> int:
 
 def _kill_all(group: Path) -> int:
     """What is in it after that is dying, and starts nothing any more."""
-    count = 0
+    count, deadline = 0, time.monotonic() + _END_S
     with contextlib.suppress(OSError):
-        # Again as long as there is somebody: who was about to fork has done so.
-        while pids := (group / "cgroup.procs").read_text().split():
+        # Again while there is somebody, who was about to fork; but one that waits for a disk is not waited for.
+        while (pids := (group / "cgroup.procs").read_text().split()) and time.monotonic() < deadline:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)

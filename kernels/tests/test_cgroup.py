@@ -14,6 +14,11 @@ import pytest
 from kernels.cgroup import end_leftovers, memory_group
 
 
+def here() -> int:
+    """The namespace of process numbers that this process is in."""
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
 @contextmanager
 def sleeping() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "600"]) as process:
@@ -41,7 +46,7 @@ def parent() -> Path:
 
 
 def test_what_a_killed_builder_left_is_killed_and_its_group_removed(parent: Path, gone: int) -> None:
-    group = parent / f"kperflab-build.{gone}.7"
+    group = parent / f"kperflab-build.{here()}.{gone}.7"
     group.mkdir()
     with sleeping() as process:
         (group / "cgroup.procs").write_text(str(process.pid))
@@ -51,7 +56,7 @@ def test_what_a_killed_builder_left_is_killed_and_its_group_removed(parent: Path
 
 
 def test_what_a_living_builder_has_there_goes_on(parent: Path) -> None:
-    group = parent / f"kperflab-build.{os.getpid()}.9999"
+    group = parent / f"kperflab-build.{here()}.{os.getpid()}.9999"
     group.mkdir()
     try:
         with sleeping() as process:
@@ -63,9 +68,21 @@ def test_what_a_living_builder_has_there_goes_on(parent: Path) -> None:
 
 
 def test_the_next_build_ends_it(parent: Path, gone: int) -> None:
-    group = parent / f"kperflab-build.{gone}.8"
+    group = parent / f"kperflab-build.{here()}.{gone}.8"
     group.mkdir()
     with sleeping() as process:
         (group / "cgroup.procs").write_text(str(process.pid))
         with memory_group(64 << 20):
             assert process.wait(10) == -9
+
+
+def test_a_builder_of_another_container_is_not_taken_for_one_that_is_gone(parent: Path, gone: int) -> None:
+    group = parent / f"kperflab-build.{here() + 1}.{gone}.9"
+    group.mkdir()
+    try:
+        with sleeping() as process:
+            (group / "cgroup.procs").write_text(str(process.pid))
+            end_leftovers()
+            assert process.poll() is None
+    finally:
+        group.rmdir()

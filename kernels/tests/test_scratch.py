@@ -93,7 +93,8 @@ def test_without_control_groups_there_is_no_limit_but_no_failure(tmp_path: Path)
 
 
 def test_a_group_of_a_dead_process_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "memory" / "kperflab-build.999999999.1").mkdir(parents=True)
+    here = Path("/proc/self/ns/pid").stat().st_ino
+    (tmp_path / "memory" / f"kperflab-build.{here}.999999999.1").mkdir(parents=True)
     with memory_group(1 << 30, tmp_path):
         pass
     assert list((tmp_path / "memory").iterdir()) == []
