@@ -8,7 +8,7 @@ PORT ?= 8000
 COUNT ?= 100
 SEED ?= 1
 
-.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-faults postgres test-postgres bench-claims bench-scrape
+.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile test-faults postgres test-postgres bench-claims bench-scrape
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,7 +47,7 @@ done; printf "\n$$table"; exit $$failed
 endef
 
 # What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
-ALONE := real or browser or api or service or provision or containers or faults
+ALONE := real or browser or api or service or provision or containers or faults or campaign
 FLEET := service or provision or containers
 
 # One after another: tests that empty the tables come last, which they would not side by side.
@@ -68,6 +68,9 @@ slow:
 
 test-fleet: setup-dev  ## whole services, hosts by ansible, containers: takes long, and a machine of its own
 	@.venv/bin/pytest -m '$(FLEET)'
+
+test-hostile: setup-dev  ## everything a stranger may send: git, patches, archives, builds, guests, records, requests
+	@.venv/bin/pytest -m hostile
 
 test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; a table of what came of each
 	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) --write build/faults.json
