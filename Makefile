@@ -6,9 +6,12 @@ STORY ?= kernfs
 SERVE ?= 1
 PORT ?= 8000
 COUNT ?= 100
+TARGET ?= all
+SECONDS ?= 60
+JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile test-faults postgres test-postgres bench-claims bench-scrape
+.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +74,9 @@ test-fleet: setup-dev  ## whole services, hosts by ansible, containers: takes lo
 
 test-hostile: setup-dev  ## everything a stranger may send: git, patches, archives, builds, guests, records, requests
 	@.venv/bin/pytest -m hostile
+
+fuzz: setup-dev  ## fuzz the readers of what strangers send: TARGET=mail|…|all SECONDS=60 (each) JOBS=1; finds go to build/fuzz
+	@$(PYTHON) -m bench.fuzz $(TARGET) --seconds $(SECONDS) --jobs $(JOBS)
 
 test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; a table of what came of each
 	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) --write build/faults.json
