@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from kernels.environment import minimal
 from kernels.errors import DiskFull
 from kernels.sandbox import Layer, build_owner
 from kernels.scratch import free_bytes, locked, patiently, scratch, sync_directory
@@ -57,7 +58,9 @@ class Layers:
         staged.mkdir()
         objects.rename(staged / "obj")
         # A layer half on disk after a power cut would spoil every build above it.
-        sync = partial(subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S)
+        sync = partial(
+            subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
+        )
         patiently(sync, on_wait)
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
