@@ -15,7 +15,22 @@ MOST_LOAD = 2.0
 # Of a profile's samples: beyond it shares may be off by as much.
 MOST_LOST = 0.01
 # What the console says when the kernel itself was in trouble while it was timed.
-TROUBLE = frozenset({"panic", "oops", "gpf", "bug", "memory", "lockup", "hung-task", "rcu-stall", "warning"})
+TROUBLE = frozenset(
+    {
+        "panic",
+        "oops",
+        "gpf",
+        "bug",
+        "memory",
+        "lockup",
+        "hung-task",
+        "rcu-stall",
+        "warning",
+        "fs",
+        "hardware",
+        "reboot",
+    }
+)
 
 
 def gates(

@@ -58,6 +58,8 @@ class FindingView:
     title: str
     line_no: int
     excerpt: str
+    frame: str = ""
+    corrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,152 +1,181 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest's console says went wrong: panics, oopses, lockups, hung tasks and their kin.
+"""Find what a guest's console says went wrong: panics, oopses, lockups, hung tasks, warnings and their kin.
 
 A scan takes time in proportion to the text, whatever a guest prints (a console is written by the kernel under
 judgement): bytes.find() looks for a few literals, and patterns are tried only there, on a bounded piece of one line.
-`python -m bench.console` says how much this sees on a labelled corpus, and how quickly.
+A literal whose lines are again and again no reports is given up after MAX_MISSES, and the list says so.
+`python -m bench.console` measures how much this sees on labelled consoles, and how quickly.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Literal
 
-Kind = Literal[
-    "panic",
-    "oops",
-    "gpf",
-    "bug",
-    "memory",
-    "lockup",
-    "hung-task",
-    "rcu-stall",
-    "locking",
-    "warning",
-    "leak",
-    "oom",
-]
+from workers.collect.console_frames import Shape, shape_of
+from workers.collect.console_lines import (
+    MAX_LINE,
+    begins_message,
+    may_hold_report,
+    message_start,
+    readable,
+    unbroken,
+)
+from workers.collect.console_reboot import BOOT_PAIRS, MAX_BOOTS, TITLE, begins_boot, reboots
+from workers.collect.console_rules import FORMS, PAIRS, Form, Kind
+from workers.collect.console_search import Literals, newlines
+
 FATAL = frozenset({"panic", "oops", "gpf", "bug", "memory"})
 """Kinds that can be the cause of a panic; the others may be older."""
 PANIC = b"Kernel panic - not syncing"
 
 EXCERPT_LINES = 60
-MAX_LINE = 512
-"""So far into a line a finding may begin, and so much of it is looked at; the kernel's own lines are shorter."""
+EXCERPT_BYTES = 8192
 MAX_FINDINGS = 200
-"""A kernel that goes on for ever needs no longer list."""
+"""A kernel that reports for ever needs no longer list."""
+MAX_MISSES = 50_000
+"""A literal that was no report so often is not looked at again in this console."""
+MAX_TITLE = 240
+LITERALS = Literals({**PAIRS, **BOOT_PAIRS})
+RANKS = {literal: rank for rank, literal in enumerate(FORMS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that went wrong: `line_no` counts from 1, `excerpt` is the console from there on."""
+    """One thing that went wrong: `line_no` counts from 1, `excerpt` is the console from there on.
+
+    frame: the function that the report is about, "" if it names none. corrupted: the report is cut off or mixed with
+    another, so that title and frame may be wrong.
+    """
 
     kind: Kind
     title: str
     line_no: int
     excerpt: str
+    frame: str = ""
+    corrupted: bool = False
 
 
-# What to look for → what it must be the beginning of to count, and as which kind; the first that fits decides.
-# Words that user space prints too ("WARNING: ...") count only in the forms that the kernel has for them.
-_PATTERNS: dict[bytes, list[tuple[Kind, bytes]]] = {
-    PANIC: [("panic", rb"")],
-    b"PANIC": [("panic", rb"PANIC: double fault")],
-    b"BUG": [
-        ("memory", rb"BUG: K(?:A|M|C)SAN: |BUG: KFENCE: |BUG: Bad (?:page|rss)|BUG [\w:-]+ +\("),
-        ("lockup", rb"BUG: (?:soft lockup|workqueue lockup|spinlock lockup|rwlock.* lockup)"),
-        ("oops", rb"BUG: (?:unable to handle|kernel NULL pointer|stack guard page)"),
-        ("oops", rb"BUG: (?:TASK stack guard|IRQ stack|\S+ stack guard) page was hit"),
-        (
-            "locking",
-            rb"BUG: (?:sleeping function|scheduling while atomic|using |bad unlock|held lock|still has)",
-        ),
-        ("bug", rb"BUG at |BUG: [^ \d#]"),
-    ],
-    b"Oops": [("oops", rb"Oops(?:: | - )")],
-    b"[#": [("oops", rb"\[#\d+\]")],
-    b"Internal error: ": [("oops", rb"")],
-    b"Unhandled fault: ": [("oops", rb"")],
-    b"general protection fault": [("gpf", rb"general protection fault(?:, |: )")],
-    b"LOCKUP": [("lockup", rb"LOCKUP on cpu")],
-    b"INFO:": [
-        ("hung-task", rb"INFO: task \S.{,60} (?:blocked (?:for more than|in I/O wait)|can't die for)"),
-        ("rcu-stall", rb"INFO: rcu\w{,20} (?:self-)?detected (?:expedited )?stall"),
-        (
-            "locking",
-            rb"INFO: (?:possible |suspicious RCU|inconsistent lock|trying to register non-static)",
-        ),
-        ("locking", rb"INFO: (?:HARDIRQ|SOFTIRQ|RECLAIM|bad unlock)"),
-        ("memory", rb"INFO: (?:Allocated|Freed|Slab|Object) (?:in )?"),
-    ],
-    b"WARNING": [
-        ("warning", rb"WARNING: (?:CPU: \d+ PID: \d+ )?at \S|WARNING: \S+:\d+ at \S"),
-        (
-            "locking",
-            rb"WARNING: (?:possible |suspicious RCU|inconsistent lock|bad unlock|held lock|lock held)",
-        ),
-        (
-            "locking",
-            rb"WARNING: (?:\S+ still has locks|still has|Nested lock|\S+-safe -> \S+-unsafe|chain )",
-        ),
-        ("warning", rb"WARNING: (?:kernel stack|zero-size|stack recursion)"),
-    ],
-    b"UBSAN": [("memory", rb"UBSAN: ([A-Za-z-]+ )?[a-z-]+ in ")],
-    b"refcount_t": [("memory", rb"refcount_t: (?:underflow|addition|increment|decrement|saturated)")],
-    b"unreferenced object": [("leak", rb"unreferenced object 0x")],
-    b"list_add": [("memory", rb"list_add corruption")],
-    b"list_del": [("memory", rb"list_del corruption")],
-    b"Busy inodes": [("warning", rb"Busy inodes after unmount")],
-    b"Out of memory: ": [("oom", rb"Out of memory: Kill")],
-}
-RULES = {
-    literal: tuple((kind, re.compile(pattern)) for kind, pattern in patterns)
-    for literal, patterns in _PATTERNS.items()
-}
+@dataclass(slots=True)
+class _Hit:
+    """A line that is a report: its offset, where the report's words begin, its form and its words."""
+
+    line: int
+    at: int
+    rank: int
+    form: Form
+    words: bytes
+
+
+class _Search:
+    """One scan: the reports by the offset of their line, and how many more lines hold a literal that is given up."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.hits: dict[int, _Hit] = {}
+        self.boots: set[int] = set()
+        self._seen_until = dict.fromkeys(FORMS, 0)
+        self._reports = dict.fromkeys(FORMS, 0)
+        self._misses = dict.fromkeys(FORMS, 0)
+        self._given_up: dict[bytes, int] = {}
+
+    def run(self) -> None:
+        """Enter every report, the first MAX_FINDINGS of each literal."""
+        for at, literal in LITERALS.places(self.text, self._wants):
+            if literal in BOOT_PAIRS:
+                self._enter_boot(at, literal)
+            elif at >= self._seen_until[literal]:
+                self._look_at(at, literal)
+
+    def unread(self) -> int:
+        """Return how many more places hold a literal that was given up."""
+        return sum(self.text.count(literal, at) for literal, at in self._given_up.items())
+
+    def _wants(self, literal: bytes) -> bool:
+        return literal not in self._given_up and (literal in FORMS or len(self.boots) < MAX_BOOTS)
+
+    def _enter_boot(self, at: int, literal: bytes) -> None:
+        start = begins_boot(self.text, literal, at)
+        if start is not None:
+            self.boots.add(start)
+
+    def _look_at(self, at: int, literal: bytes) -> None:
+        if self._reports[literal] >= MAX_FINDINGS or self._misses[literal] >= MAX_MISSES:
+            self._given_up[literal] = at
+            return
+        text = self.text
+        line = text.rfind(b"\n", max(0, at - MAX_LINE), at) + 1
+        too_far = line == 0 and at > MAX_LINE
+        hit = None if too_far else _report(text, line, at, literal)
+        if hit:
+            self._reports[literal] += 1
+            known = self.hits.get(line)
+            if known is None or (hit.at, hit.rank) < (known.at, known.rank):
+                self.hits[line] = hit
+        if hit or too_far:
+            # One report a line, and none too far into one.
+            self._seen_until[literal] = text.find(b"\n", at) + 1 or len(text)
+        else:
+            self._misses[literal] += 1
 
 
 def scan_console(text: bytes) -> list[Finding]:
-    """The findings of a console in its order, one a line, the first MAX_FINDINGS of them."""
-    found: dict[int, tuple[int, Kind]] = {}
-    for literal, patterns in RULES.items():
-        # More of one rule could not be among the first of all.
-        for start, at, kind in islice(_hits(text, literal, patterns), MAX_FINDINGS):
-            if start not in found or at < found[start][0]:
-                found[start] = (at, kind)
+    """Return the findings of a console in its order, one a line, at most MAX_FINDINGS; the last may count the rest."""
+    search = _Search(text)
+    search.run()
+    fatal = sorted(start for start, hit in search.hits.items() if hit.form.kind in FATAL)
+    again = set(reboots(text, search.boots, fatal)) - search.hits.keys()
+    starts = sorted(search.hits.keys() | again)
     findings, line_no, seen = [], 1, 0
-    for start in sorted(found)[:MAX_FINDINGS]:
-        line_no += text.count(b"\n", seen, start)
+    for start in starts[: MAX_FINDINGS - 1]:
+        line_no += newlines(text, seen, start)
         seen = start
-        at, kind = found[start]
-        findings.append(Finding(kind, _title(text, at), line_no, _excerpt(text, start)))
+        findings.append(
+            Finding("reboot", TITLE, line_no, _excerpt(text, start))
+            if start in again
+            else _finding(text, search.hits[start], line_no)
+        )
+    rest = len(starts) - len(findings) + search.unread()
+    if rest:
+        title = f"{rest:,} more lines look like reports and are not listed"
+        findings.append(Finding("more", title, line_no, ""))
     return findings
 
 
-def _hits(
-    text: bytes, literal: bytes, patterns: tuple[tuple[Kind, re.Pattern[bytes]], ...]
-) -> Iterator[tuple[int, int, Kind]]:
-    """Start of line, place and kind of what one literal finds, one a line."""
-    at = text.find(literal)
-    while at >= 0:
-        line = text.rfind(b"\n", max(0, at - MAX_LINE), at) + 1
-        beyond = at + len(literal)
-        deep = line == 0 and at > MAX_LINE
-        # No letter before it: DEBUG is no BUG.
-        if not deep and not text[at - 1 : at].isalpha():
-            for kind, pattern in patterns:
-                if pattern.match(text, at, at + MAX_LINE):
-                    yield line, at, kind
-                    beyond = at + len(text[at : at + MAX_LINE].partition(b"\n")[0])
-                    break
-        at = text.find(literal, beyond)
+def _report(text: bytes, line: int, at: int, literal: bytes) -> _Hit | None:
+    """Return what the literal at an offset is the report of, if it is one."""
+    start = line + message_start(text[line:at])
+    before = text[start:at]
+    if not may_hold_report(before):
+        return None
+    window = text[start : at + MAX_LINE]
+    skip = at - start
+    physical = window[:skip] + window[skip:].partition(b"\n")[0].rstrip(b"\r")
+    for words in (physical, window[:skip] + unbroken(window[skip:])):
+        for form in FORMS[literal]:
+            match = form.pattern.match(words, skip)
+            if match and (form.place == "anywhere" or _begins(text, before, at, form)):
+                end = max(match.end(), len(physical))
+                begin = start if form.whole else at
+                return _Hit(line, begin, RANKS[literal], form, words[0 if form.whole else skip : end])
+    return None
 
 
-def _title(text: bytes, at: int) -> str:
-    return text[at : at + MAX_LINE].partition(b"\n")[0].decode(errors="replace").strip()
+def _begins(text: bytes, before: bytes, at: int, form: Form) -> bool:
+    """Return whether a form that only counts at a message's beginning does, with a stack behind it if it needs one."""
+    if not begins_message(before):
+        return False
+    return form.place == "start" or b"Call Trace" in text[at : at + 4 * MAX_LINE]
+
+
+def _finding(text: bytes, hit: _Hit, line_no: int) -> Finding:
+    excerpt = _excerpt(text, hit.line)
+    title = " ".join(readable(hit.words).split())[:MAX_TITLE].removesuffix(" ]")
+    shape: Shape = shape_of(hit.form.kind, title, excerpt)
+    if shape.frame and hit.form.kind in {"oops", "gpf", "bug", "lockup"} and shape.frame not in title:
+        title = f"{title} in {shape.frame}"
+    return Finding(hit.form.kind, title, line_no, excerpt, shape.frame, shape.corrupted)
 
 
 def _excerpt(text: bytes, start: int) -> str:
-    lines = text[start : start + EXCERPT_LINES * MAX_LINE].decode(errors="replace").splitlines()
+    lines = readable(text[start : start + EXCERPT_BYTES]).split("\n")
     return "\n".join(lines[:EXCERPT_LINES])

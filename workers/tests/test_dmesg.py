@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.collect.dmesg import MAX_FINDINGS, MAX_LINE, scan_console
+from workers.collect.console_lines import MAX_LINE
+from workers.collect.dmesg import MAX_FINDINGS, scan_console
 
 CONSOLES = Path(__file__).parent / "golden" / "consoles"
 
