@@ -11,7 +11,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test check fast slow lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape
+.PHONY: help demo up down status test test-all check fast slow campaign fleet test-fleet lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,8 +34,11 @@ down:  ## stop it; everything is kept
 status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
-test: setup-dev  ## linters, types, fast tests, the whole path on a real kernel, two minutes of faults
-	$(call parts,lint fast slow)
+test: setup-dev  ## linters, types, fast tests, and one of each real thing: kernel, browser, API contract, faults
+	$(call parts,lint fast postgres slow)
+
+test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
+	$(call parts,lint fast postgres slow campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, fast tests
 	$(call parts,lint fast)
@@ -53,9 +56,9 @@ endef
 ALONE := real or browser or api or service or provision or containers or faults or campaign
 FLEET := service or provision or containers
 
-# One after another: tests that empty the tables come last, which they would not side by side.
+# A process a core; a file's tests stay in one process, in order, for those that empty the tables come last there.
 fast:
-	@.venv/bin/pytest --timeout 180 -m 'not ($(ALONE))'
+	@.venv/bin/pytest --timeout 300 -n auto --dist loadfile -m 'not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
 QUEUE := $(addprefix lab/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
@@ -67,10 +70,15 @@ test-postgres: setup-dev  ## the fast tests of the tables and pages on a Postgre
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest -m 'not ($(ALONE))' lab web
 
 slow:
-	@.venv/bin/pytest -m 'real or browser or api or faults'
+	@.venv/bin/pytest --durations 12 -m '(real or browser or api or faults) and not campaign'
 
-test-fleet: setup-dev  ## whole services, hosts by ansible, containers: takes long, and a machine of its own
+campaign:
+	@.venv/bin/pytest -m 'campaign and not ($(FLEET))'
+
+fleet:
 	@.venv/bin/pytest -m '$(FLEET)'
+
+test-fleet: setup-dev fleet  ## whole services, hosts by ansible, containers: takes long, and a machine of its own
 
 test-hostile: setup-dev  ## everything a stranger may send: git, patches, archives, builds, guests, records, requests
 	@.venv/bin/pytest -m hostile

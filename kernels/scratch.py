@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from kernels.environment import minimal
 from kernels.errors import BuildBusy
 
 _LOCK = ".lock"
@@ -81,11 +80,10 @@ def remove_tree(path: Path) -> None:
     rm walks by descriptors and never follows a link, so that nothing outside is reached.
     """
     command = ["rm", "-rf", "--one-file-system", "--", str(path)]
-    subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
+    subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S)
     if path.exists():  # a directory without permissions, ours only by ownership
-        opening = ["chmod", "-R", "u+rwX", "--", str(path)]
-        subprocess.run(opening, check=False, capture_output=True, env=minimal())
-        subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
+        subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], check=False, capture_output=True)
+        subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S)
 
 
 def patiently(work: Callable[[], object], on_wait: Callable[[], None]) -> None:

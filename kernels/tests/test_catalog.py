@@ -114,6 +114,7 @@ def test_a_missing_patch_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", DEFAULT_ARCHIVES)
 def test_every_combination_applies_to_the_real_tree_except_those_that_exclude_each_other(
     tmp_path: Path, name: str

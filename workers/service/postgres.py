@@ -14,7 +14,6 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from kernels.environment import minimal
 from workers.service.errors import ProgramMissing, ServiceFailed
 from workers.service.place import Place, account, folder_of
 
@@ -78,12 +77,7 @@ def make_cluster(place: Place) -> None:
     ]
     try:
         done = subprocess.run(
-            [*as_user(USER), *command],
-            capture_output=True,
-            text=True,
-            timeout=_INITDB_S,
-            cwd="/",
-            env=minimal(),
+            [*as_user(USER), *command], capture_output=True, text=True, timeout=_INITDB_S, cwd="/"
         )
     except FileNotFoundError as exc:
         raise ProgramMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc

@@ -22,7 +22,7 @@ from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan, Step
 from workloads.guest.records import gather
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.campaign]
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.campaign
 def test_the_tutorial_ends_as_it_says(tmp_path: Path) -> None:
     """Its descriptions are saved under the names it gives them, and its labctl commands run in order, with one of its own
     lab's kernels where they are built already."""

@@ -28,7 +28,7 @@ from workers.drivers.libvirt import LibvirtDriver
 from workers.tests.libvirtd import guests, start_libvirtd
 from workloads.catalog import load_catalog
 
-pytestmark = [pytest.mark.real, pytest.mark.django_db]
+pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db]
 
 BOOTING_S, WORKING_S = 0.3, 1.6
 DESCRIPTION = {

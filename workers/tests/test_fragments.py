@@ -14,7 +14,7 @@ from kernels.toolchain import detect_toolchain
 from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.submission.prepare import CONFIG_BASE, _base_fragments
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.campaign]
 
 
 @pytest.mark.parametrize("name", ["debian-6.1", "debian-6.12"])

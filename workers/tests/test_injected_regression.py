@@ -13,7 +13,7 @@ from lab.models import Comparison, Experiment
 from lab.spec import spec_from_mapping
 from workers import local
 
-pytestmark = [pytest.mark.real, pytest.mark.django_db]
+pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db]
 
 NOPS = 76
 """An open and close of a sysfs file takes some 15,200 instructions: half a per cent more."""

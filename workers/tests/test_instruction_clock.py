@@ -21,7 +21,7 @@ from workloads.guest.plan import Plan, Step
 from workloads.guest.records import Record, gather
 from workloads.readings import Iteration
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.campaign]
 
 MACHINE = Machine(1, 768, "tcg", "instructions")
 Ask = Callable[..., BootRequest]

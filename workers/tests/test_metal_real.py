@@ -25,7 +25,7 @@ from workers.tasks import boot_kernel
 from workers.tests.machines import StandIn, await_true
 from workloads.catalog import load_catalog
 
-pytestmark = [pytest.mark.real, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def children_of(pid: int) -> list[int]:
 
 
 @pytest.mark.real
+@pytest.mark.campaign
 def test_the_link_that_serve_prints_signs_in_and_its_end_ends_both(
     served: subprocess.Popen[str], port: int
 ) -> None:

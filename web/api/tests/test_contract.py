@@ -96,7 +96,14 @@ def _failures(event: events.ScenarioFinished) -> Iterator[tuple[str, str]]:
             )
 
 
-@pytest.mark.parametrize(("name", "examples", "least"), [("charlie", 10, 1000), ("", 3, 500)])
+@pytest.mark.parametrize(
+    ("name", "examples", "least"),
+    [
+        ("charlie", 1, 300),
+        pytest.param("charlie", 10, 1000, marks=pytest.mark.campaign),
+        pytest.param("", 3, 500, marks=pytest.mark.campaign),
+    ],
+)
 def test_what_is_answered_is_what_the_schema_says(
     lab: dict[str, User], name: str, examples: int, least: int
 ) -> None:

@@ -20,6 +20,8 @@ from lab.tests.factories import make_build, make_case, make_experiment, make_run
 
 HOSTILE = '<img src=x onerror="document.title=`run`">'
 WIDTHS = (1280, 390)
+# What `make test` opens in a browser; `make test-all` opens the rest, too.
+JOURNEYS = {"test_journey.py"}
 STACKS = {
     "base": {("sys", "walk", "down_read"): 60, ("sys", "walk", HOSTILE): 25, ("sys", "old"): 10, ("irq",): 5},
     "p": {("sys", "walk", "down_read"): 20, ("sys", "walk", HOSTILE): 40, ("sys", "new"): 30, ("irq",): 10},
@@ -33,6 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker("browser")
+            if item.path.name not in JOURNEYS:
+                item.add_marker("campaign")
 
 
 @pytest.fixture(scope="session")
