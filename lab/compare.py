@@ -116,7 +116,7 @@ def _shifts(
         if experiment.clock == "instructions":
             shift, judged = (exact_shift(own, candidate, floor=width) for width in (floor, 0.0))
         else:
-            shift = judged = estimate(own, candidate, others, level=1 - nominal)
+            shift = judged = estimate(own, candidate, others, level=1 - nominal, looks=experiment.sequential)
         notes = _notes(experiment, case, metric, [*own, candidate])
         found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, notes))
     layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
@@ -212,6 +212,7 @@ def _comparison(one: _Shifted, q_value: float | None, *, partial: bool) -> Compa
         floor=one.floor,
         q_value=q_value,
         level_used=one.nominal,
+        unit=metric["unit"],
     )
     return Comparison(
         experiment_id=one.case.experiment_id,

@@ -119,32 +119,49 @@ def paired(values: Floats, layout: Layout) -> Fit:
     return Fit(shift, spread / np.sqrt(blocks), np.full(shift.shape, blocks - 1.0), spread / np.sqrt(unit))
 
 
-def disagreement(values: Floats, layout: Layout) -> Floats:
-    """Return the p-value that the candidate's differences vary no more than the other arms' boots let expect.
+def tails(values: Floats, layout: Layout) -> tuple[Floats, Floats]:
+    """Return the chances that the candidate's differences vary so much, and so little, if arms are alike.
 
     F test of the variance of the differences, per unit, against the residual of a model without the
-    candidate. One-sided: a candidate that varies less is judged too strictly by the others' variance, but
-    its own variance of few boots, taken because it came out small, would raise false alarms by a fifth.
-    1 where there is nothing to compare with.
+    candidate; 1 and 1 where there is nothing to compare with. A shift does not change them.
     """
     other, own = layout.without_candidate, paired(values, layout)
     if other.freedom < 1:
-        return np.ones(own.shift.shape)
+        return np.ones(own.shift.shape), np.ones(own.shift.shape)
     left = residuals(values[..., layout.arm != CANDIDATE], other)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = own.sd**2 / ((left**2).sum(axis=-1) / other.freedom)
-    above = np.nan_to_num(scipy.stats.f.sf(ratio, own.freedom, other.freedom), nan=1.0)
-    return np.asarray(above, dtype=float)
+    more = scipy.stats.f.sf(ratio, own.freedom, other.freedom)
+    less = scipy.stats.f.cdf(ratio, own.freedom, other.freedom)
+    return np.nan_to_num(more, nan=1.0), np.nan_to_num(less, nan=1.0)
+
+
+def disagreement(values: Floats, layout: Layout) -> Floats:
+    """Return the p-value that the candidate's differences vary no more than the other arms' boots let expect.
+
+    One-sided: a candidate that varies less is judged too strictly by the others' variance, but its own
+    variance of few boots, taken because it came out small, would raise false alarms by a fifth.
+    """
+    return tails(values, layout)[0]
 
 
 def guarded(values: Floats, layout: Layout, *, alpha: float) -> tuple[Fit, NDArray[np.bool_]]:
     """Return the pooled fit, but the paired one where the candidate varies clearly more; and where it does."""
     alone = disagreement(values, layout) < alpha
     own, common = paired(values, layout), pooled(values, layout)
-    chosen = Fit(
-        *(
-            np.where(alone, getattr(own, name), getattr(common, name))
-            for name in ("shift", "error", "freedom", "sd")
-        )
-    )
-    return chosen, alone
+    return _chosen(alone, own, common), alone
+
+
+def cautious(values: Floats, layout: Layout) -> Fit:
+    """Return the pooled or the paired fit, whichever is less sure of a shift.
+
+    Looks at unfinished data stop at p-values of less than 1 %, where a wrong variance matters most: a candidate four
+    times as noisy as the base was called in 6 % of looks at 3 blocks that may spend 0.9 %.
+    """
+    own, common = paired(values, layout), pooled(values, layout)
+    return _chosen(own.p_value() > common.p_value(), own, common)
+
+
+def _chosen(first: NDArray[np.bool_], own: Fit, common: Fit) -> Fit:
+    names = ("shift", "error", "freedom", "sd")
+    return Fit(*(np.where(first, getattr(own, name), getattr(common, name)) for name in names))

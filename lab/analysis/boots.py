@@ -12,6 +12,7 @@ from math import exp
 import numpy as np
 
 from lab.analysis.blocks import Layout
+from lab.analysis.zeros import Ranked
 
 MOST_LOG = 700.0
 
@@ -30,7 +31,7 @@ class Shift:
 
     boots: the candidate's that have a base boot in their block. What is None does not exist; `why` tells.
     base_median, median: of the boots' numbers, metric's unit. p_value: two-sided, of ratio 1.
-    effect: log ratio in standard deviations between boots of a block.
+    effect: log ratio in standard deviations between boots of a block. ranked: in place of a ratio, where some boots are 0.
     """
 
     boots: int
@@ -44,6 +45,7 @@ class Shift:
     freedom: float | None = None
     method: str = ""
     why: str = ""
+    ranked: Ranked | None = None
 
 
 @dataclass(frozen=True, slots=True)

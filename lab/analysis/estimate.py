@@ -7,6 +7,7 @@ of one block. How chance is judged depends on how many boots there are (docs/ver
 - few boots of both sides (below RANK_BOOTS): the linear model of the blocks, Student's t, with the chance of
   all arms' boots pooled. If the candidate's differences vary clearly more (F test, 1 %): its own.
 - more: ranks within blocks, which wild boots cannot move.
+- some boots are 0: ranks of the values, however many there are (zeros.py).
 - all boots of each side equal: the ratio is exact, once too many orders are possible for luck.
 """
 
@@ -16,9 +17,10 @@ from math import comb, isinf, prod
 
 import numpy as np
 
-from lab.analysis.blocks import BASE, CANDIDATE, ROUNDING, Floats, guarded, pooled
+from lab.analysis.blocks import BASE, CANDIDATE, ROUNDING, Floats, cautious, guarded, pooled
 from lab.analysis.boots import Arm, Shift, Table, boot_number, ratio_of, shared_blocks, table
 from lab.analysis.ranks import GUARD, RANK_BOOTS, rank_shift
+from lab.analysis.zeros import judge_ranks
 
 __all__ = ["LEAST_BLOCKS", "Arm", "Shift", "boot_number", "estimate"]
 
@@ -34,20 +36,22 @@ def estimate(
     *,
     quantile: float = 0.5,
     level: float = 0.95,
+    looks: bool = False,
 ) -> Shift:
     """Return the shift of the candidate against the base (one arm, or base and its A/A twin).
 
-    others: the experiment's other arms; their boots tell how large chance is. Data that carry no shift
-    give one without ratio or interval that says why; nothing is raised, and nothing is random.
+    others: the experiment's other arms; their boots tell how large chance is. looks: whether this is one of several
+    looks at unfinished data. Data that carry no shift give one without ratio or interval that says why; nothing is
+    raised, and nothing is random.
     """
     boots = table([base, [candidate], *([arm] for arm in others)], quantile)
     shared = shared_blocks(base, candidate)
     base_median, median = (_median(boots.values[boots.layout.arm == side]) for side in (BASE, CANDIDATE))
-    found = _judged(boots, shared, level)
+    found = _judged(boots, shared, level, looks)
     return replace(found, boots=len(shared), base_median=base_median, median=median)
 
 
-def _judged(boots: Table, shared: Sequence[int], level: float) -> Shift:
+def _judged(boots: Table, shared: Sequence[int], level: float, looks: bool) -> Shift:
     """Choose the method the boots allow."""
     why = _unusable(boots, shared)
     if why:
@@ -55,12 +59,15 @@ def _judged(boots: Table, shared: Sequence[int], level: float) -> Shift:
     two = _of_two(boots, shared)
     if not np.any(two.values):
         return replace(EQUAL, method="all boots are 0")
+    zeros = not np.all(two.values)
     if len(shared) < LEAST_BLOCKS:
-        ratio = ratio_of(float(np.log(two.values) @ two.layout.contrasts[0]))
+        ratio = None if zeros else ratio_of(float(np.log(two.values) @ two.layout.contrasts[0]))
         return replace(
             NOTHING, ratio=ratio, why=f"an interval takes {LEAST_BLOCKS} blocks, both sides share 1"
         )
-    return _exact(two, level) or _ranked(two, level) or _linear(boots, level)
+    if zeros:
+        return _by_order(two, level, looks)
+    return _exact(two, level) or _ranked(two, level) or _linear(boots, level, looks)
 
 
 def _unusable(boots: Table, shared: Sequence[int]) -> str:
@@ -76,9 +83,6 @@ def _unusable(boots: Table, shared: Sequence[int]) -> str:
         return f"{np.count_nonzero(~np.isfinite(sides))} of {sides.size} boots gave no finite number"
     if np.any(sides < 0):
         return f"{np.count_nonzero(sides < 0)} of {sides.size} boots are below 0: there is no ratio"
-    zeros = int(np.count_nonzero(sides == 0))
-    if 0 < zeros < sides.size:
-        return f"0 in {zeros} of {sides.size} boots, not in the others: there is no ratio"
     return ""
 
 
@@ -145,7 +149,23 @@ def _ranked(two: Table, level: float) -> Shift | None:
     )
 
 
-def _linear(boots: Table, level: float) -> Shift:
+def _by_order(two: Table, level: float, looks: bool) -> Shift:
+    """Judge by the order of values, where some are 0."""
+    found = judge_ranks(two.values, two.layout, level=level, looks=looks)
+    blocks = two.layout.contrasts.shape[0]
+    said = f"0 in {found.ranked.zeros} of {found.ranked.boots} boots: there is no ratio"
+    method = f"some boots are 0: ranks of the values in {blocks} blocks"
+    return replace(
+        NOTHING,
+        p_value=found.p_value,
+        freedom=found.freedom,
+        method=method,
+        why=said,
+        ranked=found.ranked,
+    )
+
+
+def _linear(boots: Table, level: float, looks: bool) -> Shift:
     """Judge by the linear model of all arms' boots."""
     usable = boots.layout.arm <= CANDIDATE
     positive = np.isfinite(boots.values) & (boots.values > 0)
@@ -153,7 +173,11 @@ def _linear(boots: Table, level: float) -> Shift:
         whole = positive[boots.layout.arm == arm].all()
         usable |= (boots.layout.arm == arm) & whole
     layout = boots.layout.only(usable)
-    fit, alone = guarded(np.log(boots.values[usable]), layout, alpha=GUARD)
+    logs = np.log(boots.values[usable])
+    fit, alone = guarded(logs, layout, alpha=GUARD)
+    if looks:
+        fit = cautious(logs, layout)
+        alone = fit.freedom < layout.freedom
     shift, half, sd = float(fit.shift), float(fit.half_width(level)), float(fit.sd)
     blocks = layout.contrasts.shape[0]
     method = f"linear model of {blocks} blocks, Student's t with {_chance(bool(alone))}"

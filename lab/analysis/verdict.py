@@ -13,7 +13,10 @@ looks at unfinished data make it wider. The metric has a margin: a relative chan
 3. Otherwise **inconclusive**, with the number of boots it would take: the interval narrows with more boots, and must
    become narrow enough either to exclude 1 or to lie within the margin, whichever comes first if the
    ratio stays where it is. It is an estimate. A shift within the floor has none: boots do not help.
-4. No ratio or no interval is inconclusive, and says why. An interval takes two blocks.
+4. Some boots are 0, so there is no ratio: do ranks tell the sides apart, by the p-value and the q-value? Then
+   **regression** or **improvement**; the reason gives the difference in the metric's unit. The margin and the floor
+   are ratios and have no part in it.
+5. No ratio or no interval otherwise is inconclusive, and says why. An interval takes two blocks.
 
 No verdict is a promise: with no change at all, one metric in twenty has an interval that excludes 1.
 """
@@ -25,6 +28,7 @@ from typing import Literal
 import scipy
 
 from lab.analysis.boots import Shift
+from lab.analysis.zeros import Ranked
 
 Better = Literal["lower", "higher"]
 Word = Literal["regression", "improvement", "unchanged", "inconclusive"]
@@ -51,11 +55,14 @@ def judge(
     floor: float = 0.0,
     q_value: float | None = None,
     level_used: float = 0.05,
+    unit: str = "",
 ) -> Verdict:
     """Apply the rule of this module. margin, floor: fractions >= 0, such as 0.02.
 
-    level_used: 1 - level of the shift's interval. q_value: from adjust(), None without a p-value.
+    level_used: 1 - level of the shift's interval. q_value: from adjust(), None without a p-value. unit: the metric's.
     """
+    if shift.ranked is not None and shift.p_value is not None:
+        return _by_order(shift, shift.ranked, shift.p_value, better, q_value, level_used, unit)
     if shift.ratio is None or shift.low is None or shift.high is None:
         return Verdict("inconclusive", _boots_for_an_interval(shift, level_used), shift.why)
     edge, low, high = log1p(margin), log(shift.low), log(shift.high)
@@ -71,6 +78,34 @@ def judge(
         said = f"not clear enough among this many metrics (q = {q_value:.2g})"
         return Verdict("inconclusive", needed, _with_boots(said, needed))
     return Verdict("regression" if (low > 0) == (better == "lower") else "improvement")
+
+
+def _by_order(
+    shift: Shift,
+    ranked: Ranked,
+    p_value: float,
+    better: Better,
+    q_value: float | None,
+    level_used: float,
+    unit: str,
+) -> Verdict:
+    """Return the verdict where some boots are 0, with what is known in place of a ratio."""
+    said = f"{shift.why}; {lie(ranked, unit)}"
+    if p_value <= level_used and (q_value is None or q_value <= FALSE_DISCOVERIES):
+        return Verdict("regression" if ranked.rises == (better == "lower") else "improvement", None, said)
+    wanted = level_used if q_value is None else min(level_used, p_value * FALSE_DISCOVERIES / q_value)
+    needed = _boots_for_p(shift, p_value, wanted)
+    return Verdict("inconclusive", needed, _with_boots(f"{said}; ranks do not tell them apart", needed))
+
+
+def lie(ranked: Ranked, unit: str) -> str:
+    """Say in words how the candidate's boots lie to the base's."""
+    pairs = f"a boot is above the base's in {ranked.above:.0%} of pairs and below in {ranked.below:.0%}"
+    unit = f" {unit}" if unit else ""
+    if ranked.low is None or ranked.high is None:
+        return f"{pairs}; the means differ by {ranked.difference:+.4g}{unit}"
+    span = f"{ranked.low:+.4g} to {ranked.high:+.4g}"
+    return f"{pairs}; the typical difference is {ranked.difference:+.4g}{unit} ({span})"
 
 
 def boots_needed(shift: Shift, *, margin: float, level_used: float = 0.05) -> int | None:
@@ -108,10 +143,17 @@ def _boots_to_narrow(shift: Shift, times: float, level_used: float) -> int | Non
 
 def _boots_for_adjustment(shift: Shift, q_value: float) -> int | None:
     """Return the boots at which this p-value, if the ratio stays, would pass the adjustment."""
-    if not shift.p_value or not shift.freedom:
+    if not shift.p_value:
         return None
-    needed = scipy.stats.t.isf(shift.p_value * FALSE_DISCOVERIES / q_value / 2, shift.freedom)
-    return _boots_to_narrow(shift, float(needed / scipy.stats.t.isf(shift.p_value / 2, shift.freedom)), 0.05)
+    return _boots_for_p(shift, shift.p_value, shift.p_value * FALSE_DISCOVERIES / q_value)
+
+
+def _boots_for_p(shift: Shift, p_value: float, wanted: float) -> int | None:
+    """Return the boots at which this p-value would have become as small as wanted; None if no payable number does."""
+    if not 0 < p_value < 1 or not wanted > 0 or not shift.freedom:
+        return None
+    needed = scipy.stats.t.isf(wanted / 2, shift.freedom)
+    return _boots_to_narrow(shift, float(needed / scipy.stats.t.isf(p_value / 2, shift.freedom)), 0.05)
 
 
 def _boots_for_an_interval(shift: Shift, level_used: float) -> int | None:

@@ -198,8 +198,10 @@ def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]
         if cell["verdict"] != "inconclusive" or not metric["primary"]:
             continue
         what = f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)}"
-        more = f"; about {cell['boots_needed']:,} boots would tell" if cell["boots_needed"] else ""
-        shift = f" {told_change(cell, fine=fine)}" if cell["ratio"] is not None else ""
+        # Where there is no ratio, the reason says how many boots would tell.
+        known = cell["ratio"] is not None
+        more = f"; about {cell['boots_needed']:,} boots would tell" if known and cell["boots_needed"] else ""
+        shift = f" {told_change(cell, fine=fine)}" if known else ""
         why = "" if cell["ratio"] is not None else f" ({name(cell['reason'], 200)})"
         told.append(f"{what}{shift} is inconclusive{why}{more}")
     told += [

@@ -165,11 +165,14 @@ def test_a_metric_that_is_zero_on_both_sides_is_unchanged() -> None:
     assert (the("user").verdict, the("user").ratio) == ("unchanged", 1.0)
 
 
-def test_a_metric_that_is_zero_on_one_side_has_medians_but_no_ratio() -> None:
+def test_a_metric_that_is_zero_on_one_side_has_no_ratio_and_is_judged_by_its_order() -> None:
     measured([0] * 5, [0.01] * 5, metric="user")
     found = the("user")
-    assert (found.verdict, found.ratio, found.median) == ("inconclusive", None, 0.01)
-    assert "no ratio" in found.reason
+    assert (found.verdict, found.ratio, found.median) == ("regression", None, 0.01)
+    assert found.reason == (
+        "0 in 5 of 10 boots: there is no ratio; a boot is above the base's in 100% of pairs and below in 0%; "
+        "the means differ by +0.01 s"
+    )
 
 
 def test_comparing_again_changes_nothing() -> None:
