@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from kernels.environment import minimal
 from kernels.errors import DiskFull, GitFailed, ToolMissing, TreeUnreadable
 from kernels.git import DISK_FULL, IDENTITY, git_command, git_environment
 
@@ -133,7 +134,9 @@ def _piped(command: tuple[str, ...], package: str, file: BinaryIO, archive: Path
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     with tempfile.TemporaryFile() as complaints:
         try:
-            process = subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=complaints)
+            process = subprocess.Popen(
+                command, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=minimal()
+            )
         except FileNotFoundError as exc:
             raise ToolMissing(f"{command[0]} is not installed: apt-get install {package}") from exc
         try:

@@ -15,6 +15,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from kernels.artifact import Artifact
+from kernels.environment import minimal
 from kernels.kbuild import EXTERNAL
 from kernels.sandbox import OUT, SOURCE
 
@@ -147,7 +148,16 @@ def _source_lines(file: Path, addresses: Sequence[_Address]) -> Mapping[_Address
 def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
     """Confined: the file comes from a build of untrusted code, and binutils have had their holes."""
     confined = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534"]
-    confined += ["--die-with-parent", "--cap-drop", "ALL", "--clearenv", "--ro-bind", "/usr", "/usr"]
+    confined += [
+        "--die-with-parent",
+        "--cap-drop",
+        "ALL",
+        "--as-pid-1",
+        "--clearenv",
+        "--ro-bind",
+        "/usr",
+        "/usr",
+    ]
     confined += ["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"]
     confined += ["--ro-bind", str(file), "/file", "prlimit", "--as=4294967296", f"--cpu={_DEADLINE_S}", "--"]
     command = ["/usr/bin/addr2line", "-e", "/file", *(["-j", section] if section else [])]
@@ -159,6 +169,7 @@ def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
             errors="replace",
             check=True,
             timeout=_DEADLINE_S,
+            env=minimal(),
         )
     except (subprocess.SubprocessError, OSError):
         return []

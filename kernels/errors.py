@@ -185,6 +185,10 @@ class GitFailed(KernelsError):
     """git ended with an error that none of our own explains; detail is its stderr."""
 
 
+class OutputTooLong(GitFailed):
+    """git printed more than is allowed; callers that asked about a stranger's tree say what that means."""
+
+
 class TreeUnreachable(KernelsError):
     """A git repository somewhere else that does not answer, or breaks off; may be back later."""
 

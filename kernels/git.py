@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernels.errors import DiskFull, GitFailed, ToolMissing
+from kernels.errors import DiskFull, GitFailed, OutputTooLong, ToolMissing
+from kernels.talking import talk
 
 # What git and the programs it starts (ssh, git-remote-https) need of our environment. Everything else stays
 # out: a stray GIT_DIR or GIT_INDEX_FILE, a user's aliases, a credential helper that waits for a password.
@@ -40,6 +39,22 @@ FIXED = {
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
     "GIT_ALLOW_PROTOCOL": "",  # whoever fetches says which one
 }
+# Flaws of real history that cannot lead anywhere: a mode written with a leading zero, which git reads as the mode without it, and
+# author lines that early or foreign tools wrote. An author, a mail address and a date are only ever shown as text.
+HARMLESS = (
+    "zeroPaddedFilemode",
+    "badTimezone",
+    "badDate",
+    "badDateOverflow",
+    "zeroPaddedDate",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+    "missingNameBeforeEmail",
+    "missingEmail",
+    "badEmail",
+    "badName",
+    "missingTaggerEntry",
+)
 SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.attributesFile": os.devnull,
@@ -47,6 +62,25 @@ SETTINGS = {
     "core.compression": "1",  # 17 s for a kernel tree; the default level takes three times as long
     "gc.auto": "0",  # the commits we make for variants must outlive their refs
     "advice.detachedHead": "false",
+    # Names that are git's own folder on some file system are refused on all.
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    # Larger blobs are streamed and never compared; a kernel's largest file has about 25 MiB.
+    "core.bigFileThreshold": "64m",
+    # What comes from elsewhere is checked object by object, and never by a way that leaves the check out.
+    "transfer.fsckObjects": "true",
+    "fetch.fsckObjects": "true",
+    "receive.fsckObjects": "true",
+    "transfer.unpackLimit": "1",
+    "fetch.unpackLimit": "1",
+    "fetch.uriProtocols": "",
+    "transfer.bundleURI": "false",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "uploadpack.allowFilter": "false",
+    "credential.helper": "",
+    "http.followRedirects": "false",
+    **{f"{area}.fsck.{flaw}": "ignore" for area in ("fetch", "receive") for flaw in HARMLESS},
 }
 # One identity and one date for every commit we make, so that equal content has an equal id everywhere.
 IDENTITY = "kperflab <kperflab@localhost>"
@@ -56,6 +90,8 @@ COMMITTER = {
     for field, value in (("NAME", "kperflab"), ("EMAIL", "kperflab@localhost"), ("DATE", "@0 +0000"))
 }
 DEADLINE_S = 120.0
+# The diff of a long series, or a list of a large kernel's files; nothing that we ask git for is longer.
+MOST_OUTPUT = 512 << 20
 DISK_FULL = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
 _PASSWORD = re.compile(r"//[^/@\s]+@")
 
@@ -83,13 +119,19 @@ def try_git(
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
     most_bytes: int | None = None,
+    most_memory: int | None = None,
+    most_output: int = MOST_OUTPUT,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git and return its status and output, whatever the status; most_bytes: how large a file it may write.
+    """Run git and return its status and output, whatever the status; of stderr the last 64 KiB.
 
-    Raises GitFailed at the deadline, ToolMissing, DiskFull.
+    most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print.
+    Raises GitFailed at the deadline, OutputTooLong, ToolMissing, DiskFull.
     """
-    limits = [] if most_bytes is None else ["prlimit", f"--fsize={most_bytes}", "--"]
-    command = [*limits, *git_command(*arguments)]
+    limits = {"fsize": most_bytes, "data": most_memory}
+    options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
+    # With the signal ignored a write over the limit fails, and git says so instead of dying without a word.
+    limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
+    command = [*limited, *git_command(*arguments)]
     try:
         process = subprocess.Popen(
             command,
@@ -102,14 +144,11 @@ def try_git(
     except FileNotFoundError as exc:
         raise ToolMissing("git is not installed: apt-get install git") from exc
     try:
-        out, err = process.communicate(data, timeout=deadline_s)
+        out, err = talk(process, data, seconds=deadline_s, most_output=most_output)
+    except OutputTooLong as exc:
+        raise OutputTooLong(f"git {_verb(arguments)}: {exc}") from exc
     except subprocess.TimeoutExpired as exc:
         raise GitFailed(f"git {_verb(arguments)} did not end within {deadline_s:g} s") from exc
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
     if process.returncode and DISK_FULL.search(err.decode(errors="replace")):
         raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
     return subprocess.CompletedProcess(command, process.returncode, out, err)

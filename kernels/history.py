@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from kernels.errors import UnknownRange
 from kernels.git import run_git, try_git
 from kernels.tree import Revision, Tree
 
 # A subject and an author; the body is git's to keep.
-_FORMAT = "%H%x1f%s%x1f%an <%ae>%x1f%aI"
+# NUL is the one byte that none of them can hold.
+_FORMAT = "%H%x00%s%x00%an <%ae>%x00%aI"
+_FIELDS = 4
+_UNDATED = "1970-01-01T00:00:00+00:00"
 _SUBJECT_LENGTH = 500
 
 
@@ -28,7 +32,9 @@ class Logged:
 def logged(tree: Tree, commit: str) -> Logged:
     """One commit's place and heading. Raises GitFailed."""
     position = _position(tree, commit)
-    return _read(run_git(tree.repository, "log", "-1", f"--format={_FORMAT}", commit, "--"), position)[0]
+    return _read(run_git(tree.repository, "log", "-1", "-z", f"--format={_FORMAT}", commit, "--"), position)[
+        0
+    ]
 
 
 def line(tree: Tree, start: Revision, end: Revision) -> tuple[Logged, ...]:
@@ -40,8 +46,9 @@ def line(tree: Tree, start: Revision, end: Revision) -> tuple[Logged, ...]:
     if done.returncode or start.commit == end.commit:
         raise UnknownRange(f"{start.name} is not before {end.name} in {tree.name}: name the older one first")
     span = f"{start.commit}..{end.commit}"
-    out = run_git(tree.repository, "log", "--first-parent", "--reverse", f"--format={_FORMAT}", span, "--")
-    before = _position(tree, end.commit) - out.count(b"\n")
+    options = ("--first-parent", "--reverse", "-z", f"--format={_FORMAT}")
+    out = run_git(tree.repository, "log", *options, span, "--")
+    before = _position(tree, end.commit) - len(_fields(out)) // _FIELDS
     return _read(out, before + 1)
 
 
@@ -56,11 +63,25 @@ def _position(tree: Tree, commit: str) -> int:
 
 
 def _read(out: bytes, first: int) -> tuple[Logged, ...]:
+    fields = _fields(out)
     return tuple(
-        Logged(commit, position, _plain(subject)[:_SUBJECT_LENGTH], _plain(author)[:300], date)
-        for position, text in enumerate(out.decode(errors="replace").rstrip("\n").split("\n"), first)
-        for commit, subject, author, date in [text.split("\x1f")]
+        Logged(commit, position, _plain(subject)[:_SUBJECT_LENGTH], _plain(author)[:300], _dated(date))
+        for position, (commit, subject, author, date) in enumerate(
+            zip(*(fields[start::_FIELDS] for start in range(_FIELDS)), strict=True), first
+        )
     )
+
+
+def _fields(out: bytes) -> list[str]:
+    return out.decode(errors="replace").removesuffix("\0").split("\0")
+
+
+def _dated(date: str) -> str:
+    """Return a date that other programs can read; git writes none, or its own format, for one that it cannot read."""
+    try:
+        return datetime.fromisoformat(date).isoformat()
+    except ValueError:
+        return _UNDATED
 
 
 def _plain(text: str) -> str:

@@ -16,10 +16,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from kernels.beneath import Beneath
+from kernels.environment import minimal
 from kernels.errors import DiskFull
+from kernels.extract import extract_changes, extract_tree
 from kernels.sandbox import Layer, build_owner
 from kernels.scratch import free_bytes, locked, patiently, scratch, sync_directory
-from kernels.tree import Tree, extract_changes, extract_tree
+from kernels.tree import Tree
 
 # Sizes on disk, rounded up: 6.12's sources; the objects and artifact of a build from nothing.
 SOURCE_BYTES = 2 << 30
@@ -57,7 +60,9 @@ class Layers:
         staged.mkdir()
         objects.rename(staged / "obj")
         # A layer half on disk after a power cut would spoil every build above it.
-        sync = partial(subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S)
+        sync = partial(
+            subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
+        )
         patiently(sync, on_wait)
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
@@ -96,22 +101,12 @@ def over_base(
         return Layer(lower)
     upper.mkdir(mode=0o755)
     changes = extract_changes(tree, base_tree_id, tree_id, upper)
-    for path in changes.deleted:
-        place = upper / path
-        if _hidden(upper, place):
-            continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        # Overlayfs's mark for "not here": a character device 0/0, which anybody may make.
-        os.mknod(place, stat.S_IFCHR | 0o600, 0)
-    for path in changes.written if stamp else ():
-        os.utime(upper / path, (stamp, stamp), follow_symlinks=False)
+    with Beneath(upper) as place:
+        for path in changes.deleted:
+            place.mark_absent(path)
+        for path in changes.written if stamp else ():
+            place.set_time(path, stamp)
     return Layer(lower, upper)
-
-
-def _hidden(upper: Path, place: Path) -> bool:
-    """Whether a file took the place of a directory above. It may be a link that leads anywhere."""
-    above = (upper / parent for parent in place.relative_to(upper).parents)
-    return any(each.is_symlink() or (each.exists() and not each.is_dir()) for each in above)
 
 
 def newer_than(objects: Path) -> float:

@@ -17,6 +17,9 @@ REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 _URL = re.compile(r"(https|http|git|ssh)://[^\s-]\S*")
 _SCP_FORM = re.compile(r"[\w.]+@[\w.]+:[^\s:]\S*")  # git@host:path
+_FLAW = re.compile(
+    r"object [0-9a-f]{40,64}: (\w+): |fsck error|(?:empty filename|malformed mode) in tree entry|too-short tree|repository corruption"
+)
 _NO_SUCH_REPOSITORY = re.compile(r"not found|does not appear to be a git repo|does not exist", re.I)
 
 
@@ -47,7 +50,7 @@ def location_name(location: str) -> str:
 def clone(location: str, repository: Path, deadline_s: float = DEADLINE_S) -> None:
     """Make `repository` (not there yet) a bare clone: branches and tags, no hooks, no submodules.
 
-    A path on the same file system costs no copy (git links its objects). Raises UnknownTree, TreeUnreadable, TreeUnreachable.
+    Each object is checked as it comes in, also from a path of this machine. Raises UnknownTree, TreeUnreadable, TreeUnreachable.
     """
     source, protocol = transport(location)
     done = try_git(
@@ -55,6 +58,7 @@ def clone(location: str, repository: Path, deadline_s: float = DEADLINE_S) -> No
         "--quiet",
         "--bare",
         "--template=",
+        "--no-local",  # links to another's object files would come unchecked, and could change later
         "--end-of-options",
         source,
         str(repository),
@@ -107,6 +111,11 @@ def _check(location: str, status: int, stderr: bytes) -> None:
     if "dubious ownership" in detail:
         raise TreeUnreadable(
             f"{shown} belongs to another user: clone it as yourself, then give that path", detail
+        )
+    if flaw := _FLAW.search(detail):
+        raise TreeUnreadable(
+            f"{shown} is refused: git finds malformed objects in it ({flaw[1] or flaw[0]})",
+            detail,
         )
     if _NO_SUCH_REPOSITORY.search(detail):
         raise UnknownTree(f"there is no git repository at {shown}", detail)

@@ -22,12 +22,13 @@ from kernels.config import (
 )
 from kernels.ending import refuse_lacks
 from kernels.errors import ConfigFailed
+from kernels.extract import changed_files
 from kernels.handout import read_bounded
 from kernels.layers import Layers, hand_over, over_base, own_directory
 from kernels.sandbox import Layer, Limits, Place, run
 from kernels.scratch import scratch
 from kernels.toolchain import Toolchain
-from kernels.tree import Revision, Tree, changed_files
+from kernels.tree import Revision, Tree
 from kernels.unmet import explain
 
 _MAX_CONFIG = 4 << 20

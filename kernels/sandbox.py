@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.cgroup import memory_group, physical_memory
+from kernels.environment import minimal
 from kernels.errors import SandboxFailed, ToolMissing
 from kernels.output import LineReader
 
@@ -218,7 +219,12 @@ class _Watch:
 def _start(argv: list[str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/"
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=minimal(),
         )
     except FileNotFoundError as exc:
         raise ToolMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
@@ -284,6 +290,8 @@ def _outer(place: Place, group: str) -> list[str]:
 def _bwrap(environment: dict[str, str]) -> list[str]:
     uid, gid = build_owner()
     argv = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(uid), "--gid", str(gid)]
+    # Else process 1 of the sandbox is bwrap, started outside: what is in its memory and environment is seen inside.
+    argv += ["--as-pid-1"]
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "kperflab"]
     argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
     for name in ("bin", "sbin", "lib", "lib64"):

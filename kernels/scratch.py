@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+from kernels.environment import minimal
 from kernels.errors import BuildBusy
 
 _LOCK = ".lock"
@@ -80,10 +81,11 @@ def remove_tree(path: Path) -> None:
     rm walks by descriptors and never follows a link, so that nothing outside is reached.
     """
     command = ["rm", "-rf", "--one-file-system", "--", str(path)]
-    subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S)
+    subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
     if path.exists():  # a directory without permissions, ours only by ownership
-        subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], check=False, capture_output=True)
-        subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S)
+        opening = ["chmod", "-R", "u+rwX", "--", str(path)]
+        subprocess.run(opening, check=False, capture_output=True, env=minimal())
+        subprocess.run(command, check=False, capture_output=True, timeout=_REMOVE_S, env=minimal())
 
 
 def patiently(work: Callable[[], object], on_wait: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from kernels.environment import minimal
 from kernels.errors import ToolMissing
 
 # Every program whose version can reach the bytes of a kernel, and the Debian package it comes from.
@@ -59,7 +60,12 @@ def _version(program: str, package: str) -> str:
         raise ToolMissing(f'program "{program}" is missing; run: apt-get install {package}')
     try:
         answer = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, check=True, timeout=_DEADLINE_S
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_DEADLINE_S,
+            env=minimal(),
         )
     except (subprocess.SubprocessError, OSError) as exc:
         raise ToolMissing(f"{path} --version does not answer; reinstall: apt-get install {package}") from exc

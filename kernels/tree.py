@@ -7,7 +7,6 @@ whole, so that a process killed half-way leaves nothing but a hidden directory, 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -29,13 +28,12 @@ from kernels.errors import (
     suggest,
 )
 from kernels.git import run_git, try_git
+from kernels.listing import check_tree
 
 DEFAULT_ARCHIVES = {
     "debian-6.1": Path("/usr/src/linux-source-6.1.tar.xz"),
     "debian-6.12": Path("/usr/src/linux-source-6.12.tar.xz"),
 }
-EXTRACT_DEADLINE_S = 900.0
-ROOM_TO_WRITE = 4 << 20
 # A kernel's repository is 2.2 times the size of its .tar.xz.
 REPOSITORY_PER_ARCHIVE = 3
 
@@ -60,29 +58,6 @@ class Revision:
     commit: str
     tree_id: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A path that differs between two trees: mode and blob on the new side, both empty if it is gone there."""
-
-    path: str
-    mode: str
-    blob: str
-    added: bool = False
-
-    @property
-    def deleted(self) -> bool:
-        """Whether the new side has no such file."""
-        return not self.blob
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What `extract_changes` did to a directory, by path relative to it."""
-
-    written: tuple[str, ...]
-    deleted: tuple[str, ...]
 
 
 def unknown_tree(name: str, valid: Iterable[str]) -> UnknownTree:
@@ -185,72 +160,13 @@ def read_file(tree: Tree, tree_id: str, path: str) -> bytes:
     raise UnknownPath(f'{tree.name} has no file "{path}". {suggest(path, names) if names else ""}')
 
 
-def changed_files(tree: Tree, from_tree: str, to_tree: str) -> tuple[ChangedFile, ...]:
-    """The files that differ between two trees, by path; a rename is a deletion and an addition."""
-    raw = run_git(
-        tree.repository,
-        "diff-tree",
-        "-r",
-        "-z",
-        "--raw",
-        "--no-renames",
-        "--end-of-options",
-        from_tree,
-        to_tree,
-    )
-    fields = os.fsdecode(raw).split("\0")[:-1]
-    return tuple(_changed(meta, path) for meta, path in zip(fields[::2], fields[1::2], strict=True))
-
-
-def extract_tree(tree: Tree, tree_id: str, directory: Path) -> None:
-    """Write all files of a tree into an empty or missing directory, byte for byte (8 to 35 s for a kernel).
-
-    Raises DiskFull, GitFailed; then the directory holds a part.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    if next(directory.iterdir(), None):
-        raise GitFailed(f"{directory} is not empty: remove what is in it, then try again")
-    # A bare repository has no work tree until told so; 0 workers are one for each core.
-    settings = ("-c", "core.bare=false", "-c", "checkout.workers=0")
-    with temporary_index(tree, tree_id) as environment:
-        done = try_git(
-            *settings,
-            f"--git-dir={tree.repository}",
-            f"--work-tree={directory}",
-            "checkout-index",
-            "--all",
-            "--quiet",
-            environment=environment,
-            deadline_s=EXTRACT_DEADLINE_S,
-        )
-    if done.returncode:
-        detail = done.stderr.decode(errors="replace")[-4000:]
-        if shutil.disk_usage(directory).free < ROOM_TO_WRITE:  # git does not say why it could not write
-            raise DiskFull(f"{directory} is full: free some space, then try again", detail)
-        raise GitFailed(f"not all files of {tree.name} could be written to {directory}", detail)
-
-
-def extract_changes(tree: Tree, from_tree: str, to_tree: str, directory: Path) -> Changes:
-    """Turn a directory that holds `from_tree` into `to_tree`, touching only the files that differ.
-
-    A file is replaced, never written into: it may be shared with another directory.
-    """
-    changed = changed_files(tree, from_tree, to_tree)
-    for file in changed:
-        if not file.added:  # what is at an added path now may be another place, behind a link
-            _remove(directory, file.path)
-    for file in changed:
-        if not file.deleted:
-            _write(tree, directory, file)
-    return Changes(
-        tuple(file.path for file in changed if not file.deleted),
-        tuple(file.path for file in changed if file.deleted),
-    )
-
-
 @contextmanager
 def temporary_index(tree: Tree, tree_id: str) -> Iterator[dict[str, str]]:
-    """An index that holds a tree, for as long as the block runs: the environment that makes git use it."""
+    """Make an index that holds a tree, for as long as the block runs, and yield the environment that makes git use it.
+
+    Raises TreeUnreadable for a tree that could not be written safely.
+    """
+    check_tree(tree.repository, tree_id)
     with tempfile.TemporaryDirectory(prefix="kperflab-index-") as place:
         environment = {"GIT_INDEX_FILE": f"{place}/index"}
         run_git(tree.repository, "read-tree", "--end-of-options", tree_id, environment=environment)
@@ -260,35 +176,6 @@ def temporary_index(tree: Tree, tree_id: str) -> Iterator[dict[str, str]]:
 def keep(repository: Path, commit: str) -> None:
     """Give a commit a ref of its own, out of sight of branches and tags, so that no `git gc` removes it."""
     run_git(repository, "update-ref", f"refs/kperflab/{commit}", commit)
-
-
-def _changed(meta: str, path: str) -> ChangedFile:
-    _, mode, _, blob, status = meta.split(" ")
-    return ChangedFile(path, "", "") if status == "D" else ChangedFile(path, mode, blob, added=status == "A")
-
-
-def _remove(directory: Path, path: str) -> None:
-    place = directory / path
-    place.unlink(missing_ok=True)
-    for parent in place.relative_to(directory).parents[:-1]:
-        try:
-            (directory / parent).rmdir()  # git knows no empty directories
-        except OSError:
-            return
-
-
-def _write(tree: Tree, directory: Path, file: ChangedFile) -> None:
-    place = directory / file.path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if file.mode == "160000":  # a submodule, which we never fetch
-        place.mkdir(exist_ok=True)
-        return
-    data = run_git(tree.repository, "cat-file", "blob", file.blob)
-    if file.mode == "120000":
-        place.symlink_to(os.fsdecode(data))
-    else:
-        place.write_bytes(data)
-        place.chmod(0o755 if file.mode == "100755" else 0o644)
 
 
 def _parse(tree: Tree, expression: str) -> str:

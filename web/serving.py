@@ -12,9 +12,12 @@ from typing import Any
 from gunicorn.glogging import Logger
 from gunicorn.workers.gthread import ThreadWorker
 
+from lab.operations.given import adopt, given, state_root
 from lab.operations.logs import set_up
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
+# Read before Django's settings are.
+adopt(state_root())
 COUNTED = "PROMETHEUS_MULTIPROC_DIR"
 
 
@@ -38,7 +41,7 @@ class PagesWorker(ThreadWorker):  # type: ignore[misc]  # the library has no typ
 
 logger_class = ServerLog
 worker_class = PagesWorker
-workers = int(os.environ.get("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
+workers = int(given("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
 threads = 4
 # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
 keepalive = 75

@@ -14,6 +14,8 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic, sleep
 
+from lab.operations.given import for_own_processes
+
 log = logging.getLogger(__name__)
 
 _LIBC = ctypes.CDLL(None)
@@ -44,7 +46,7 @@ def run_crew(posts: Sequence[Sequence[str]], member: Sequence[str] = MEMBER) -> 
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, preexec_fn=partial(_die_with, os.getpid()))
+    return subprocess.Popen(command, preexec_fn=partial(_die_with, os.getpid()), env=for_own_processes())
 
 
 def _die_with(parent: int) -> None:

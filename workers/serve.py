@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import NoReturn
 
 from django.urls import reverse
 
+from lab.operations.given import for_own_processes
 from lab.people.signin import LASTS_S, issue_secret
 from workers.local import Say
 
@@ -52,7 +52,7 @@ def serve(port: int, *, say: Say) -> int:
 @contextmanager
 def _beside(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program as long as the block lasts; it is asked to end, and made to if it does not."""
-    process = subprocess.Popen(command, env=os.environ | {"PYTHONUNBUFFERED": "1"})
+    process = subprocess.Popen(command, env=for_own_processes() | {"PYTHONUNBUFFERED": "1"})
     try:
         yield process
     finally:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from workloads.catalog import PROGRAMS, Workload, load_catalog
+from workloads.environment import minimal
 from workloads.errors import CompileProgramFailed, ProgramDiskFull
 
 HARNESS = Path(__file__).parent / "harness"
@@ -64,7 +65,7 @@ def _compiled(root: Path, name: str, folder: Path, compiler: str) -> Path:
 
 def _run(argv: list[str], name: str) -> str:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE_S)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE_S, env=minimal())
     except FileNotFoundError as exc:
         raise CompileProgramFailed(
             "gcc is not installed; install the Debian packages gcc and libc6-dev"

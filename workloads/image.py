@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workloads.environment import minimal
 from workloads.errors import ImageFailed
 from workloads.guest.plan import DiskShape
 
@@ -141,10 +142,7 @@ def _format(shape: DiskShape, script: Path, image: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    # Debian keeps the tools in sbin, which is not on an ordinary user's path.
-    path = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
-    fixed = {"E2FSPROGS_FAKE_TIME": _TIME, "E2FSCK_TIME": _TIME, "MKE2FS_CONFIG": "/dev/null"}
-    return {**os.environ, **fixed, "PATH": path, "LC_ALL": "C"}
+    return minimal(E2FSPROGS_FAKE_TIME=_TIME, E2FSCK_TIME=_TIME, MKE2FS_CONFIG="/dev/null")
 
 
 def _run(argv: list[str], deadline: float, good: tuple[int, ...] = (0,)) -> str:

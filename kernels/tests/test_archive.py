@@ -20,10 +20,10 @@ from kernels.errors import (
     TreeUnreadable,
     UnknownTree,
 )
+from kernels.extract import extract_tree
 from kernels.tests.sources import FILES, LINK, MAKEFILE, SCRIPT, make_archive
 from kernels.tree import (
     Tree,
-    extract_tree,
     import_archive,
     open_tree,
     read_file,

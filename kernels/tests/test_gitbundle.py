@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from kernels.errors import BundleRefused, KernelsError
+from kernels.extract import extract_tree
 from kernels.git import run_git
 from kernels.gitbundle import has_commit, take_bundle, tree_from_bundle, tree_of, write_bundle
 from kernels.tests.pretend import PretendKernel
-from kernels.tree import Revision, extract_tree, open_tree
+from kernels.tree import Revision, open_tree
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,12 @@ from kernels.errors import (
     UnknownRevision,
     UnknownTree,
 )
+from kernels.extract import changed_files, extract_changes, extract_tree
 from kernels.git import run_git
 from kernels.remote import location_name, transport
 from kernels.tests.sources import FILES, MAKEFILE, make_archive
 from kernels.tree import (
     Tree,
-    changed_files,
-    extract_changes,
-    extract_tree,
     import_archive,
     open_git,
     open_tree,

@@ -19,6 +19,7 @@ from lab.backup.archive import PIECE, SECRET, Manifest, Table, Writer, writing
 from lab.backup.tables import snapshot
 from lab.errors import BackupRefused
 from lab.models import Build, Run
+from lab.operations.given import all_given
 from lab.operations.logs import said
 
 Files = Literal["none", "kept", "all"]
@@ -81,7 +82,7 @@ class _Counting:
 
 def _settings() -> dict[str, str]:
     """How the lab was set up, for whoever sets it up again; what is secret is not in it."""
-    found = sorted(item for item in os.environ.items() if item[0].startswith("KPERFLAB_"))
+    found = sorted(all_given("KPERFLAB_").items())
     return {name: said(value)[:1000] for name, value in found if name not in _NOT_TOLD}
 
 

@@ -10,6 +10,20 @@ from pathlib import Path
 
 from lab.errors import SettingWrong
 
+# What holds a password or a key.
+SECRETS = frozenset(
+    (
+        "KPERFLAB_DATABASE",
+        "KPERFLAB_REDIS",
+        "KPERFLAB_SMTP",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    )
+)
+# What this process took over from the service; see adopt.
+_adopted: dict[str, str] = {}
+
 
 def state_root() -> Path:
     """Where everything is kept: KPERFLAB_HOME, else root's or the user's own place."""
@@ -20,7 +34,8 @@ def state_root() -> Path:
 def adopt(home: Path) -> None:
     """Take over what the service of this home runs with, while it is up; what is given here already counts more.
 
-    So that every command on this machine works on the service's tables. Raises SettingWrong when it may not be read.
+    So that every command on this machine works on the service's tables. It stays in the memory of this process: what is in
+    the environment is passed to programs, and can be read in /proc. Raises SettingWrong when it may not be read.
     """
     file = home / "service" / "environment.json"
     try:
@@ -31,10 +46,28 @@ def adopt(home: Path) -> None:
         raise SettingWrong(
             f"{file}, which says where the service's tables are, cannot be read: {getattr(exc, 'strerror', None) or exc}"
         ) from exc
+    _adopted.clear()
     for name, value in found.items():
         plain = name.removesuffix("_FILE")
         if plain not in os.environ and f"{plain}_FILE" not in os.environ:
-            os.environ[name] = value
+            _adopted[name] = value
+    # Libraries look for some of these in the environment alone, such as AWS_CA_BUNDLE.
+    for name in _adopted.keys() - SECRETS - {f"{secret}_FILE" for secret in SECRETS}:
+        if not name.startswith("KPERFLAB_"):
+            os.environ[name] = _adopted[name]
+
+
+def all_given(prefix: str) -> dict[str, str]:
+    """Return every variable whose name begins with `prefix`, those of the service included, unread where they name files."""
+    return {name: value for name, value in (_adopted | dict(os.environ)).items() if name.startswith(prefix)}
+
+
+def for_own_processes() -> dict[str, str]:
+    """Return the whole environment of this process, for processes that are the lab itself and read their settings from it.
+
+    Never for a program that works on what strangers sent; kernels/environment.py is for those.
+    """
+    return dict(os.environ)
 
 
 def given(name: str, default: str = "") -> str:
@@ -43,7 +76,9 @@ def given(name: str, default: str = "") -> str:
     A variable that is set to nothing says nothing, not the default. Raises SettingWrong when both are given, or the file
     cannot be read.
     """
-    value, file = os.environ.get(name), os.environ.get(f"{name}_FILE")
+    of_service = name not in os.environ and f"{name}_FILE" not in os.environ
+    source = _adopted if of_service else os.environ
+    value, file = source.get(name), source.get(f"{name}_FILE")
     if value and file:
         raise SettingWrong(f"{name} and {name}_FILE are both set: unset one of them")
     if file:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import logging.config
-import os
 import re
 import time
 import unicodedata
@@ -23,6 +22,8 @@ from typing import Any, Final
 
 from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
+
+from lab.operations.given import given
 
 Subject = str | int
 
@@ -159,9 +160,9 @@ def said(text: str, *, lines: bool = False) -> str:
 @cache
 def _own_secrets() -> tuple[str, ...]:
     """What this process was given to keep; short ones, such as "lab", are words that lines have anyway."""
-    given = [settings.SECRET_KEY, settings.EMAIL_HOST_PASSWORD, os.environ.get("AWS_SECRET_ACCESS_KEY", "")]
-    given += [str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()]
-    return tuple(secret for secret in given if len(secret) >= 8)
+    kept = [settings.SECRET_KEY, settings.EMAIL_HOST_PASSWORD, given("AWS_SECRET_ACCESS_KEY")]
+    kept += [str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()]
+    return tuple(secret for secret in kept if len(secret) >= 8)
 
 
 def _escaped(one: str) -> str:

@@ -7,9 +7,11 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+from kernels.environment import passing
 from workers.ctl.doors.base import Door, Kind
 from workers.ctl.doors.choose import open_door
 from workers.ctl.plaintext import plain_line
+from workers.ctl.preferences import OF_GIT
 
 NEWEST = 30
 REFS = 200
@@ -45,6 +47,7 @@ def branches(incomplete: str) -> Found:
         capture_output=True,
         text=True,
         check=False,
+        env=passing(*OF_GIT),
     )
     return [(name, "") for name in done.stdout.splitlines() if name.startswith(incomplete)]
 

@@ -9,13 +9,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.environment import passing
 from kernels.git import try_git
 from kernels.mail import Letter, Title, write_letter
 from kernels.patch import Patch, Series, read_range, read_series
 from kernels.tree import Tree
 from lab.errors import SpecError
 from lab.spec import switch_name
-from workers.ctl.preferences import git_top
+from workers.ctl.preferences import OF_GIT, git_top
 
 STDIN = "-"
 # As the server's own limit; more is no series.
@@ -138,7 +139,12 @@ def _repository() -> Path:
     if top is None:
         raise SpecError(f"{Path.cwd()} is not in a git tree; --branch takes a branch of the current one")
     done = subprocess.run(
-        ["git", "rev-parse", "--absolute-git-dir"], cwd=top, capture_output=True, text=True, check=False
+        ["git", "rev-parse", "--absolute-git-dir"],
+        cwd=top,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=passing(*OF_GIT),
     )
     if done.returncode:
         raise SpecError(f"git cannot read {top}: {done.stderr.strip().splitlines()[-1]}")

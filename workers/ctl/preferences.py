@@ -92,6 +92,19 @@ def read_preferences() -> Preferences:
     )
 
 
+# What a person's own git, in a tree of that person, needs of the environment.
+OF_GIT = (
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+)
+
+
 def git_top(start: Path | None = None) -> Path | None:
     """The top of the git tree around a directory, the current one by default; None outside of one."""
     here = (start or Path.cwd()).absolute()

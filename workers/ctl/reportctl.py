@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.text import Text
 
+from kernels.environment import passing
 from lab.errors import SpecError
 from lab.exports.rendered import RENDERED
 from lab.exports.reply import ReplyWishes, write_reply
@@ -20,6 +21,7 @@ from workers.ctl.doors.base import Door
 from workers.ctl.doors.errors import ServerStrange
 from workers.ctl.late import LateGroup, Place, announce
 from workers.ctl.options import ExperimentId, err, out, through_door, write_file
+from workers.ctl.preferences import OF_GIT
 
 TABLE = "table"
 FORMS = (TABLE, *RENDERED)
@@ -114,7 +116,10 @@ def _committer() -> str:
     """Name and address that git knows. Raises SpecError where it knows none."""
     known = []
     for key in ("user.name", "user.email"):
-        done = subprocess.run(["git", "config", key], capture_output=True, text=True, timeout=10, check=False)
+        command = ["git", "config", key]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=False, env=passing(*OF_GIT)
+        )
         known.append(done.stdout.strip())
     if not all(known):
         raise SpecError('sign: git knows no user.name and user.email here; give --sign "Name <address>"')

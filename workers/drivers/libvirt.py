@@ -16,6 +16,7 @@ from pathlib import Path
 
 import libvirt
 
+from kernels.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
@@ -223,7 +224,9 @@ def _overlay(disk: Disk, path: Path) -> Path:
         str(path),
     ]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S)
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal()
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise OverlayFailed(f"no overlay of {disk.path}: {error}", str(error.stderr or "")) from error
     except FileNotFoundError as error:

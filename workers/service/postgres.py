@@ -14,6 +14,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from kernels.environment import minimal
 from workers.service.errors import ProgramMissing, ServiceFailed
 from workers.service.place import Place, account, folder_of
 
@@ -77,7 +78,12 @@ def make_cluster(place: Place) -> None:
     ]
     try:
         done = subprocess.run(
-            [*as_user(USER), *command], capture_output=True, text=True, timeout=_INITDB_S, cwd="/"
+            [*as_user(USER), *command],
+            capture_output=True,
+            text=True,
+            timeout=_INITDB_S,
+            cwd="/",
+            env=minimal(),
         )
     except FileNotFoundError as exc:
         raise ProgramMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc

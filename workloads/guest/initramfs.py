@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from workloads.environment import minimal
 from workloads.guest.cpio import Archive
 from workloads.guest.errors import AgentNotCompiled, GuestToolMissing
 from workloads.guest.plan import GUEST_PROGRAMS, Plan
@@ -135,7 +136,9 @@ def _find(name: str, package: str) -> Path:
 
 def _libraries(program: Path) -> list[Path]:
     """The shared libraries that ldd names, the loader included; none for a static program."""
-    done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, timeout=COMMAND_DEADLINE_S)
+    done = subprocess.run(
+        ["ldd", str(program)], capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal()
+    )
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
         raise GuestToolMissing(f"{program} cannot run here either: {', '.join(missing)} not found")
@@ -169,7 +172,7 @@ def _agent_files() -> list[Path]:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal())
     if done.returncode:
         raise AgentNotCompiled(f"{command[0]} ended with status {done.returncode}", done.stderr)
     return done.stdout

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs a shell script or a C program inside the build sandbox, for tests of what it can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.sandbox import Ended, Layer, Limits, Place, run
+
+ENVIRONMENT = {"PATH": "/usr/bin:/usr/sbin", "LC_ALL": "C", "HOME": "/tmp"}
+LIMITS = Limits(seconds=30, memory=2 << 30, cores=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How a script ended, and what it printed."""
+
+    ended: Ended
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """The output in one piece."""
+        return "\n".join(self.lines)
+
+
+def new_place(folder: Path) -> Place:
+    """Return a place of empty directories below `folder` which everybody may write to."""
+    for name in ("source", "objects", "out", "work"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+    return Place(Layer(folder / "source"), Layer(folder / "objects"), folder / "out", folder / "work")
+
+
+def attempt(place: Place, script: str, *arguments: str, limits: Limits = LIMITS) -> Seen:
+    """Run a shell script in the sandbox; $1 and so on are the arguments."""
+    lines: list[str] = []
+    ended = run(["sh", "-c", script, "sh", *arguments], place, ENVIRONMENT, limits, on_line=lines.append)
+    return Seen(ended, lines)
