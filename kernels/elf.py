@@ -16,18 +16,12 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
+from kernels.elfsections import ALLOCATED, COMPRESSED, NOBITS, NOTE, NULL, Readable, Section, sections
 from kernels.errors import ArtifactCorrupt
 
-# A file of untrusted origin may have any number of sections that overlap: enough is enough.
-_MAX_BYTES = 4 << 30
-_ALLOCATED, _COMPRESSED = 0x2, 0x800
 # struct bug_entry of x86 with relative pointers: two s32, then u16 line, u16 flags.
 _BUG_ENTRY, _BUG_LINE = 12, 8
 # Never loaded, and different whenever a source line moves.
@@ -35,6 +29,8 @@ _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _NOTE, _NOTE_BUILD_ID = struct.Struct("<III"), 3
+# A SHA-256; linkers write a SHA-1.
+_LONGEST_ID = 32
 _KALLSYMS = re.compile(
     rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
 )
@@ -45,7 +41,7 @@ _TOKEN_INDEX_BYTES, _SEQUENCE_BYTES = 512, 3
 Span = tuple[int, int]
 
 
-def code_hash(vmlinux: Path, modules: Iterable[Path], release: str) -> str:
+def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> str:
     """64 hex digits, equal for kernels (with modules) that differ in nothing but release and notes.
 
     Raises ArtifactCorrupt when a file is no ELF file.
@@ -63,21 +59,21 @@ def code_hash(vmlinux: Path, modules: Iterable[Path], release: str) -> str:
     return digest.hexdigest()
 
 
-def read_release(vmlinux: Path) -> str:
+def read_release(vmlinux: Readable) -> str:
     """The release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
     for name, _, data in _sections(vmlinux, _is_loaded):
         match = _BANNER.search(data) if name == ".rodata" else None
         if match:
             return match[1].decode("ascii", "replace")
-    raise ArtifactCorrupt(f"{vmlinux} has no Linux banner; build it again")
+    raise ArtifactCorrupt(f"{vmlinux.name} has no Linux banner; build it again")
 
 
-def read_build_id(vmlinux: Path) -> str:
+def read_build_id(vmlinux: Readable) -> str:
     """The linker's build id in hex, as the running kernel tells it in /sys/kernel/notes; "" if there is none.
 
     Raises ArtifactCorrupt when the file is no ELF file.
     """
-    notes = _sections(vmlinux, lambda section: section["sh_type"] == "SHT_NOTE")
+    notes = _sections(vmlinux, lambda section: section.kind == NOTE)
     return next(filter(None, (build_id_in(data) for _, _, data in notes)), "")
 
 
@@ -88,35 +84,29 @@ def build_id_in(notes: bytes) -> str:
     while at + _NOTE.size <= len(notes):
         name, described, kind = _NOTE.unpack_from(notes, at)
         begin = at + _NOTE.size + (name + 3) // 4 * 4
-        if kind == _NOTE_BUILD_ID and notes[at + _NOTE.size :][:name] == b"GNU\0":
-            return notes[begin : begin + described].hex()
+        if kind == _NOTE_BUILD_ID and name == 4 and notes[begin - 4 : begin] == b"GNU\0":
+            return notes[begin : begin + min(described, _LONGEST_ID)].hex()
         at = begin + (described + 3) // 4 * 4
     return ""
 
 
-def _sections(path: Path, wanted: Callable[[Any], bool]) -> Iterator[tuple[str, int, bytes]]:
+def _sections(file: Readable, wanted: Callable[[Section], bool]) -> Iterator[tuple[str, int, bytes]]:
     """Name, address and bytes of sections; one without bits (bss) has its size for a name."""
-    left = _MAX_BYTES
-    try:
-        with path.open("rb") as file:
-            for section in ELFFile(file).iter_sections():
-                if section["sh_type"] == "SHT_NOBITS":
-                    yield f"{section.name}+{section['sh_size']:x}", section["sh_addr"], b""
-                elif wanted(section):
-                    left -= section["sh_size"]
-                    if left < 0 or section["sh_flags"] & _COMPRESSED:
-                        raise ArtifactCorrupt(f"{path} has sections that no kernel has; build it again")
-                    yield section.name, section["sh_addr"], section.data()
-    except (ELFError, OSError, UnicodeDecodeError, ValueError, KeyError, struct.error) as exc:
-        raise ArtifactCorrupt(f"{path} is no readable ELF file: {exc}") from exc
+    for section in sections(file):
+        if section.kind == NOBITS:
+            yield f"{section.name}+{section.size:x}", section.address, b""
+        elif wanted(section):
+            if section.flags & COMPRESSED:
+                raise ArtifactCorrupt(f"{file.name} has sections that no kernel has; build it again")
+            yield section.name, section.address, bytes(section.data)
 
 
-def _is_loaded(section: Any) -> bool:
-    return bool(section["sh_flags"] & _ALLOCATED) and section["sh_type"] != "SHT_NOTE"
+def _is_loaded(section: Section) -> bool:
+    return bool(section.flags & ALLOCATED) and section.kind != NOTE
 
 
-def _is_linked(section: Any) -> bool:
-    if section["sh_type"] in ("SHT_NULL", "SHT_NOTE"):
+def _is_linked(section: Section) -> bool:
+    if section.kind in (NULL, NOTE):
         return False
     return not _UNLOADED.match(section.name)
 
@@ -143,7 +133,7 @@ def _without(data: bytes, address: int, spans: Iterable[Span]) -> bytes:
     return bytes(blanked)
 
 
-def _name_spans(vmlinux: Path) -> list[Span]:
+def _name_spans(vmlinux: Readable) -> list[Span]:
     """Where kallsyms keeps names, as addresses from and to; none in a kernel without it."""
     parts = {name: (address, data) for name, address, data in _sections(vmlinux, _tells_of_names)}
     base, rodata = parts.get(".rodata", (0, b""))
@@ -158,11 +148,11 @@ def _name_spans(vmlinux: Path) -> list[Span]:
     spans = []
     for name in _NAMES & found.keys():
         start = found[name]
-        after = [address for address in addresses if address > start]
-        end = start + sizes[name] if name in sizes else after[0] if after else start
-        spans.append((start, end))
+        after = bisect_right(addresses, start)
+        behind = addresses[after] if after < len(addresses) else start
+        spans.append((start, start + sizes[name] if name in sizes else behind))
     return spans
 
 
-def _tells_of_names(section: Any) -> bool:
+def _tells_of_names(section: Section) -> bool:
     return section.name in (".rodata", ".symtab", ".strtab")

@@ -177,6 +177,18 @@ class BuildTimedOut(KernelsError):
 # What the lab lacks
 
 
+class ReadingStopped(KernelsError):
+    """A file of a stranger that took more than its reader may use, or that no reader foresaw."""
+
+    blame = "kernel"
+
+
+class ReaderUnavailable(KernelsError):
+    """No process can be had that reads a stranger's file apart, or the file is not there as a regular one."""
+
+    retry = True
+
+
 class CatalogBroken(KernelsError):
     """A file of the lab's own catalogue of patches is not what the catalogue needs."""
 

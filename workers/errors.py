@@ -61,6 +61,12 @@ class GuestSilent(Outcome):
     outcome = "hung"
 
 
+class GuestEndless(Outcome):
+    """The guest sent more records than any plan needs."""
+
+    outcome = "workload-failed"
+
+
 # What the lab lacks
 
 
@@ -113,7 +119,9 @@ class OverlayFailed(WorkersError):
 
 
 class ProfileUnreadable(WorkersError):
-    """A perf.data that is damaged, or not what `perf record` writes."""
+    """A perf.data that is damaged, or not what `perf record` writes: the guest wrote it; an outcome of the run."""
+
+    blame = "kernel"
 
 
 class ClaimLost(WorkersError):

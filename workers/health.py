@@ -35,6 +35,7 @@ from workers.accelerator import choose_accelerator
 from workers.bench import make_bench, takes_machine_time
 from workers.carry import at_hand
 from workers.collect.dmesg import FATAL, scan_console
+from workers.collect.fromguest import Sent, read_guest
 from workers.drivers.base import Machine
 from workers.errors import WorkersError
 from workers.request import Job, boot_request
@@ -100,7 +101,8 @@ def _checked(target: Target, bench: Bench) -> Checked:
         job = _job(target, artifact, bench)
         request = boot_request(job, artifact, bench.home, directory)
         answers = boot(request, job.plan, bench.drivers[target.driver], held)
-        readings = job.workload.read(answers.records, purpose="measured", clock="wall")
+        sent = Sent(directory, WORKLOAD, iterations=ITERATIONS, warmup=WARMUP)
+        readings = read_guest(sent, artifact, bench.home).readings
         tuned = tuned_as_asked(job.tuning, answers.environment)
         problem = _problem(request.console, tuned)
     metric = next(one for one in job.workload.metrics.values() if one.primary)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,7 +36,8 @@ from lab.targets.quarantine import hand_back_unbooted
 from workers.accelerator import choose_accelerator
 from workers.carry import at_hand
 from workers.collect.dmesg import Finding, scan_console
-from workers.collect.profiled import Collected, collect
+from workers.collect.fromguest import Sent, read_guest
+from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine
 from workers.errors import ClaimLost, TargetUnready, WorkersError
 from workers.lease import Lease
@@ -45,9 +45,8 @@ from workers.request import Job, boot_request
 from workers.sending import send_runs
 from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
-from workloads.errors import WorkloadFailed, WorkloadsError
+from workloads.errors import WorkloadsError
 from workloads.guest.plan import Plan
-from workloads.guest.records import Record
 from workloads.guest.tuning import Tuning, untuned
 from workloads.instruction_clock import Clock
 from workloads.readings import Readings
@@ -72,9 +71,8 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came back from a guest: its records, what it and its host said of themselves, and seconds by step."""
+    """What came of a boot beside its records, which are in its directory: what guest and host are like, seconds by step."""
 
-    records: tuple[Record, ...]
     environment: Mapping[str, Any]
     steps: Mapping[str, float] = field(default_factory=dict)
 
@@ -141,10 +139,9 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     answers = boot(request, plan, bench.drivers[order.driver], lease)
     tuned = tuned_as_asked(job.tuning, answers.environment)
     began = monotonic()
-    readings = workload.read(answers.records, purpose=purpose, clock=clock)
-    collected = Collected()
-    if purpose == "profiled":
-        collected = collect(answers.records, artifact, bench.home, directory, order.vcpus)
+    sent = Sent(directory, order.workload, purpose, clock, order.iterations, order.warmup, order.vcpus)
+    measured = read_guest(sent, artifact, bench.home)
+    readings, collected = measured.readings, measured.collected
     return RunRecord(
         outcome=Outcome.FINISHED,
         samples=_samples(readings),
@@ -188,27 +185,28 @@ class Beats(Protocol):
 
 
 def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answers:
-    """Power on, hear the guest out, power off."""
+    """Power on, take the guest's records as far as its plan has them, power off.
+
+    Raises RecordUnexpected, and what sessions raise.
+    """
     deadline_s = sum(step.deadline_s for step in plan.steps) + SLACK_S
-    records: list[Record] = []
     began = monotonic()
     try:
-        with driver.boot(request) as session:
+        with driver.boot(request) as session, Transcript(plan, request.directory) as transcript:
             booted = monotonic()
             for record in session.records(deadline_s):
                 lease.beat()
-                if record.kind != "beat":
-                    records.append(record)
+                transcript.take(record)
             worked = monotonic()
     finally:
         request.initrd.unlink(missing_ok=True)
+    clock = transcript.farewell.clocksource
     environment = {
-        "guest": {**session.hello, **_afterwards(records[-1])},
+        "guest": {**session.hello, **({"clocksource_after": clock} if clock else {})},
         "host": dict(session.host),
         "machine": asdict(request.machine),
     }
-    steps = {"boot": booted - began, "workload": worked - booted}
-    return Answers(tuple(records), environment, steps)
+    return Answers(environment, {"boot": booted - began, "workload": worked - booted})
 
 
 def tuned_as_asked(tuning: Tuning, environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,13 +215,6 @@ def tuned_as_asked(tuning: Tuning, environment: Mapping[str, Any]) -> dict[str, 
     state = environment["guest"].get("tuning")
     lines = untuned(asked, state if isinstance(state, Mapping) else {})
     return {"tuning": {"asked": asked, "untuned": lines}} if asked else {}
-
-
-def _afterwards(bye: Record) -> dict[str, str]:
-    """What a guest says of its clock source when it leaves; nothing if it does not make sense."""
-    with suppress(ValueError, TypeError, KeyError):
-        return {"clocksource_after": str(json.loads(bye.payload)["clocksource"])}
-    return {}
 
 
 def _samples(readings: Readings) -> tuple[SampleValue, ...]:
@@ -239,7 +230,8 @@ def _findings(console: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _scan(console: Path) -> list[Finding]:
-    with suppress(FileNotFoundError):
+    # A boot that never began has none; what else is in its place is no console either.
+    with suppress(OSError):
         return scan_console(console.read_bytes())
     return []
 
@@ -248,10 +240,9 @@ def _ended_badly(
     exc: WorkersError | WorkloadsError | KernelsError | LabError, console: Path, bench: Bench, order: RunOrder
 ) -> RunRecord:
     """Turn the reason into an outcome; an oops is decoded against the kernel that printed it."""
-    if isinstance(exc, WorkloadFailed):
-        outcome = Outcome.WORKLOAD_FAILED
-    else:
-        outcome = Outcome(getattr(exc, "outcome", Outcome.LOST))
+    # What a guest did or sent is an outcome, in whatever way it was wrong; all else is a boot that the lab lost.
+    usual = Outcome.WORKLOAD_FAILED if exc.blame == "kernel" else Outcome.LOST
+    outcome = Outcome(getattr(exc, "outcome", usual))
     detail = exc.detail
     with suppress(KernelsError):
         artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)

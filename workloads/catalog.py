@@ -163,13 +163,18 @@ class Workload:
         return Plan(steps, self._disk(resolved))
 
     def read(
-        self, records: Iterable[Record], *, purpose: Purpose = "measured", clock: Clock = "wall"
+        self,
+        records: Iterable[Record],
+        *,
+        purpose: Purpose = "measured",
+        clock: Clock = "wall",
+        most: int | None = None,
     ) -> Readings:
-        """The samples and extras of a run's records.
+        """The samples and extras of a run's records. most: how many iterations its plan has, warm-ups among them.
 
         Raises WorkloadFailed (a step that did not end well), OutputUnreadable.
         """
-        return read_run(self.definition, list(records), purpose, clock)
+        return read_run(self.definition, list(records), purpose, clock, most)
 
     def _disk(self, params: Mapping[str, ParamValue]) -> DiskShape | None:
         shape = dict(self.definition.disk)

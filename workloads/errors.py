@@ -86,4 +86,6 @@ class WorkloadFailed(WorkloadsError):
 
 
 class OutputUnreadable(WorkloadsError):
-    """The guest's answers do not have the form that the workload promises."""
+    """The guest's answers do not have the form that the workload promises; an outcome of the run."""
+
+    blame: Blame = "kernel"

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import importlib.util
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from workloads.definition import Definition
@@ -14,7 +16,6 @@ from workloads.errors import BadWorkloadFile, OutputUnreadable
 from workloads.guest.records import Record
 from workloads.instruction_clock import Clock, instructions
 from workloads.metric import Metric
-from workloads.passes import PERF_DATA
 from workloads.readings import (
     Iteration,
     Object,
@@ -27,20 +28,26 @@ from workloads.readings import (
 )
 from workloads.step import Purpose
 
+Parser = Callable[[list[Object], Mapping[str, bytes]], tuple[list[Object], dict[str, Any]]]
 # Printed by the harness for every program; kept where workload.toml makes metrics of them.
 _OF_THE_HARNESS = {"elapsed", "user", "system", "cpu"}
 
 
 def read_run(
-    definition: Definition, records: Sequence[Record], purpose: Purpose, clock: Clock = "wall"
+    definition: Definition,
+    records: Sequence[Record],
+    purpose: Purpose,
+    clock: Clock = "wall",
+    most: int | None = None,
 ) -> Readings:
-    """The readings of one run. Raises WorkloadFailed, OutputUnreadable."""
+    """The readings of one run. most: iterations of its plan, if known. Raises WorkloadFailed, OutputUnreadable."""
     raise_failed_step(records)
     measuring = [step.name for step in definition.steps if step.kind == "measure"]
     files = files_of(records)
-    objects, extras = _parsed(definition, objects_of(records, measuring), files)
-    if purpose == "profiled" and not files.get(PERF_DATA):
-        raise OutputUnreadable(f"{definition.name}: perf left no {PERF_DATA}")
+    printed = objects_of(records, measuring)
+    if most is not None:
+        _check_count(definition.name, printed, most)
+    objects, extras = _parsed(definition, printed, files)
     if purpose == "verified" and "verified" not in extras:
         raise OutputUnreadable(f"{definition.name}: the counts of the verified run did not come home")
     # Timing beside kprobes or perf says nothing of the kernel alone.
@@ -51,19 +58,47 @@ def read_run(
     return Readings(iterations, extras_of(objects) | extras, _line(definition, iterations, objects))
 
 
+def load_parser(definition: Definition) -> Parser | None:
+    """Return the parse() of a workload's folder, None where it has none. Raises BadWorkloadFile."""
+    return _load(definition.parser) if definition.parser else None
+
+
+@cache
+def _load(path: Path) -> Parser:
+    # By path, for a folder's name ("stat-walk") is no module's name.
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise BadWorkloadFile(f"{path} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parse: Parser = module.parse
+    return parse
+
+
+def _check_count(name: str, printed: Sequence[Object], most: int) -> None:
+    """Hold what was printed against the plan: each of its iterations at most once, and no others."""
+    if len(printed) > most:
+        raise OutputUnreadable(f"{name} printed {len(printed)} iterations, its plan has {most}")
+    numbers = [item.get("iteration") for item in printed]
+    if any(type(number) is not int or not 0 <= number < most for number in numbers):
+        raise OutputUnreadable(f"{name} printed an iteration that is not among the {most} of its plan")
+    if len(set(numbers)) != len(numbers):
+        raise OutputUnreadable(f"{name} printed an iteration twice")
+
+
 def _parsed(
     definition: Definition, objects: list[Object], files: Mapping[str, bytes]
 ) -> tuple[list[Object], dict[str, Any]]:
-    if definition.parser is None:
+    parse = load_parser(definition)
+    if parse is None:
         return objects, {}
-    # By path, for a folder's name ("stat-walk") is no module's name.
-    spec = importlib.util.spec_from_file_location(definition.parser.stem, definition.parser)
-    if spec is None or spec.loader is None:
-        raise BadWorkloadFile(f"{definition.parser} cannot be loaded")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    parsed: tuple[list[Object], dict[str, Any]] = module.parse(objects, files)
-    return parsed
+    try:
+        return parse(objects, files)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as exc:
+        reason = type(exc).__name__
+        raise OutputUnreadable(
+            f"{definition.name}: what the guest sent is not in our form ({reason})"
+        ) from exc
 
 
 def _checked(definition: Definition, iterations: Sequence[Iteration]) -> tuple[Iteration, ...]:

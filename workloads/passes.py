@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ NOTES = "/sys/kernel/notes"
 MODULE_SYMBOLS = "/tmp/modules.kallsyms"  # noqa: S108
 _FIFOS = ("/tmp/perf.ctl", "/tmp/perf.ack")  # noqa: S108
 PERF_DEADLINE_S = 60
+_LONGEST_REASON = 1000
 
 SOFTWARE = ("context-switches", "cpu-migrations", "minor-faults", "major-faults")
 HARDWARE = ("cycles", "instructions", "branches", "branch-misses", "cache-references", "cache-misses")
@@ -92,13 +93,12 @@ RECORDERS: Mapping[Kind, Recorder] = {
 class Pass:
     """What one recorder brought home.
 
-    why: the reason for no data, "" if there is some. overhead: elapsed under it over elapsed without, minus 1; None where
+    why: the reason for no data, "" if there is some; the data is a file of its own. overhead: elapsed under it over elapsed without, minus 1; None where
     the program has no timed iterations of its own. windows: from when to when it recorded, in seconds of the guest's
     CLOCK_MONOTONIC; none if all the time.
     """
 
     kind: Kind
-    data: bytes
     why: str
     overhead: float | None
     windows: tuple[tuple[float, float], ...]
@@ -164,30 +164,29 @@ def _control() -> str:
     return "control=" + ",".join(_FIFOS)
 
 
-def read_passes(records: Sequence[Record]) -> tuple[Pass, ...]:
-    """The recorders' passes of a profiled run, in their order. Raises OutputUnreadable."""
+def read_passes(records: Sequence[Record], recorded: Set[Kind]) -> tuple[Pass, ...]:
+    """Return the recorders' passes of a profiled run, in their order. Raises OutputUnreadable.
+
+    recorded: the kinds whose recorder left data.
+    """
     files = files_of(records)
-    found = []
+    kinds: dict[str, Recorder] = {one.kind: one for one in RECORDERS.values()}
+    passes: dict[Kind, Pass] = {}
     for record in records:
-        kind = record.name.partition(RECORDER_MARK)[2]
-        recorder = next((one for one in RECORDERS.values() if one.kind == kind), None)
-        if record.kind != "exit" or recorder is None:
+        recorder = kinds.get(record.name.partition(RECORDER_MARK)[2])
+        if record.kind != "exit" or recorder is None or recorder.kind in passes:
             continue
         objects = json_lines(records, record.name)
-        data, why = (
-            files.get(recorder.data, b""),
-            files.get(recorder.why, b"").decode(errors="replace").strip(),
-        )
-        if why or not data:
+        why = files.get(recorder.why, b"").decode(errors="replace").strip()[:_LONGEST_REASON]
+        if why or recorder.kind not in recorded:
             said = complaint(joined(records, "err", record.name).decode(errors="replace"))
             why = ": ".join(part for part in (why or "it left no data", said) if part)
         try:
-            found.append(
-                Pass(recorder.kind, b"" if why else data, why, _overhead(objects), _windows(objects))
-            )
-        except (KeyError, IndexError, TypeError, ValueError) as exc:
-            raise OutputUnreadable(f"an iteration of {record.name} is not in our form: {exc!r}") from exc
-    return tuple(found)
+            passes[recorder.kind] = Pass(recorder.kind, why, _overhead(objects), _windows(objects))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as exc:
+            reason = type(exc).__name__
+            raise OutputUnreadable(f"an iteration of {record.name} is not in our form: {reason}") from exc
+    return tuple(passes.values())
 
 
 def counted_iterations(records: Sequence[Record]) -> int:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,17 @@ from typing import Any
 
 from workloads.errors import OutputUnreadable, WorkloadFailed
 from workloads.guest.records import Record
+from workloads.guest.strictjson import read_object
 
 Object = dict[str, Any]
+# Of workload.toml's, with the member of a list behind it.
+_METRIC = re.compile(r"[\w.+-]{1,100}", re.ASCII)
 _OWN = {"iteration", "warmup", "values", "recorded", "window"}
 # What perf says around a program, and after the program's own last word.
 _OF_PERF = re.compile(r"\[ perf record|Events (?:en|dis)abled|Couldn't synthesize bpf| ?\]$")
+_LONGEST_COMPLAINT = 1000
+MOST_LINES = 10_000
+"""Of one step's output: a plan has at most some thousand iterations."""
 RECORDER_MARK = ":"
 """Between a measured step's name and the recorder it runs under once more: those iterations are not the run's."""
 
@@ -50,24 +55,33 @@ def raise_failed_step(records: Sequence[Record]) -> None:
     for record in records:
         if record.kind != "exit":
             continue
-        ending = _json(record.payload, f"the exit record of {record.name}")
-        if not (ending.get("status") or ending.get("signal") or ending.get("timed_out")):
+        ending = read_object(record.payload, f"the exit record of {record.name}")
+        status, signal, timed_out = (ending.get(name) or 0 for name in ("status", "signal", "timed_out"))
+        if not (status or signal or timed_out):
             continue
-        if ending.get("timed_out"):
-            how = f"did not end within its deadline ({ending.get('wall_s', 0):.0f} s)"
-        elif ending.get("signal"):
-            how = f"was ended by signal {ending['signal']}"
+        if timed_out:
+            wall_s = ending.get("wall_s", 0)
+            how = (
+                f"did not end within its deadline ({wall_s if isinstance(wall_s, int | float) else 0:.0f} s)"
+            )
+        elif signal:
+            how = f"was ended by signal {_number(signal)}"
         else:
-            how = f"ended with status {ending['status']}"
+            how = f"ended with status {_number(status)}"
         stderr = joined(records, "err", record.name).decode(errors="replace")
         said = complaint(stderr)
         raise WorkloadFailed(f'step "{record.name}" {how}' + (f": {said}" if said else ""), stderr)
 
 
+def _number(value: Any) -> str:
+    return str(value) if type(value) is int else "unknown"
+
+
 def complaint(stderr: str) -> str:
     """A program's own last line, without what perf says around it; "" if it said nothing."""
     lines = [line for line in stderr.splitlines() if line.strip() and not _OF_PERF.match(line)]
-    return lines[-1] if lines else ""
+    last = lines[-1][:_LONGEST_COMPLAINT] if lines else ""
+    return "".join(sign if sign.isprintable() or sign == "\t" else "?" for sign in last)
 
 
 def joined(records: Sequence[Record], kind: str, name: str) -> bytes:
@@ -89,27 +103,37 @@ def objects_of(records: Sequence[Record], steps: Sequence[str]) -> list[Object]:
 def json_lines(records: Sequence[Record], step: str) -> list[Object]:
     """What one step printed, an object a line. Raises OutputUnreadable."""
     lines = joined(records, "out", step).splitlines()
-    return [_json(line, f'what step "{step}" printed') for line in lines]
+    if len(lines) > MOST_LINES:
+        raise OutputUnreadable(f'step "{step}" printed {len(lines)} lines, at most {MOST_LINES} are read')
+    return [read_object(line, f'what step "{step}" printed') for line in lines]
 
 
 def files_of(records: Sequence[Record]) -> dict[str, bytes]:
     """The files that came home, by their paths in the guest."""
-    names = dict.fromkeys(record.name for record in records if record.kind == "file")
-    return {name: joined(records, "file", name) for name in names}
+    parts: dict[str, list[bytes]] = {}
+    for record in records:
+        if record.kind == "file":
+            parts.setdefault(record.name, []).append(record.payload)
+    return {name: b"".join(pieces) for name, pieces in parts.items()}
 
 
 def iterations_of(objects: Sequence[Object]) -> tuple[Iteration, ...]:
     """The objects as iterations. Raises OutputUnreadable for what is not a finite number."""
-    found = []
-    for item in objects:
-        try:
-            values = {str(name): float(value) for name, value in item["values"].items()}
-            found.append(Iteration(int(item["iteration"]), bool(item["warmup"]), values))
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise OutputUnreadable(f"an iteration is not in our form: {exc!r}", json.dumps(item)) from exc
-        if bad := [name for name, value in values.items() if not math.isfinite(value)]:
-            raise OutputUnreadable(f"iteration {item['iteration']}: {bad[0]} is not a finite number")
-    return tuple(found)
+    return tuple(_iteration(item) for item in objects)
+
+
+def _iteration(item: Object) -> Iteration:
+    index, warmup, values = (item.get(name) for name in ("iteration", "warmup", "values"))
+    if type(index) is not int or not isinstance(warmup, bool | int) or not isinstance(values, Mapping):
+        raise OutputUnreadable(
+            "an iteration is not in our form: it lacks its number, its values or what it is for"
+        )
+    for name, value in values.items():
+        if not _METRIC.fullmatch(name) or isinstance(value, bool) or not isinstance(value, int | float):
+            raise OutputUnreadable(f"iteration {index}: {name[:80]!a} is no metric with a number")
+        if not math.isfinite(value):
+            raise OutputUnreadable(f"iteration {index}: {name} is not a finite number")
+    return Iteration(index, bool(warmup), {name: float(value) for name, value in values.items()})
 
 
 def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
@@ -120,13 +144,3 @@ def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
         said = [item.get(name) for item in objects]
         extras[name] = said[0] if all(one == said[0] for one in said) else said
     return extras
-
-
-def _json(text: bytes, what: str) -> Object:
-    try:
-        value = json.loads(text)
-    except ValueError as exc:
-        raise OutputUnreadable(f"{what} is not JSON: {exc}", text.decode(errors="replace")) from exc
-    if not isinstance(value, dict):
-        raise OutputUnreadable(f"{what} is not a JSON object", text.decode(errors="replace"))
-    return value

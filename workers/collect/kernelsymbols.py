@@ -10,19 +10,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.elfsections import Readable
 from workers.errors import ProfileUnreadable
 
 Addresses = NDArray[np.uint64]
 
+# A distribution's kernel with all that it has built in: 10 MiB, 200,000 lines.
+_MOST_BYTES = 64 << 20
+_MOST_LINES = 1 << 20
 _DIGITS = 16
 # "ffffffff81000000 T _text": 16 digits, a blank, the type, a blank, the name.
 _NAME_AT = _DIGITS + 3
 _TEXT = b"TtWw"
+# include/linux/kallsyms.h: KSYM_NAME_LEN.
+_LONGEST_NAME = 512
 # What the linker script calls the bounds of code: no function.
 _BOUND = re.compile(r"_+\w*text(_start|_end|_begin)?")
 # "ffffffffc0201000 t bh_lookup\t[bh_lookup_module]"
@@ -36,16 +41,20 @@ _NIBBLES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.
 class KernelSymbols:
     """Functions of one kernel by address. modules: those of the modules it had loaded."""
 
-    def __init__(self, system_map: Path, kallsyms: bytes = b"") -> None:
+    def __init__(self, system_map: Readable, kallsyms: bytes = b"") -> None:
         """Read a System.map, and of the guest's own kallsyms the lines about modules.
 
-        Raises ProfileUnreadable when there is no System.map.
+        Raises ProfileUnreadable when there is no System.map, or it is larger than any kernel's.
         """
         self.modules = ModuleSymbols(kallsyms)
         try:
+            if system_map.stat().st_size > _MOST_BYTES:
+                raise ProfileUnreadable(f"the kernel's System.map is larger than {_MOST_BYTES >> 20} MiB")
             self._text = system_map.read_bytes()
         except OSError as exc:
             raise ProfileUnreadable(f"the kernel's {system_map.name} cannot be read: {exc.strerror}") from exc
+        if self._text.count(b"\n") > _MOST_LINES:
+            raise ProfileUnreadable(f"the kernel's System.map has more than {_MOST_LINES} lines")
         lines, addresses = _text_symbols(self._text)
         if not len(lines):
             raise ProfileUnreadable(f"{system_map.name} names no function of a kernel")
@@ -81,7 +90,8 @@ class KernelSymbols:
         first = int(np.searchsorted(self._addresses, self._addresses[last]))
         for line in reversed(self._lines[first : last + 1].tolist()):
             end = self._text.find(b"\n", line)
-            name = self._text[line + _NAME_AT : end if end >= 0 else None].decode(errors="replace")
+            end = min(end if end >= 0 else len(self._text), line + _NAME_AT + _LONGEST_NAME)
+            name = self._text[line + _NAME_AT : end].decode(errors="replace")
             if not _BOUND.fullmatch(name):
                 return name
         return ""

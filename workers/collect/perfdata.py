@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
+from kernels.elfsections import Readable
 from lab.analysis.frametree import FrameTree
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.collect.perfdata_header import Attr, Frame, read_frame
@@ -45,7 +45,7 @@ class Kernel:
     told_id: the build id as the guest told it beside the file; kallsyms: what its /proc/kallsyms says of modules.
     """
 
-    system_map: Path
+    system_map: Readable
     release: str = ""
     build_id: str = ""
     told_id: str = ""
@@ -77,7 +77,7 @@ class PerfProfile:
         return self.tree.samples
 
 
-def read_perf_data(path: Path, kernel: Kernel) -> PerfProfile:
+def read_perf_data(path: Readable, kernel: Kernel) -> PerfProfile:
     """Read one perf.data, which nobody has to trust, as samples of CPUs.
 
     Raises ProfileUnreadable for what is no whole perf.data of this kernel, but for an end that is missing: what was
@@ -89,7 +89,7 @@ def read_perf_data(path: Path, kernel: Kernel) -> PerfProfile:
     return _told(opened, opened.samples, None)
 
 
-def read_waits(path: Path, kernel: Kernel, kind: Kind, windows: Sequence[Window] = ()) -> PerfProfile:
+def read_waits(path: Readable, kernel: Kernel, kind: Kind, windows: Sequence[Window] = ()) -> PerfProfile:
     """Read one perf.data as waits: nanoseconds, below who waited. None at all is an answer, too.
 
     windows: from when to when it recorded, in seconds of its clock; all the time if there are none.
@@ -117,7 +117,7 @@ class _Opened:
     build_id: str
 
 
-def _open(path: Path, kernel: Kernel) -> _Opened:
+def _open(path: Readable, kernel: Kernel) -> _Opened:
     data = _bytes(path)
     frame = read_frame(data)
     _check_same("release", frame.release, kernel.release)
@@ -142,7 +142,7 @@ def _told(opened: _Opened, samples: Samples, weighing: Weighing | None) -> PerfP
     )
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Readable) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ProfileUnreadable(f"{path.name} is larger than {MOST_BYTES >> 20} MiB")

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a profiled run brought home: a profile of each kind, counters, and what was not available here, and why.
+"""Profiles of each kind, counters, and what was not available and why: from what a profiled run brought home.
 
-Without its CPU profile a profiled run is none; anything else that is missing is told beside what is there.
+Runs apart (reading.py): every byte here was written by a guest. Without its CPU profile a profiled run is none;
+anything else that is missing is reported beside the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from kernels.artifact import Artifact
 from kernels.elf import build_id_in, read_build_id
-from lab.models import Profile
-from lab.queries.counters import COUNTED_ITERATIONS
-from lab.record import TakenProfile
-from lab.storage.rawprofiles import keep_raw
+from kernels.elfsections import Readable
+from lab.analysis.frametree import pack
 from workers.collect.counters import SOURCES, read_counters
 from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data, read_waits
 from workers.errors import ProfileUnreadable
@@ -25,7 +22,6 @@ from workloads.passes import (
     COUNTS,
     MODULE_SYMBOLS,
     NOTES,
-    PERF_DATA,
     PERF_STAT,
     Kind,
     Pass,
@@ -38,19 +34,6 @@ _CPUS_WITHOUT_A_QUEUE = 2
 _WAITS: Mapping[Kind, str] = {"lock": "waits for locks", "off-cpu": "waits off the CPUs"}
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """As the columns of Profile and Run say.
-
-    extras: over how many timed iterations the counters counted, and by kind how many waits have one end only.
-    """
-
-    profiles: tuple[TakenProfile, ...] = ()
-    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    unavailable: tuple[Mapping[str, str], ...] = ()
-    extras: Mapping[str, Any] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
 class _Account:
     """What turned out while files were read. missing: what, and why; half: waits with one end, by kind."""
@@ -59,19 +42,28 @@ class _Account:
     half: dict[str, int] = field(default_factory=dict)
 
 
-def collect(
-    records: Sequence[Record], artifact: Artifact, home: Path, directory: Path, cpus: int = 0
-) -> Collected:
-    """Keep each perf.data as it came, in `directory` and under its hash in `home`, and read it.
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """A kernel's files and its recordings. recordings: perf.data by kind. cpus: of the guest; 0 where nobody knows."""
 
-    cpus: of the guest; 0 where nobody knows. Raises ProfileUnreadable when there is no CPU profile of this kernel.
+    system_map: Readable
+    vmlinux: Readable
+    release: str
+    recordings: Mapping[Kind, Readable]
+    cpus: int
+
+
+def read_profiled(records: Sequence[Record], run: Profiled) -> tuple[dict[str, Any], list[bytes]]:
+    """Return a profiled run as JSON, and the packed tree of each of its profiles.
+
+    Raises ProfileUnreadable when there is no CPU profile of this kernel, OutputUnreadable, ArtifactCorrupt.
     """
     files = files_of(records)
     told = build_id_in(files.get(NOTES, b""))
     kernel = Kernel(
-        artifact.system_map,
-        artifact.metadata.release,
-        read_build_id(artifact.vmlinux),
+        run.system_map,
+        run.release,
+        read_build_id(run.vmlinux),
         told_id=told,
         kallsyms=files.get(MODULE_SYMBOLS, b""),
     )
@@ -79,58 +71,67 @@ def collect(
     account = _Account(dict(counted.missing))
     if not told:
         account.missing["the kernel's build id"] = f"the guest did not send {NOTES}"
-    profiles = []
-    for taken in _with_cpu(read_passes(records), files):
+    profiles, trees = [], []
+    for taken in _with_cpu(read_passes(records, set(run.recordings))):
         try:
-            profiles.append(_read(taken, kernel, home, directory, account))
+            profile = _read(taken, kernel, run.recordings, account)
         except ProfileUnreadable as exc:
             if taken.kind == "cpu":
                 raise
             account.missing[_WAITS[taken.kind]] = str(exc)
-    if any(one.kind == Profile.Kind.LOCK for one in profiles):
+            continue
+        trees.append(pack(profile.tree))
+        profiles.append(_columns(taken, profile))
+    if any(one["kind"] == "lock" for one in profiles):
         # kernel/locking/qspinlock.c tells of a wait only behind the pending bit, which the first waiter takes.
-        everyone = 0 < cpus <= _CPUS_WITHOUT_A_QUEUE
+        everyone = 0 < run.cpus <= _CPUS_WITHOUT_A_QUEUE
         untold = "waits for spinlocks" if everyone else "each spinlock's first waiter"
         account.missing[untold] = "the kernel's tracepoints tell of a spinlock's waiters from the second on"
-    extras = {COUNTED_ITERATIONS: counted_iterations(records), "half_waits": account.half}
-    return Collected(tuple(profiles), counted.counters, _by_reason(account.missing), extras)
+    value = {
+        "profiles": profiles,
+        "counters": counted.counters,
+        "unavailable": _by_reason(account.missing),
+        "counted_iterations": counted_iterations(records),
+        "half_waits": account.half,
+    }
+    return value, trees
 
 
-def _with_cpu(passes: Sequence[Pass], files: Mapping[str, bytes]) -> list[Pass]:
+def _with_cpu(passes: Sequence[Pass]) -> list[Pass]:
     """The passes, the CPU's among them: without one its file is an empty one, and says so when it is read."""
     cpu = next((one for one in passes if one.kind == "cpu"), None)
     others = [one for one in passes if one is not cpu]
-    return [cpu or Pass("cpu", files.get(PERF_DATA, b""), "", None, ()), *others]
+    return [cpu or Pass("cpu", "", None, ()), *others]
 
 
-def _read(taken: Pass, kernel: Kernel, home: Path, directory: Path, account: _Account) -> TakenProfile:
-    if taken.why and taken.kind != "cpu":
-        raise ProfileUnreadable(taken.why)
-    perf_data = directory / ("perf.data" if taken.kind == "cpu" else f"perf.{taken.kind}.data")
-    # What an earlier attempt left may be a link into the store.
-    perf_data.unlink(missing_ok=True)
-    perf_data.write_bytes(taken.data)
-    sha256 = keep_raw(home, perf_data)
+def _read(taken: Pass, kernel: Kernel, recordings: Mapping[Kind, Readable], account: _Account) -> PerfProfile:
+    if taken.kind not in recordings or (taken.kind != "cpu" and taken.why):
+        why = taken.why or "perf left no data"
+        raise ProfileUnreadable(why if taken.kind != "cpu" else f"there is no CPU profile: {why}")
+    recording = recordings[taken.kind]
     if taken.kind == "cpu":
-        found = read_perf_data(perf_data, kernel)
+        found = read_perf_data(recording, kernel)
     else:
-        found = read_waits(perf_data, kernel, taken.kind, taken.windows)
+        found = read_waits(recording, kernel, taken.kind, taken.windows)
         _account_for_halves(account, taken.kind, found)
     if taken.overhead is None:
         account.missing["the profilers' overhead"] = (
             "the workload keeps its own time: it cannot run once recorded, once not"
         )
-    return TakenProfile(
-        tree=found.tree,
-        kind=Profile.Kind(taken.kind),
-        waits=found.waits,
-        overhead=taken.overhead,
-        lost=found.lost,
-        throttled=found.throttled,
-        truncated=found.truncated,
-        kernel_build_id=found.kernel_build_id,
-        perf_data_sha256=sha256,
-    )
+    return found
+
+
+def _columns(taken: Pass, profile: PerfProfile) -> dict[str, Any]:
+    """A profile but for its tree."""
+    return {
+        "kind": taken.kind,
+        "waits": profile.waits,
+        "overhead": taken.overhead,
+        "lost": profile.lost,
+        "throttled": profile.throttled,
+        "truncated": profile.truncated,
+        "kernel_build_id": profile.kernel_build_id,
+    }
 
 
 def _account_for_halves(account: _Account, kind: Kind, found: PerfProfile) -> None:
@@ -144,9 +145,9 @@ def _account_for_halves(account: _Account, kind: Kind, found: PerfProfile) -> No
         account.missing[f"{_WAITS[kind]}: those without a begin"] = why
 
 
-def _by_reason(missing: Mapping[str, str]) -> tuple[Mapping[str, str], ...]:
+def _by_reason(missing: Mapping[str, str]) -> list[dict[str, str]]:
     """What is missing for one reason in one line; a whole source of counters stands by itself, to be known by."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for what, why in missing.items():
         reasons.setdefault((why, what if what in SOURCES else ""), []).append(what)
-    return tuple({"what": ", ".join(what), "why": why} for (why, _), what in reasons.items())
+    return [{"what": ", ".join(what), "why": why} for (why, _), what in reasons.items()]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from workers.errors import (
     WorkersError,
     WrongKernel,
 )
-from workloads.guest.errors import RecordCorrupt
+from workloads.guest.greeting import read_hello
 from workloads.guest.records import Record
 
 STACKS_S = 5.0
@@ -75,11 +74,8 @@ class GuestSession:
             raise BootFailed(
                 f"the kernel did not reach its user space within {deadline_s:g} s", self._streams.tail()
             )
-        try:
-            self.hello = dict(json.loads(record.payload))
-            release = str(self.hello["release"])
-        except (ValueError, KeyError, TypeError):
-            raise RecordCorrupt(record.seq, f"the {self.noun}'s first words make no sense") from None
+        self.hello = read_hello(record)
+        release = self.hello["release"]
         if self._request.release and release != self._request.release:
             raise WrongKernel(
                 f'the {self.noun} runs kernel "{release}", not "{self._request.release}"',

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from workers.collect.dmesg import scan_console
 from workers.drivers.base import BootRequest
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.posted import PostedStreams
+from workloads.guest.greeting import read_bye
 from workloads.guest.records import Record
 
 TOKEN = re.compile(r"(/netboot/)[\w-]{20,}")
@@ -56,10 +56,7 @@ class MachineSession(GuestSession):
 
     def went_well(self) -> bool:
         """Whether the plan was carried out and the kernel never complained: such a one may start the next."""
-        try:
-            completed = self._bye is not None and json.loads(self._bye.payload)["completed"] is True
-        except (ValueError, KeyError, TypeError):
-            return False
+        completed = self._bye is not None and read_bye(self._bye).completed
         found = scan_console(self._request.console.read_bytes()) if completed else []
         return completed and not any(one.kind in TROUBLE for one in found)
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from workers.collect.dmesg import FATAL, PANIC, scan_console
-from workers.errors import GuestPanicked, TargetLost
+from workers.errors import GuestEndless, GuestPanicked, TargetLost
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record, RecordReader
 
 CONSOLE_LIMIT = 64 << 20
-RECORDS_LIMIT = 2 << 30
+RECORDS_LIMIT = 512 << 20
 """No guest may fill the disk: what comes after this is read and thrown away, or ends the run."""
 FIFO_BYTES = 1 << 20
 PANIC_GRACE_S = 0.5
@@ -116,7 +116,7 @@ class Streams(ABC):
 
     @abstractmethod
     def read(self, timeout_s: float) -> None:
-        """Wait so long for something to come, and take it. Raises RecordCorrupt, TargetLost."""
+        """Wait so long for something to come, and take it. Raises RecordCorrupt, GuestEndless."""
 
     def close(self) -> None:
         """Close everything; what the files hold is whole."""
@@ -126,7 +126,7 @@ class Streams(ABC):
     def next(self, deadline: float) -> Record | None:
         """The next record; nothing if none came by the deadline (time.monotonic()) or the guest has ended.
 
-        Raises GuestPanicked, RecordCorrupt, TargetLost.
+        Raises GuestPanicked, RecordCorrupt, GuestEndless.
         """
         while not self._ready and not self.ended:
             until = min(deadline, self._panic_at + PANIC_GRACE_S) if self._panic_at else deadline
@@ -145,7 +145,7 @@ class Streams(ABC):
         end = time.monotonic() + timeout_s
         while not self.ended and (left := end - time.monotonic()) > 0:
             # Whoever wanted to know of damage has been told.
-            with suppress(RecordCorrupt, TargetLost):
+            with suppress(RecordCorrupt, GuestEndless):
                 self.read(left)
         self._ready.clear()
         return self.ended
@@ -177,10 +177,10 @@ class Streams(ABC):
         del self._tail[:-TAIL_BYTES]
 
     def take_records(self, data: bytes) -> None:
-        """What came of the records. Raises RecordCorrupt, TargetLost."""
+        """What came of the records. Raises RecordCorrupt, GuestEndless."""
         self._records_bytes += len(data)
         if self._records_bytes > RECORDS_LIMIT:
-            raise TargetLost(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records")
+            raise GuestEndless(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records", self.tail())
         self.records_file.write(data)
         self._ready.extend(self._reader.feed(data))
         self.last_record_at = time.monotonic()

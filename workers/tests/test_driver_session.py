@@ -16,7 +16,15 @@ from workers.drivers import streams as streams_module
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.guest_session import GuestSession
 from workers.drivers.streams import LocalStreams, Streams
-from workers.errors import BootFailed, GuestHung, GuestPanicked, GuestSilent, TargetLost, WrongKernel
+from workers.errors import (
+    BootFailed,
+    GuestEndless,
+    GuestHung,
+    GuestPanicked,
+    GuestSilent,
+    TargetLost,
+    WrongKernel,
+)
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record, encode_record
 
@@ -254,7 +262,7 @@ def test_a_guest_that_floods_us_with_records_is_ended(guest: Guest, monkeypatch:
     monkeypatch.setattr(streams_module, "RECORDS_LIMIT", 1000)
     guest.greets()
     guest.says("out", "walk", b"x" * 2000)
-    with pytest.raises(TargetLost, match="records"):
+    with pytest.raises(GuestEndless, match="records"):
         list(guest.session.records(5))
 
 

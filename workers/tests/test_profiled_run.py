@@ -17,11 +17,12 @@ from kernels.elf import read_build_id
 from kernels.errors import ArtifactCorrupt
 from kernels.tests.test_artifact import METADATA
 from lab.storage.rawprofiles import raw_path
-from workers.collect.profiled import collect
+from workers.collect.fromguest import Collected, Sent, read_guest
+from workers.collect.transcript import recording_name
 from workers.errors import ProfileUnreadable
 from workers.tests.test_perfdata import GOLDEN
 from workers.tests.test_waits import WINDOWS
-from workloads.guest.records import Record
+from workloads.guest.records import Record, encode_record
 from workloads.passes import NOTES, PERF_DATA, RECORDERS
 
 RELEASE = "6.1.192-ke3b61b3e121b"
@@ -46,6 +47,20 @@ def sent(data: bytes) -> tuple[Record, ...]:
     """In pieces, as the agent does, and with an empty one at the end."""
     pieces = [data[at : at + 32768] for at in range(0, len(data), 32768)] + [b""]
     return tuple(Record(seq, "file", PERF_DATA, piece) for seq, piece in enumerate(pieces, 1))
+
+
+def collect(records: tuple[Record, ...], kernel: Artifact, home: Path, run: Path) -> Collected:
+    """As a run does it: recordings into files of their own, everything as it came, and all of it read apart."""
+    (run / "records.bin").write_bytes(
+        b"".join(encode_record(dataclasses.replace(one, seq=seq)) for seq, one in enumerate(records, 1))
+    )
+    for recorder in RECORDERS.values():
+        data = b"".join(one.payload for one in records if one.name == recorder.data)
+        place = run / recording_name(recorder.kind)
+        place.unlink(missing_ok=True)
+        if data:
+            place.write_bytes(data)
+    return read_guest(Sent(run, purpose="profiled"), kernel, home).collected
 
 
 def test_a_profile_is_read_with_the_artifacts_symbols_and_its_file_kept(tmp_path: Path) -> None:
@@ -75,10 +90,10 @@ def test_a_profile_of_another_kernel_is_unreadable_and_its_file_kept(tmp_path: P
     assert len(list((tmp_path / "profiles").glob("*/*"))) == 1
 
 
-def test_a_guest_that_sent_no_perf_data_is_told_as_an_empty_file(tmp_path: Path) -> None:
+def test_a_guest_that_sent_no_perf_data_has_no_cpu_profile(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    with pytest.raises(ProfileUnreadable, match="it is empty"):
+    with pytest.raises(ProfileUnreadable, match="there is no CPU profile: perf left no data"):
         collect((), artifact(tmp_path / "artifact"), tmp_path, run)
 
 

@@ -21,10 +21,19 @@ class PlanNotPackable(WorkloadsError):
 
 
 class RecordCorrupt(WorkloadsError):
-    """A record was lost or damaged between the guest and us."""
+    """A record is damaged or missing.
 
-    retry = True
+    The guest writes the records and their checksums: whatever is wrong with them is its own doing, never the target's.
+    """
+
+    blame: Blame = "kernel"
 
     def __init__(self, seq: int, why: str) -> None:
         super().__init__(f"record {seq} from the guest is damaged: {why}")
         self.seq = seq
+
+
+class RecordUnexpected(WorkloadsError):
+    """A record that its plan does not provide for: another step, an unknown file, too much of anything."""
+
+    blame: Blame = "kernel"

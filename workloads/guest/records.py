@@ -12,6 +12,7 @@ seq counts up from 1 without a gap; name is a step or file name without blanks,
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ KINDS = frozenset({"hello", "step", "out", "err", "exit", "file", "beat", "bye"}
 MAX_HEADER = 512
 MAX_PAYLOAD = 1 << 20
 """The agent sends at most 32 KiB at once; more than this can only be damage."""
+# Digits as the agent writes them, and names that a message and a terminal can show.
+_HEADER = re.compile(r"KPL1 ([0-9]{1,10}) ([a-z]{1,8}) ([!-~]{1,400}) ([0-9]{1,8}) ([0-9a-f]{8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,12 @@ class RecordReader:
             return None
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
-        try:
-            magic, seq, kind, name, length, crc = line.decode("utf-8").split(" ")
-            header = _Header(int(seq), kind, name, int(length), int(crc, 16))
-        except ValueError:
-            raise self._corrupt(f"its header cannot be read: {line[:80]!r}") from None
-        if magic != "KPL1" or kind not in KINDS or not 0 <= header.length <= MAX_PAYLOAD:
+        fields = _HEADER.fullmatch(line.decode("ascii", "replace"))
+        if fields is None:
+            raise self._corrupt(f"its header cannot be read: {line[:80]!r}")
+        seq, kind, name, length, crc = fields.groups()
+        header = _Header(int(seq), kind, name, int(length), int(crc, 16))
+        if kind not in KINDS or header.length > MAX_PAYLOAD:
             raise self._corrupt(f"its header makes no sense: {line[:80]!r}")
         if header.seq != self._last_seq + 1:
             raise self._corrupt(f"record {header.seq} came in its place, so some were lost")

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from workloads.errors import OutputUnreadable
+from workloads.guest.strictjson import read_object
 from workloads.hist import parse_hist, read_number
 from workloads.percentile import percentile
 
 _CALLS = "/tmp/calls.hist"  # noqa: S108 the guest's
+_MOST = 1 << 53
 _SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
 
 
@@ -39,26 +41,28 @@ def parse(
 
 def _report(files: Mapping[str, bytes], iteration: int) -> dict[str, Any]:
     name = f"/tmp/cyclictest-{iteration}.json"  # noqa: S108
-    try:
-        report: dict[str, Any] = json.loads(files[name])
-    except KeyError as exc:
-        raise OutputUnreadable(f"cyclictest left no {name}") from exc
-    except ValueError as exc:
-        raise OutputUnreadable(f"{name} is not JSON: {exc}", files[name].decode(errors="replace")) from exc
-    return report
+    if name not in files:
+        raise OutputUnreadable(f"cyclictest left no {name}")
+    return read_object(files[name], name)
 
 
 def _histogram(report: dict[str, Any]) -> tuple[Counter[int], int, int]:
     """Counts by latency of all threads, how many were beyond the histogram, and the maximum."""
     counts, overflow, top = Counter[int](), 0, 0
     for thread in report["thread"].values():
-        own = {int(at): int(count) for at, count in thread["histogram"].items()}
+        own = {_count(int(at)): _count(count) for at, count in thread["histogram"].items()}
         counts.update(own)
-        overflow += int(thread["cycles"]) - sum(own.values())
-        top = max(top, int(thread["max"]))
+        overflow += _count(thread["cycles"]) - sum(own.values())
+        top = max(top, _count(thread["max"]))
     if not counts and overflow <= 0:
         raise OutputUnreadable("cyclictest counted no wake-up", json.dumps(report))
     return counts, max(overflow, 0), top
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _MOST:
+        raise ValueError("a count of cyclictest's is no whole number from 0 up")
+    return value
 
 
 def _verified(objects: list[dict[str, Any]], files: Mapping[str, bytes]) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sections of an ELF file, which nobody has to trust: 64 bit, little-endian, as all kernels that are built here.
+
+Time and memory grow with the file: no section lies outside it, all together are no larger than it, and names are looked
+up in one table of bounded size, each no longer than names are. The layouts are those of elf(5).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernels.errors import ArtifactCorrupt
+
+MOST_SECTIONS = 1 << 16
+_LONGEST_NAME = 256
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_IDENT = b"\x7fELF\x02\x01"
+# e_shnum and e_shstrndx that do not fit are in section 0.
+_ELSEWHERE = 0xFFFF
+NULL, NOTE, NOBITS = 0, 7, 8
+ALLOCATED, COMPRESSED = 0x2, 0x800
+
+
+class Readable(Protocol):
+    """A file that can be read: a path, or a file that was opened for a reader apart."""
+
+    @property
+    def name(self) -> str:
+        """Its name, for messages."""
+
+    def read_bytes(self) -> bytes:
+        """Return all of it. Raises OSError."""
+
+    def stat(self) -> os.stat_result:
+        """Return its size and more. Raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section. data: no bytes where the file holds none of it (bss)."""
+
+    name: str
+    kind: int
+    flags: int
+    address: int
+    size: int
+    data: memoryview
+
+
+def sections(file: Readable) -> Iterator[Section]:
+    """Yield the sections of an ELF file in its order. Raises ArtifactCorrupt."""
+    try:
+        data = memoryview(file.read_bytes())
+        yield from _sections(data, file.name)
+    except (OSError, struct.error) as exc:
+        raise ArtifactCorrupt(f"{file.name} is no readable ELF file: {exc}") from exc
+
+
+def _sections(data: memoryview, name: str) -> Iterator[Section]:
+    if bytes(data[: len(_IDENT)]) != _IDENT:
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: it does not begin as one of 64 bit")
+    _, _, _, _, _, _, at, _, _, _, _, entry, count, names_in = _HEADER.unpack_from(data)
+    if not at:
+        return
+    if entry != _SECTION.size:
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: its section headers have {entry} bytes")
+    first = _SECTION.unpack_from(data, at)
+    count = count or first[5]
+    names_in = first[6] if names_in == _ELSEWHERE else names_in
+    if count > MOST_SECTIONS or at + count * _SECTION.size > len(data) or names_in >= count:
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: it has {count} sections")
+    names = bytes(_part(data, _SECTION.unpack_from(data, at + names_in * _SECTION.size), name))
+    left = len(data)
+    for place in range(at, at + count * _SECTION.size, _SECTION.size):
+        header = _SECTION.unpack_from(data, place)
+        part = _part(data, header, name)
+        left -= len(part)
+        if left < 0:
+            raise ArtifactCorrupt(f"{name} has sections that lie over one another; build it again")
+        yield Section(_name(names, header[0], name), header[1], header[2], header[3], header[5], part)
+
+
+def _part(data: memoryview, header: tuple[int, ...], name: str) -> memoryview:
+    _, kind, _, _, offset, size, *_ = header
+    if kind in (NULL, NOBITS):
+        return data[:0]
+    if offset + size > len(data):
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: a section lies outside it")
+    return data[offset : offset + size]
+
+
+def _name(names: bytes, at: int, name: str) -> str:
+    end = names.find(b"\0", at, at + _LONGEST_NAME)
+    if end < 0:
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: a section's name has no end")
+    return names[at:end].decode("ascii", "replace")

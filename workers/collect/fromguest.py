@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest sent, read in a process apart and checked when it comes back.
+
+A reader has seen a stranger's bytes, so its answer is held against the plan like the bytes themselves: types, counts,
+names of metrics, finite numbers, whole trees.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernels.apart import Answer, Limits, opened, read_apart
+from kernels.artifact import Artifact
+from kernels.errors import ArtifactCorrupt, ArtifactMissing, ReadingStopped
+from lab.analysis.frametree import TreeDamaged, unpack
+from lab.models import Profile
+from lab.queries.counters import COUNTED_ITERATIONS
+from lab.record import TakenProfile
+from lab.storage.rawprofiles import keep_raw
+from workers.collect.reading import RECORDS, SYSTEM_MAP, VMLINUX
+from workers.collect.transcript import recording_name
+from workers.errors import ProfileUnreadable
+from workloads.errors import OutputUnreadable, WorkloadFailed
+from workloads.instruction_clock import Clock
+from workloads.passes import RECORDERS, Kind
+from workloads.readings import Iteration, Readings
+from workloads.step import Purpose
+
+READER = "workers.collect.reading:prepare"
+LIMITS = Limits(seconds=60, memory=2 << 30)
+MOST_EXTRAS = 16 << 20
+_MOST_METRICS = 256
+_MOST_COUNTERS = 20_000
+# By name, what a reader may have refused; whatever else it says is output that cannot be read.
+_RAISED: Mapping[str, type[ArtifactCorrupt | ProfileUnreadable | WorkloadFailed | OutputUnreadable]] = {
+    refusal.__name__: refusal for refusal in (ArtifactCorrupt, ProfileUnreadable, WorkloadFailed)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One boot whose guest has left. directory: of the run, with its records and recordings.
+
+    workload: "" where nothing was measured. cpus: of the guest; 0 where nobody knows.
+    """
+
+    directory: Path
+    workload: str = ""
+    purpose: Purpose = "measured"
+    clock: Clock = "wall"
+    iterations: int = 0
+    warmup: int = 0
+    cpus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A profiled run, as the columns of Profile and Run say.
+
+    extras: over how many timed iterations the counters counted, and by kind how many waits have one end only.
+    """
+
+    profiles: tuple[TakenProfile, ...] = ()
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    unavailable: tuple[Mapping[str, str], ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FromGuest:
+    """What a guest measured. cpu_seconds, peak_kib: what it cost to read."""
+
+    readings: Readings
+    collected: Collected
+    cpu_seconds: float
+    peak_kib: int
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Name = Annotated[str, Field(max_length=200)]
+
+
+class _Iteration(_Strict):
+    index: _Count
+    warmup: bool
+    values: dict[_Name, float] = Field(max_length=_MOST_METRICS)
+
+
+class _Readings(_Strict):
+    iterations: list[_Iteration] = Field(max_length=100_000)
+    extras: dict[str, Any]
+    line: Annotated[str, Field(max_length=4000)]
+
+
+class _Profile(_Strict):
+    kind: str
+    waits: _Count
+    overhead: float | None
+    lost: _Count
+    throttled: _Count
+    truncated: Annotated[str, Field(max_length=2000)]
+    kernel_build_id: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")]
+
+
+class _Missing(_Strict):
+    what: Annotated[str, Field(max_length=100_000)]
+    why: Annotated[str, Field(max_length=4000)]
+
+
+class _Profiled(_Strict):
+    profiles: list[_Profile] = Field(max_length=len(RECORDERS))
+    counters: dict[_Name, dict[_Name, float]]
+    unavailable: list[_Missing] = Field(max_length=1000)
+    counted_iterations: _Count
+    half_waits: dict[str, _Count]
+
+
+class _Answered(_Strict):
+    readings: _Readings | None = None
+    profiled: _Profiled | None = None
+
+
+def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
+    """Read a boot's records; of a profiled run keep each perf.data under its hash in `home`, and read it.
+
+    Raises WorkloadFailed, OutputUnreadable, ProfileUnreadable, ReadingStopped: the guest's; ReaderUnavailable,
+    ArtifactCorrupt, ArtifactMissing: the lab's.
+    """
+    profiled = sent.purpose == "profiled"
+    hashes = _kept(sent.directory, home) if profiled else {}
+    paths = {RECORDS: sent.directory / "records.bin"}
+    if profiled:
+        if not artifact.system_map.exists() or not artifact.vmlinux.exists():
+            raise ArtifactMissing(f"artifact {artifact.key[:12]} is no longer in the store")
+        paths |= {SYSTEM_MAP: artifact.system_map, VMLINUX: artifact.vmlinux}
+        paths |= {kind: sent.directory / recording_name(kind) for kind in hashes}
+    request = {
+        "files": list(paths),
+        "workload": sent.workload,
+        "purpose": sent.purpose,
+        "clock": sent.clock,
+        "iterations": sent.iterations,
+        "warmup": sent.warmup,
+        "release": artifact.metadata.release,
+        "cpus": sent.cpus,
+    }
+    with opened(*paths.values()) as files:
+        answer = read_apart(READER, request, files, what="what the guest sent", limits=LIMITS)
+    checked = _checked(answer)
+    return FromGuest(
+        _readings(checked.readings),
+        _collected(checked.profiled, answer, hashes),
+        answer.cpu_seconds,
+        answer.peak_kib,
+    )
+
+
+def _kept(directory: Path, home: Path) -> dict[Kind, str]:
+    """The hash of each recording that the guest sent, all of which are kept as they came."""
+    files = {kind: directory / recording_name(kind) for kind in RECORDERS}
+    return {
+        kind: keep_raw(home, file) for kind, file in files.items() if file.is_file() and file.stat().st_size
+    }
+
+
+def _checked(answer: Answer) -> _Answered:
+    value = answer.value
+    if isinstance(value, dict) and isinstance(refused := value.get("refused"), dict):
+        refusal = _RAISED.get(str(refused.get("class")), OutputUnreadable)
+        message = "".join(sign if sign.isprintable() else "?" for sign in str(refused.get("message"))[:2000])
+        raise refusal(message, str(refused.get("detail", ""))[:65536])
+    try:
+        return _Answered.model_validate(value)
+    except ValidationError as exc:
+        place = ".".join(map(str, exc.errors()[0]["loc"]))[:200]
+        raise ReadingStopped(
+            f"what the guest sent was read as something that makes no sense, at {place!a}"
+        ) from exc
+
+
+def _readings(read: _Readings | None) -> Readings:
+    if read is None:
+        return Readings(())
+    if len(json.dumps(read.extras)) > MOST_EXTRAS:
+        raise OutputUnreadable(f"the guest printed more than {MOST_EXTRAS >> 20} MiB beside its measurements")
+    iterations = tuple(Iteration(one.index, one.warmup, one.values) for one in read.iterations)
+    return Readings(iterations, read.extras, read.line)
+
+
+def _collected(read: _Profiled | None, answer: Answer, hashes: Mapping[Kind, str]) -> Collected:
+    if read is None:
+        return Collected()
+    if len(answer.blobs) != len(read.profiles) or sum(map(len, read.counters.values())) > _MOST_COUNTERS:
+        raise ReadingStopped(
+            "what the guest sent was read as something that makes no sense: its trees or counters"
+        )
+    extras = {COUNTED_ITERATIONS: read.counted_iterations, "half_waits": read.half_waits}
+    return Collected(
+        tuple(_profile(one, blob, hashes) for one, blob in zip(read.profiles, answer.blobs, strict=True)),
+        read.counters,
+        tuple(one.model_dump() for one in read.unavailable),
+        extras,
+    )
+
+
+def _profile(one: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenProfile:
+    kinds: dict[str, str] = {kind: sha256 for kind, sha256 in hashes.items()}  # noqa: C416  other types
+    if one.kind not in kinds or (one.overhead is not None and not math.isfinite(one.overhead)):
+        raise ReadingStopped("what the guest sent was read as a profile that nobody recorded")
+    try:
+        tree = unpack(blob)
+    except TreeDamaged as exc:
+        raise ReadingStopped(f"a profile that the guest recorded cannot be kept: {exc}") from exc
+    return TakenProfile(
+        tree=tree,
+        kind=Profile.Kind(one.kind),
+        perf_data_sha256=kinds[one.kind],
+        **one.model_dump(exclude={"kind"}),
+    )

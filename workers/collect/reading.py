@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The reader of what a guest sent, as it runs apart: records, recordings and its kernel's files → JSON and trees.
+
+`prepare` runs before the reader is locked in, the function it returns behind the lock (kernels/apart.py). Refusals that
+are foreseen come back by the name of their class; fromguest.py raises them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kernels.elfsections import Readable
+from kernels.errors import ArtifactCorrupt
+from workers.collect.profiled import Profiled, read_profiled
+from workers.errors import ProfileUnreadable
+from workloads.catalog import Workload, load_catalog
+from workloads.errors import OutputUnreadable, WorkloadFailed
+from workloads.guest.errors import RecordCorrupt
+from workloads.guest.records import Record, RecordReader
+from workloads.instruction_clock import Clock
+from workloads.interpret import load_parser
+from workloads.passes import RECORDERS, Kind
+from workloads.readings import Readings
+from workloads.step import Purpose
+
+RECORDS, SYSTEM_MAP, VMLINUX = "records", "System.map", "vmlinux"
+REFUSALS = (ArtifactCorrupt, ProfileUnreadable, WorkloadFailed, OutputUnreadable, RecordCorrupt)
+_PIECE = 1 << 20
+_RECORDINGS = {recorder.data for recorder in RECORDERS.values()}
+_KINDS: tuple[Kind, ...] = tuple(RECORDERS)
+_MOST_DETAIL = 16 << 10
+
+Result = tuple[Any, Sequence[bytes]]
+
+
+def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result]:
+    """Load what a reading needs, and return it.
+
+    request: workload ("" for none), purpose, clock, iterations and warmup of the plan, release of the kernel, cpus of the
+    guest; files: RECORDS; of a profiled run SYSTEM_MAP, VMLINUX and the kinds of its recordings.
+    """
+    workload = load_catalog()[request["workload"]] if request["workload"] else None
+    if workload is not None:
+        # Its code is ours, and cannot be loaded any more behind the lock.
+        load_parser(workload.definition)
+
+    def read(files: Sequence[Readable]) -> Result:
+        held = {file.name: file for file in files}
+        try:
+            return _read(request, workload, held)
+        except REFUSALS as exc:
+            told = {"class": type(exc).__name__, "message": str(exc), "detail": exc.detail[:_MOST_DETAIL]}
+            return {"refused": told}, ()
+
+    return read
+
+
+def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[str, Readable]) -> Result:
+    records = tuple(_records(held[RECORDS]))
+    value: dict[str, Any] = {}
+    trees: list[bytes] = []
+    if workload is not None:
+        purpose: Purpose = request["purpose"]
+        clock: Clock = request["clock"]
+        most = request["warmup"] + request["iterations"]
+        value["readings"] = _plain(workload.read(records, purpose=purpose, clock=clock, most=most))
+    if SYSTEM_MAP in held:
+        recordings = {kind: held[kind] for kind in _KINDS if kind in held}
+        run = Profiled(held[SYSTEM_MAP], held[VMLINUX], request["release"], recordings, request["cpus"])
+        value["profiled"], trees = read_profiled(records, run)
+    return value, trees
+
+
+def _records(file: Readable) -> Iterator[Record]:
+    """The records of a file but for recordings, which have files of their own, and heartbeats."""
+    reader = RecordReader()
+    data = memoryview(file.read_bytes())
+    for at in range(0, len(data), _PIECE):
+        for record in reader.feed(bytes(data[at : at + _PIECE])):
+            if record.kind not in ("hello", "beat") and record.name not in _RECORDINGS:
+                yield record
+
+
+def _plain(readings: Readings) -> dict[str, Any]:
+    return {
+        "iterations": [asdict(one) for one in readings.iterations],
+        "extras": readings.extras,
+        "line": readings.line,
+    }
