@@ -53,13 +53,20 @@ class RecordReader:
         self._buffer = bytearray()
         self._header: _Header | None = None
         self._last_seq = 0
+        self._over = False
 
     def feed(self, data: bytes) -> list[Record]:
-        """The records that `data` completes. Raises RecordCorrupt, which names the record."""
+        """The records that `data` completes; what follows a bye is dropped. Raises RecordCorrupt, which names the record."""
+        if self._over:
+            return []
         self._buffer += data
         records = []
         while (record := self._next()) is not None:
             records.append(record)
+            if record.kind == "bye":
+                self._over = True
+                self._buffer.clear()
+                break
         return records
 
     def finish(self) -> None:
