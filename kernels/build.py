@@ -141,8 +141,8 @@ class Builder:
             request=request,
             config=config,
             base_config=base_config,
-            key=artifact_key(request, request.revision.tree_id, config),
-            layer=layer_key(request.toolchain, request.base.tree_id, base_config),
+            key=artifact_key(request, config, base_config),
+            layer=layer_key(request, base_config),
             is_base=request.revision.tree_id == request.base.tree_id and config == base_config,
         )
 
@@ -160,19 +160,23 @@ class Builder:
         return self._from_nothing(plan, progress, keep=False)
 
     def _make_layer(self, plan: _Plan, progress: Progress) -> None:
-        if plan.is_base:
+        if plan.is_base and not plan.request.modules:
             self._from_nothing(plan, progress, keep=True)
             return
         progress.line("kperflab: the objects of the base are not there; building the base first")
+        # Without the modules, which the layer's key does not name: their makefiles may write among the objects.
         request = replace(
             plan.request,
             revision=plan.request.base,
             config=plan.request.base_config or plan.request.config,
             base_config=None,
+            modules=(),
         )
         try:
             self._from_nothing(self._plan(request, progress.tick), progress, keep=True)
         except CompileFailed as exc:
+            if plan.is_base:
+                raise
             # The variant may well be what repairs it.
             progress.line(f"kperflab: the base does not compile ({exc}); building the variant from nothing")
             self._no_layer.add(plan.layer)

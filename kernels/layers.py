@@ -35,7 +35,7 @@ _FOLDER, _FILE = 0o755, 0o644
 
 
 class Layers:
-    """Sources under `<home>/sources`, objects under `<home>/objects`."""
+    """Sources under `<home>/sources/<tree>-<tree id>`, objects of bases under `<home>/objects/<layer key>`."""
 
     def __init__(self, home: Path) -> None:
         self.sources = home / "sources"
@@ -69,9 +69,12 @@ class Layers:
 
     @contextmanager
     def source(self, tree: Tree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:
-        """A tree's files on disk, extracted when missing, and held while in use. Raises DiskFull."""
-        path = self.sources / tree_id
-        lock = self.lock(f"source-{tree_id}")
+        """A tree's files on disk, extracted when missing, and held while in use. Raises DiskFull.
+
+        Files that came out of one repository never stand in for those of another.
+        """
+        path = self.sources / f"{tree.name}-{tree_id}"
+        lock = self.lock(f"source-{path.name}")
         while True:
             with locked(lock, shared=True, on_wait=on_wait):
                 if path.is_dir():

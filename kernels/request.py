@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a build is made of, and the key that follows from it."""
+"""What a build is made of, and the keys that follow from it.
+
+A key names every input whose code runs while the thing under the key is made. The objects of a base are an input of
+all that is built over them, for the base's own makefiles wrote them; and so is the tree that the files come from, so
+that nothing made from one tree ever answers for another. docs/design/origins.md argues why that is enough.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +20,8 @@ from kernels.kbuild import ENVIRONMENT, make_flags
 from kernels.toolchain import Toolchain
 from kernels.tree import Revision, Tree
 
-# Part of every key: raise it when the way of building changes the bytes.
-RECIPE = 1
+# Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
+RECIPE = 2
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
@@ -59,18 +64,22 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
                 raise ModuleRejected(f'external module "{module.name}": "{file}" is no plain file name')
 
 
-def artifact_key(request: BuildRequest, tree_id: str, config: str) -> str:
-    """64 hex digits over everything that decides the bytes of a build."""
+def artifact_key(request: BuildRequest, config: str, base_config: str) -> str:
+    """Return 64 hex digits over everything that has a say in a build, the layer it stands on among it."""
     modules = [
         [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
         for module in sorted(request.modules, key=lambda module: module.name)
     ]
-    return _hash([*_common(request.toolchain, tree_id, config), modules])
+    layer = layer_key(request, base_config)
+    return _hash(["artifact", *_common(request, request.revision, config), layer, modules])
 
 
-def layer_key(toolchain: Toolchain, base_tree_id: str, base_config: str) -> str:
-    """Which object directory builds of this base stand on: 32 hex digits."""
-    return _hash(_common(toolchain, base_tree_id, base_config))[:32]
+def layer_key(request: BuildRequest, base_config: str) -> str:
+    """Return which object directory the builds over this base stand on: 32 hex digits.
+
+    It is made from nothing by the base's own code alone: without external modules, whatever the request has.
+    """
+    return _hash(["layer", *_common(request, request.base, base_config)])[:32]
 
 
 def local_version(key: str) -> str:
@@ -78,9 +87,18 @@ def local_version(key: str) -> str:
     return f"-k{key[:RELEASE_DIGITS]}"
 
 
-def _common(toolchain: Toolchain, tree_id: str, config: str) -> list[object]:
+def _common(request: BuildRequest, revision: Revision, config: str) -> list[object]:
     digest = hashlib.sha256(config.encode()).hexdigest()
-    return [RECIPE, tree_id, digest, toolchain.identity, make_flags(toolchain), ENVIRONMENT]
+    toolchain = request.toolchain
+    return [
+        RECIPE,
+        request.tree.name,
+        revision.tree_id,
+        digest,
+        toolchain.identity,
+        make_flags(toolchain),
+        ENVIRONMENT,
+    ]
 
 
 def _hash(told: list[object]) -> str:

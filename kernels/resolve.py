@@ -35,7 +35,7 @@ _MAX_CONFIG = 4 << 20
 _SECONDS = 300.0
 _TAIL = 60
 # A path that can have a say in what the tree's Kconfig makes of a request.
-_KCONFIG_PATH = re.compile(r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?Makefile|^scripts/|\.config$|configs?/")
+_KCONFIG_PATH = re.compile(r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?(?:GNUm|[Mm])akefile|^scripts/|\.config$|configs?/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,13 @@ class Question:
     toolchain: Toolchain
 
     def identity(self) -> str:
-        """Equal for questions that have the same answer."""
+        """Return hex digits over everything whose code may run for the answer.
+
+        The base is part of it: its Kconfig answers for a variant that changes no file of Kconfig.
+        """
         fragments = [fragment_text(read_fragment(fragment)) for fragment in self.config.fragments]
-        told = [1, self.revision.tree_id, self.config.base, fragments, self.toolchain.identity]
+        trees = [self.tree.name, self.base.tree_id, self.revision.tree_id]
+        told = [2, trees, self.config.base, fragments, self.toolchain.identity]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -22,15 +22,14 @@ from lab.errors import LabUnable
 from lab.expand import Clash, block_order
 from lab.hooks.events import tell_experiment
 from lab.kernelnotes import note_kernels
-from lab.models import Build, Case, Experiment, Standing, Switch, Tree, User, Variant
+from lab.models import Case, Experiment, Standing, Switch, Tree, User, Variant
 from lab.queue.priority import priority_asked
-from lab.queue.waiting import build_queue
 from lab.rounds import add_runs
 from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
-from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState, move
+from lab.states import BuildState, ExperimentState, Purpose, Role, VariantState
 from lab.storable import storable_text
-from lab.storage.artifacts import is_kept
 from lab.storage.sources import share_sources
+from lab.submission.builds import find_build
 from lab.submission.locations import check_tree_location
 from lab.submission.prepare import (
     PLACEBO_FRAGMENT,
@@ -45,8 +44,6 @@ from lab.trend import remember_base
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
-# A build that failed or was cancelled is tried again by who asks anew: the lab may have been mended.
-AGAIN = (BuildState.FAILED, BuildState.CANCELLED)
 
 # The layout placebo executes the very same code: its profile would say nothing new.
 PROFILED_ROLES = frozenset({Role.BASE, Role.AA, Role.CANDIDATE})
@@ -205,43 +202,13 @@ def _write_variants(experiment: Experiment, planned: list[PlannedVariant], root:
             variant.state = VariantState.PRUNED
             variant.problem, variant.problem_detail = plan.clash.reason, plan.clash.detail
         if plan.inputs:
-            variant.build = _find_build(plan.inputs, root)
+            variant.build = find_build(plan.inputs, root)
             variant.commit, variant.tree_id = plan.inputs.revision.commit, plan.inputs.revision.tree_id
             if variant.build.state == BuildState.BUILT:
                 variant.state = VariantState.READY
             live.append(variant)
         variant.save()
     return live
-
-
-def _find_build(found: BuildInputs, root: Path) -> Build:
-    """Return the row for these inputs, queued unless its artifact is there or it is being made."""
-    build, _created = Build.objects.get_or_create(
-        inputs=found.digest,
-        defaults={
-            "tree_id": found.revision.tree_id,
-            "commit": found.revision.commit,
-            "request": found.request,
-            "queue": build_queue(found.request),
-        },
-    )
-    gone = build.state == BuildState.BUILT and not is_kept(build.artifact_key, root)
-    if gone or build.state in AGAIN:
-        move(
-            Build,
-            build.pk,
-            BuildState(build.state),
-            BuildState.QUEUED,
-            request=found.request,
-            queue=build_queue(found.request),
-            attempt=0,
-            blame="",
-            problem="",
-            problem_detail="",
-            finished_at=None,
-        )
-        build.refresh_from_db()
-    return build
 
 
 def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case, Workload]]:

@@ -13,9 +13,8 @@ from kernels.history import Logged, line, logged
 from kernels.tree import Tree as GitTree
 from kernels.tree import resolve
 from lab.errors import SubmissionRejected
-from lab.models import Build, Revision, Tree, Variant
+from lab.models import Revision, Tree
 from lab.spec import ExperimentSpec, spec_from_mapping
-from lab.states import BuildState, Role
 from lab.submission.intake import OnProgress, Source, find_source, open_source
 
 
@@ -60,22 +59,6 @@ def measurements(
     remember(row, commits)
     chosen = [*commits[:1], *reversed(commits[:0:-1][:: wanted.every])]
     return [_description(wanted, one.commit, one.subject) for one in chosen]
-
-
-def build_over(first: int, others: Iterable[int]) -> None:
-    """Have the kernels that wait to be built for other experiments built over the objects of the first's base.
-
-    Without it each revision, being a base, would be compiled whole. The bytes are the same either way, which is why a
-    build's digest does not name its base. Does nothing unless the first base is built.
-    """
-    base = Variant.objects.select_related("build").get(experiment=first, role=Role.BASE)
-    if base.build is None or base.build.state != BuildState.BUILT:
-        return
-    ground = {field: base.build.request[field] for field in ("base_name", "base_commit", "base_tree_id")}
-    waiting = Build.objects.filter(variants__experiment__in=list(others), state=BuildState.QUEUED).distinct()
-    for build in waiting:
-        still = Build.objects.filter(pk=build.pk, state=BuildState.QUEUED)
-        still.update(request={**build.request, **ground})
 
 
 def _description(wanted: Wanted, commit: str, subject: str) -> ExperimentSpec:

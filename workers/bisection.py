@@ -14,7 +14,7 @@ from lab.errors import SpecError, SubmissionRejected
 from lab.models import BisectionStep
 from lab.queue.claim import return_dead_claims
 from lab.spec import ExperimentSpec
-from lab.trend import build_over
+from lab.submission.builds import build_over
 from workers import local
 
 Say = Callable[[str], None]

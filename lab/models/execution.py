@@ -22,7 +22,8 @@ class Claimed(models.Model):
 class Build(Claimed):
     """Compiling one source tree with one config; shared by every variant that asks for the same."""
 
-    # SHA-256 of tree id, config request, toolchain and modules: known before the config is resolved.
+    # SHA-256 of the tree id and the whole request (tree, base, configs, toolchain, modules): known before the config
+    # is resolved. docs/design/origins.md says why the base is part of it.
     inputs = models.CharField(max_length=64, unique=True)
     # The artifact store's key, known once the config is resolved.
     artifact_key = models.CharField(max_length=64, blank=True, default="")

@@ -37,6 +37,8 @@ CONFIG_BASE = "tiny"
 GUEST_FRAGMENT = "guest"
 # Moves nearly every function and changes none: what differs then is code layout.
 PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
+# Of a request: how its base is called, which has no say beside the base's tree id.
+_NAMES = frozenset({"base_name", "base_commit"})
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
 
@@ -217,18 +219,20 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
         "fragments": [[fragment.name, fragment.text] for fragment in fragments],
         "base_fragments": [[fragment.name, fragment.text] for fragment in base_fragments],
         "cc": prepared.toolchain.cc,
+        "toolchain": prepared.toolchain.identity,
         "modules_of": sorted(with_modules),
+        "modules": modules,
     }
-    # The base a variant is built over does not change its bytes, so it is not part of the digest.
-    told = [
-        prepared.tree.name,
-        revision.tree_id,
-        CONFIG_BASE,
-        request["fragments"],
-        prepared.toolchain.identity,
-        modules,
-    ]
-    return BuildInputs(revision, request, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+    return BuildInputs(revision, request, inputs_digest(revision.tree_id, request))
+
+
+def inputs_digest(tree_id: str, request: Mapping[str, Any]) -> str:
+    """Return 64 hex digits over everything that has a say in a build, the base it is built over among it.
+
+    Two builds of one digest are one row: what the base's code leaves behind must not answer for another base.
+    """
+    named = {name: value for name, value in request.items() if name not in _NAMES}
+    return hashlib.sha256(json.dumps([tree_id, named], sort_keys=True).encode()).hexdigest()
 
 
 def _target_fragments(target: models.Target) -> list[Fragment]:

@@ -21,7 +21,7 @@ from lab.storage.holding import in_use
 from lab.storage.keeping import keep_for
 from lab.storage.retention import Expiry, expire, needed_experiments, plan_expiry
 from lab.storage.store import Store
-from lab.submit import _find_build
+from lab.submission.builds import find_build
 from lab.tests.factories import (
     make_bisection,
     make_bisection_step,
@@ -277,7 +277,7 @@ def test_a_removed_kernel_that_is_needed_again_is_queued(world: World) -> None:
         digest, request = build.inputs, build.request
         revision = type("R", (), {"tree_id": build.tree_id, "commit": build.commit})
 
-    assert _find_build(Found, world.home).state == "queued"  # type: ignore[arg-type]
+    assert find_build(Found, world.home).state == "queued"  # type: ignore[arg-type]
 
 
 def test_what_a_sending_left_that_broke_off_goes_after_a_day(home: Path, store: Store) -> None:
