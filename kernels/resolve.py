@@ -35,7 +35,9 @@ _MAX_CONFIG = 4 << 20
 _SECONDS = 300.0
 _TAIL = 60
 # A path that can have a say in what the tree's Kconfig makes of a request.
-_KCONFIG_PATH = re.compile(r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?(?:GNUm|[Mm])akefile|^scripts/|\.config$|configs?/")
+_KCONFIG_PATH = re.compile(
+    r"(?:^|/)Kconfig[^/]*$|^(?:arch/[^/]+/)?(?:GNUm|[Mm])akefile|^scripts/|\.config$|configs?/"
+)
 
 
 @dataclass(frozen=True, slots=True)
