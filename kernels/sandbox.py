@@ -27,6 +27,7 @@ from kernels.cgroup import memory_group, physical_memory
 from kernels.environment import minimal
 from kernels.errors import SandboxFailed, ToolMissing
 from kernels.output import LineReader
+from kernels.syscalls import filter_file
 
 SOURCE = "/build/linux"
 OBJECTS = "/build/obj"
@@ -37,6 +38,17 @@ BUILD_USER = "kperflab-build"
 _MOUNT_FAILED = 121
 _POLL_S = 0.5
 NICE = 10
+_HIDDEN = (
+    "keys",
+    "key-users",
+    "kallsyms",
+    "kcore",
+    "sched_debug",
+    "timer_list",
+    "latency_stats",
+    "modules",
+    "kmsg",
+)
 _TMP_BYTES = 2 << 30
 # How long a command that closed its output may take to end.
 _END_S = 10.0
@@ -154,7 +166,7 @@ def run(
     started = time.monotonic()
     watch = _Watch(place.out, limits, started + limits.seconds)
     with memory_group(limits.total_memory) as group:
-        child = _start([*_outer(place, group.procs), *_bwrap(environment), *_limited(limits), *argv])
+        child = _start(_outer(place, group.procs), [*_limited(limits), *argv], environment)
         output = _Output(child, on_line)
         with LineReader(child, limits.log_bytes) as reader:
             try:
@@ -216,18 +228,22 @@ class _Watch:
         return self.stopped
 
 
-def _start(argv: list[str]) -> subprocess.Popen[bytes]:
+def _start(outer: list[str], inner: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    calls = filter_file()
     try:
         return subprocess.Popen(
-            argv,
+            [*outer, *_bwrap(environment, calls), *inner],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd="/",
             env=minimal(),
+            pass_fds=(calls,),
         )
     except FileNotFoundError as exc:
         raise ToolMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
+    finally:
+        os.close(calls)
 
 
 def _go(child: subprocess.Popen[bytes]) -> None:
@@ -262,7 +278,7 @@ def _end(child: subprocess.Popen[bytes], *, kill: bool) -> int:
 def _not_started(complaints: list[str]) -> SandboxFailed:
     reason = complaints[-1] if complaints else "it said nothing"
     return SandboxFailed(
-        f"the build sandbox does not start: {reason[:200]} (needs bubblewrap, user namespaces and overlayfs)",
+        f"the build sandbox does not start: {reason[:200]} (needs bubblewrap 0.8, user namespaces and overlayfs)",
         "\n".join(complaints),
     )
 
@@ -287,22 +303,31 @@ def _outer(place: Place, group: str) -> list[str]:
     return ["unshare", *user, *space, "--", *setup, *down]
 
 
-def _bwrap(environment: dict[str, str]) -> list[str]:
+def _bwrap(environment: dict[str, str], calls: int) -> list[str]:
+    """The namespaces. calls: the descriptor of the filter of system calls."""
     uid, gid = build_owner()
     argv = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(uid), "--gid", str(gid)]
     # Else process 1 of the sandbox is bwrap, started outside: what is in its memory and environment is seen inside.
     argv += ["--as-pid-1"]
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "kperflab"]
+    # In a user namespace of its own a process would have capabilities, and all the kernel's code behind them.
+    argv += ["--disable-userns", "--seccomp", str(calls)]
     argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
     for name in ("bin", "sbin", "lib", "lib64"):
         argv += ["--symlink", f"usr/{name}", f"/{name}"]
-    argv += ["--proc", "/proc", "--dev", "/dev", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
+    argv += ["--proc", "/proc", *_hidden(), "--dev", "/dev", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
     argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
     for name, value in environment.items():
         argv += ["--setenv", name, value]
     return [*argv, "--"]
+
+
+def _hidden() -> list[str]:
+    """Nothing in place of what /proc tells of the machine: its keys, the addresses of its kernel, its timers."""
+    files = [path for name in _HIDDEN if (path := Path("/proc", name)).exists()]
+    return [part for path in files for part in ("--ro-bind", "/dev/null", str(path))]
 
 
 def _limited(limits: Limits) -> list[str]:
