@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pyseccomp  # type: ignore[import-untyped]
+import pyseccomp
 import pytest
 
 from kernels import syscalls
