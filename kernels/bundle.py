@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from kernels.errors import PatchRejected
+from kernels.errors import MailUnreadable, PatchRejected
 from kernels.mail import MBOX_LINE, read_letters
+from kernels.mbox import BOM
 from kernels.safety import MAX_INPUT_BYTES, MAX_PATCHES
 
 # A cover letter beside the patches.
@@ -60,13 +61,19 @@ def unpack(upload: Upload) -> tuple[Upload, ...]:
 
 
 def join(files: Sequence[Upload]) -> bytes:
-    """One mbox of several files, in their order; a bare mail or diff becomes a letter of its own."""
+    """Return one mbox of several files, in their order; a bare mail or diff becomes a letter of its own.
+
+    Raises MailUnreadable, naming the file.
+    """
     return b"\n".join(_as_mbox(file) for file in files)
 
 
 def one_series(files: Sequence[Upload]) -> bool:
     """Whether several files are the parts of one series, going by the n/m of their subjects."""
-    letters = [letter for file in files for letter in read_letters(file.data)[:1]]
+    try:
+        letters = [letter for file in files for letter in read_letters(file.data)[:1]]
+    except MailUnreadable:
+        return False
     if len(files) < 2 or len(letters) < len(files):
         return False
     places = {letter.title.number for letter in letters}
@@ -136,13 +143,20 @@ def _check_member(name: str, member: tarfile.TarInfo) -> None:
 
 
 def _as_mbox(file: Upload) -> bytes:
-    data = file.data.replace(b"\r\n", b"\n")
-    if not read_letters(data):
+    data = file.data.removeprefix(BOM).replace(b"\r\n", b"\n")
+    if not _is_mail(file.name, data):
         subject = PurePosixPath(file.name).stem.encode("ascii", "replace").decode()
         data = f"From: \nSubject: {subject}\n\n---\n".encode() + data
     if not _FROM_LINE.match(data):
         data = _FROM + data.lstrip()
     return data.rstrip(b"\n") + b"\n\n"
+
+
+def _is_mail(name: str, data: bytes) -> bool:
+    try:
+        return bool(read_letters(data))
+    except MailUnreadable as exc:
+        raise MailUnreadable(str(exc), file=_shown(name)) from exc
 
 
 def _shown(name: str) -> str:

@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from kernels.shown import shown, shown_line
+
 Blame = Literal["submission", "kernel", "lab"]
 
 # A list of valid names longer than this tells a reader nothing.
@@ -26,10 +28,9 @@ class KernelsError(Exception):
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "") -> None:
-        # Names come from strangers: what a terminal would obey is shown as an escape.
-        line = " ".join(message.split())
-        super().__init__("".join(c if c.isprintable() else ascii(c)[1:-1] for c in line))
-        self.detail = detail
+        # Both may hold strangers' text: what a terminal would obey, or no database holds, is shown as an escape.
+        super().__init__(shown_line(message))
+        self.detail = shown(detail)
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
@@ -56,6 +57,10 @@ class PatchRejected(KernelsError):
         where = ", ".join(part for part in (file, hunk) if part)
         super().__init__(f"{where}: {reason}" if where else reason, detail)
         self.file, self.hunk, self.reason = file, hunk, reason
+
+
+class MailUnreadable(PatchRejected):
+    """A mail that is built in a way no mailer builds one; names the mail by its number."""
 
 
 class PatchDamaged(PatchRejected):

@@ -1,38 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mails: an mbox to its letters, a letter to who wrote what under which title.
+"""Mails: an mbox to its letters, a letter to who wrote what under which title, and back to a mail.
 
-The standard library decodes headers and bodies. An mbox is cut apart here, because `mailbox` takes every line of a
-commit message that begins with "From " for a new letter; git's own rule (such a line ends with a date) does not.
+Headers and prose are text. A diff is bytes: it stays what it is whatever charset the mail names, as in `git mailinfo`.
+In a string its bytes that are not UTF-8 stand as lone surrogates (PEP 383), which `diff_text` makes of bytes.
 """
 
 from __future__ import annotations
 
+import binascii
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from email.errors import HeaderParseError
-from email.header import decode_header, make_header
-from email.message import Message
-from email.parser import BytesParser
+from email.errors import MessageError
 from email.utils import parsedate_to_datetime
 
-from kernels.errors import PatchRejected
+from kernels.diff import parse_diff
+from kernels.errors import MailUnreadable, PatchRejected
+from kernels.mbox import BOM, cut_mbox
+from kernels.mime import Part, header, read_mail, to_unicode, unflowed, unix_lines
+from kernels.shown import clean_line, clean_text
 
-MAX_HEADER = 4_000
 # What git writes between mails; the date is always this one.
 MBOX_LINE = "From kperflab Mon Sep 17 00:00:00 2001"
+# As long as the tables hold them.
+MAX_AUTHOR, MAX_ID = 300, 900
 # "[PATCH RFC v4 1/2] title": what is in the brackets, piece by piece.
 _BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.IGNORECASE)
 _REPLY = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)+", re.IGNORECASE)
 _VERSION = re.compile(r"v([0-9]{1,4})", re.IGNORECASE)
 _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
-_FROM_LINE = re.compile(
-    rb"^>?From \S+\s.{0,100}?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?.{0,20}? [0-9]{4}(?: [-+][0-9]{4})?\r?$",
-    re.MULTILINE,
+_DIFF_BEGINS = re.compile(rb"^(?:---[ ]?\r?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
+_DIFF = re.compile(rb"^(?:diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
+# What a description, a browser, JSON, TOML and every database hold unchanged.
+_PLAIN = re.compile("[\t\n\f\x20-\x7e\x80-\ud7ff\ue000-\U0010ffff]*")
+_QUOTED_HEAD = """\
+MIME-Version: 1.0
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+"""
+# A mail needs a header to be one.
+_NO_SENDER = "From: \n"
+_SKIPPED = {"text/html", "application/pgp-signature", "application/pgp-keys", "application/pkcs7-signature"}
+# The standard library raises these for headers that no mailer writes.
+_ODD = (
+    MessageError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    OverflowError,
+    RecursionError,
 )
-_HEADER_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9-]{0,60}:[ \t]")
-_HEADERS = re.compile(b"^" + _HEADER_LINE.pattern, re.MULTILINE)
-_DIFF_BEGINS = re.compile(r"^(?:---[ ]?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +82,34 @@ class Letter:
 
 
 def read_letters(data: bytes) -> tuple[Letter, ...]:
-    """All mails of an mbox or of one bare mail, in their order; none if this is no mail."""
-    return tuple(_letter(raw) for raw in _cut(data))
+    """Return all mails of an mbox or of one bare mail, in their order; none if this is no mail.
+
+    Raises MailUnreadable, naming the mail by its number.
+    """
+    return tuple(_numbered(number, raw) for number, raw in enumerate(cut_mbox(data), 1))
+
+
+def diff_text(data: bytes) -> str:
+    """Return a file that is no mail as a string, with LF as line ends and without a byte-order mark."""
+    return unix_lines(data.removeprefix(BOM)).decode("utf-8", "surrogateescape")
+
+
+def as_text(data: bytes) -> str:
+    """Return a submission as plain text that a description, a page and a database hold.
+
+    What is plain UTF-8 is returned as it is, but for its line ends and a byte-order mark. Anything else becomes the same
+    mails in quoted-printable, which read as the same series here and in `git am`. Raises MailUnreadable.
+    """
+    text = diff_text(data)
+    if _PLAIN.fullmatch(text):
+        return text
+    letters = read_letters(data) or (Letter(Title(""), "", "", "", "", text),)
+    return "".join(write_letter(letter) for letter in letters)
 
 
 def read_title(subject: str) -> Title:
     """Take a subject line apart: version and place in the series, and the title without them."""
+    subject = clean_line(subject)
     reply = _REPLY.match(subject) is not None
     version, number, total, at = 1, 0, 0, 0
     while match := _BRACKET.match(subject, at):
@@ -87,142 +127,122 @@ def read_title(subject: str) -> Title:
 
 
 def write_letter(letter: Letter) -> str:
-    """A mail as git format-patch would write it, which read_letters reads back as it was."""
+    """Return a mail as git format-patch would write it, which read_letters reads back as it was.
+
+    It is plain text: a diff that is not is written in quoted-printable.
+    """
     title, place = letter.title, ""
     if title.total > 1:
         place = f" {title.number}/{title.total}"
     version = f" v{title.version}" if title.version > 1 else ""
+    mark = f"{'Re: ' if title.reply else ''}[PATCH{version}{place}] "
     headers = {
         "From": letter.author,
         "Date": letter.date,
-        "Subject": f"[PATCH{version}{place}] {title.text}",
+        "Subject": mark + title.text if title != Title("") else "",
         "Message-Id": f"<{letter.message_id}>" if letter.message_id else "",
     }
-    told = "".join(f"{name}: {value}\n" for name, value in headers.items() if value)
+    told = "".join(f"{name}: {clean_line(value)}\n" for name, value in headers.items() if value)
     rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
-    return f"{MBOX_LINE}\n{told}\n{letter.message}\n{rest}\n"
+    body = f"{letter.message}\n{rest}\n"
+    if not _PLAIN.fullmatch(body):
+        told, body = told + _QUOTED_HEAD, _quoted(body)
+    return f"{MBOX_LINE}\n{told or _NO_SENDER}\n{body}"
 
 
-def split_message(text: str) -> tuple[str, str]:
-    """A body's message and the rest, which begins with the line `---` or with the first diff."""
-    found = _DIFF_BEGINS.search(text)
-    return (text[: found.start()], text[found.start() :]) if found else (text, "")
+def split_message(data: bytes) -> tuple[bytes, bytes]:
+    """Return a body's message and the rest, which begins with the line `---` or with the first diff."""
+    found = _DIFF_BEGINS.search(data)
+    return (data[: found.start()], data[found.start() :]) if found else (data, b"")
 
 
 def iso_date(text: str) -> str:
-    """A mail's date as ISO 8601; text that is no date is returned as it is."""
+    """Return a mail's date as ISO 8601; text that is no date is returned as it is."""
     try:
         return parsedate_to_datetime(text).isoformat()
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return text
 
 
-def to_text(data: bytes, charset: str = "utf-8") -> str:
-    """Decode what a mail or a file holds. Raises PatchRejected if it is not what it says."""
-    if data.endswith(b"\r\n") and data.count(b"\n") == data.count(b"\r\n"):
-        data = data.replace(b"\r\n", b"\n")
-    for name in ("utf-8", charset):
-        try:
-            return data.decode(name)
-        except (UnicodeDecodeError, LookupError):
-            continue
-    line = data[: _first_bad_byte(data)].count(b"\n") + 1
-    raise PatchRejected(
-        f"line {line} is not UTF-8 text; convert the file, or send what git format-patch wrote"
-    )
+def _quoted(body: str) -> str:
+    lines = body.encode("utf-8", "surrogateescape").split(b"\n")
+    quoted = b"\n".join(binascii.b2a_qp(line, istext=False) for line in lines).decode("ascii")
+    return re.sub("^From ", "=46rom ", quoted, flags=re.MULTILINE)
 
 
-def _first_bad_byte(data: bytes) -> int:
+def _numbered(number: int, raw: bytes) -> Letter:
     try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return error.start
-    return 0
-
-
-def _cut(data: bytes) -> Iterator[bytes]:
-    starts = [found.start() for found in _FROM_LINE.finditer(data) if _begins_letter(data, found)]
-    if not starts:
-        if _is_bare(data.lstrip()[: 16 * MAX_HEADER]):
-            yield data.lstrip()
-        return
-    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
-        yield data[start:end].partition(b"\n")[2]
-
-
-def _is_bare(data: bytes) -> bool:
-    """Whether this is one mail without a From line: a block of headers, subject or sender among them, begins it.
-
-    A page of an archive may begin with the subject alone, which is not enough.
-    """
-    head = re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0]
-    names = {found[0].rstrip(b": \t").lower() for found in _HEADERS.finditer(head)}
-    return (
-        _HEADER_LINE.match(head) is not None
-        and len(names) > 1
-        and not names.isdisjoint({b"subject", b"from"})
-    )
-
-
-def _begins_letter(data: bytes, found: re.Match[bytes]) -> bool:
-    """Whether a From line starts a letter: headers follow it, and nothing but a blank line stands before it."""
-    before = data[max(0, found.start() - 2) : found.start()]
-    return before in (b"", b"\n\n", b"\r\n") and _HEADERS.match(data, found.end() + 1) is not None
+        return _letter(raw)
+    except PatchRejected as exc:
+        raise MailUnreadable(f"mail {number}: {exc}") from exc
+    except _ODD as exc:
+        reason = f"its headers cannot be read ({type(exc).__name__}); send what git format-patch wrote"
+        raise MailUnreadable(f"mail {number}: {reason}") from exc
 
 
 def _letter(raw: bytes) -> Letter:
-    mail = BytesParser().parsebytes(raw)
-    text = _body(mail)
-    author, date, subject = _header(mail, "From"), _header(mail, "Date"), _header(mail, "Subject")
-    author, date, subject, text = _in_body(author, date, subject, text)
-    message, rest = split_message(text)
+    mail = read_mail(raw)
+    author, date, subject = (header(mail.head, name) for name in ("From", "Date", "Subject"))
+    message, rest = _body([part for part in mail.parts if _is_text(part)])
+    author, date, subject, message = _in_body(author, date, subject, message)
     return Letter(
         read_title(subject),
-        author,
-        iso_date(date),
-        _header(mail, "Message-Id").strip("<> "),
-        message.strip(),
-        rest,
+        clean_line(author)[:MAX_AUTHOR],
+        iso_date(clean_line(date)),
+        clean_line(header(mail.head, "Message-Id")).strip("<> ")[:MAX_ID],
+        clean_text(message).strip(),
+        rest.decode("utf-8", "surrogateescape"),
     )
 
 
-def _header(mail: Message, name: str) -> str:
-    raw = next((value for key, value in mail.raw_items() if key.lower() == name.lower()), "")[:MAX_HEADER]
-    # Headers may be plain UTF-8 (RFC 6532): b4 writes them so.
-    raw = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    try:
-        decoded = str(make_header(decode_header(raw)))
-    except (HeaderParseError, UnicodeDecodeError, LookupError, ValueError):
-        decoded = raw
-    return " ".join(decoded.split())
+def _is_text(part: Part) -> bool:
+    """Return whether a part may hold prose or a diff: patches come as attachments, too, beside what is none."""
+    if part.type in _SKIPPED or part.type.partition("/")[0] not in ("text", "application"):
+        return False
+    if part.type.startswith("application/"):
+        return b"\0" not in part.data and _DIFF.search(part.data) is not None
+    return True
 
 
-def _body(mail: Message) -> str:
-    """The text of a mail: its own, or that of all its parts that are text (patches come as attachments, too)."""
-    parts = []
-    for part in mail.walk():
-        if part.is_multipart() or part.get_content_maintype() not in ("text", "application"):
+def _body(parts: list[Part]) -> tuple[str, bytes]:
+    """Return the message of all parts and, from the first diff on, their bytes."""
+    prose, rest = [], b""
+    for part in parts:
+        data = _as_sent(part)
+        if rest:
+            rest += b"\n" + data
             continue
-        payload = part.get_payload(decode=True)
-        if isinstance(payload, bytes) and part.get_content_type() not in (
-            "text/html",
-            "application/pgp-signature",
-        ):
-            parts.append(to_text(payload, part.get_content_charset("utf-8")))
-    return "\n".join(parts)
+        message, rest = split_message(data)
+        prose.append(to_unicode(message, part.charset))
+    return "\n".join(prose), rest
+
+
+def _as_sent(part: Part) -> bytes:
+    """Return a part's text. Mailers say format=flowed of diffs that they did not touch, so the reading that is whole wins."""
+    if not part.flowed:
+        return part.data
+    flowed = unflowed(part)
+    return flowed if _is_whole(flowed) or not _is_whole(part.data) else part.data
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        return bool(parse_diff(diff_text(data)))
+    except PatchRejected:
+        return False
 
 
 def _in_body(author: str, date: str, subject: str, text: str) -> tuple[str, str, str, str]:
-    """Headers that stand at the head of the body count more than the mail's own (git am's rule)."""
-    found = {"from": author, "date": date, "subject": subject}
+    """Return the headers, of which those at the head of the body count more (git am's rule), and the text without them."""
+    named = {"from": author, "date": date, "subject": subject}
     lines = text.lstrip("\n").split("\n", 8)
     used = 0
     for line in lines[:8]:
         name, colon, value = line.partition(": ")
-        if not colon or name.lower() not in found:
+        if not colon or name.lower() not in named:
             break
-        found[name.lower()] = value.strip()
+        named[name.lower()] = value.strip()
         used += 1
     if not used or lines[used : used + 1] not in ([""], []):
         return author, date, subject, text
-    return found["from"], found["date"], found["subject"], "\n".join(lines[used:])
+    return named["from"], named["date"], named["subject"], "\n".join(lines[used:])

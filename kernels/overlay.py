@@ -30,10 +30,10 @@ class Overlay:
         return text
 
     def has(self, path: str) -> bool:
-        """Whether there is such a file now."""
+        """Return whether there is such a file now, and a repair could read it."""
         try:
             self.read(path)
-        except UnknownPath:
+        except (UnknownPath, PatchRejected):
             return False
         return True
 
@@ -90,10 +90,5 @@ def _nearest(base: BaseText, hunk: Hunk, old: Sequence[str], shift: int) -> int 
 def _to_text(path: str, data: bytes) -> BaseText:
     if len(data) > MAX_BASE_BYTES or b"\0" in data:
         raise PatchRejected("the tree has a file here that is no text; leave it out", file=path)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as exc:
-        raise PatchRejected(
-            "the tree's file is not UTF-8, a repair would change more than blanks", file=path
-        ) from exc
+    text = data.decode("utf-8", "surrogateescape")
     return BaseText(text.removesuffix("\n").split("\n") if text else [])

@@ -15,7 +15,7 @@ from typing import TypeVar
 from kernels.diff import FileDiff, parse_diff, render_diff
 from kernels.errors import PatchDamaged, PatchRejected
 from kernels.git import run_git
-from kernels.mail import Letter, Title, read_letters, to_text
+from kernels.mail import Letter, Title, diff_text, read_letters
 from kernels.safety import MAX_PATCHES, check_files, check_size
 from kernels.tree import Tree, resolve
 
@@ -59,7 +59,7 @@ def read_series(data: bytes) -> Series:
 def read_with(data: bytes, parse: Callable[[Letter], Sequence[FileDiff]]) -> Series:
     """As read_series, with `parse` to find the files' diffs in a letter; a plain diff is a letter without headers."""
     check_size(data)
-    letters = read_letters(data) or (Letter(Title(""), "", "", "", "", to_text(data)),)
+    letters = read_letters(data) or (Letter(Title(""), "", "", "", "", diff_text(data)),)
     letters = newest(letters)
     read = [(letter, parse(letter)) for letter in letters]
     patched = in_order([(letter, files) for letter, files in read if files])

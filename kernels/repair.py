@@ -23,7 +23,7 @@ from kernels.damage import (
 )
 from kernels.diff import FileDiff, parse_diff
 from kernels.errors import PatchDamaged, PatchRejected, UnknownPath
-from kernels.mail import Letter, read_letters, to_text
+from kernels.mail import Letter, diff_text, read_letters
 from kernels.mending import Mended, RefusedHunk, mend_file, mend_new_file
 from kernels.overlay import Overlay, ReadBase, apply_exactly
 from kernels.patch import Patch, Series, base_commit, in_order, make_patch, newest, read_series
@@ -77,7 +77,7 @@ def repair_series(data: bytes, read_base: ReadBase) -> Intake:
         raise PatchRejected(
             f"a damaged diff of more than {MAX_REPAIR_BYTES} bytes is not repaired; send it undamaged"
         )
-    letters = newest(read_letters(data) or (archived_letter(to_text(data)),))
+    letters = newest(read_letters(data) or (archived_letter(diff_text(data)),))
     read = [(letter, _find(letter)) for letter in letters]
     with_diffs = [(letter, diffs) for letter, diffs in read if diffs]
     flat = [refused for letter, diffs in read for refused in _flat(letter, diffs)]

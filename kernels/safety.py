@@ -109,6 +109,12 @@ def _check_lines(file: FileDiff) -> None:
             raise PatchRejected(
                 f"a line is longer than {MAX_LINE} characters; leave it out", file=file.path, hunk=hunk.header
             )
+        if any("\0" in line for line in hunk.lines):
+            raise PatchRejected(
+                "a line holds a NUL byte, which makes its file a binary one; leave it out",
+                file=file.path,
+                hunk=hunk.header,
+            )
         wrong_side = {"added": ("-", " "), "deleted": ("+", " ")}.get(file.kind, ())
         if wrong_side and any(line.startswith(wrong_side) for line in hunk.lines):
             raise PatchRejected(

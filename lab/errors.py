@@ -3,18 +3,23 @@
 
 from typing import ClassVar, Literal
 
+from kernels.shown import shown, shown_line
+
 Blame = Literal["submission", "kernel", "lab"]
 
 
 class LabError(Exception):
-    """Base of this package's errors: `str()` is one clear line, `detail` the long part."""
+    """Base of this package's errors: `str()` is one clear line, `detail` the long part.
+
+    Both may hold strangers' text: what a terminal would obey, or no database holds, is shown as an escape.
+    """
 
     blame: ClassVar[Blame] = "lab"
     retry: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "") -> None:
-        super().__init__(message)
-        self.detail = detail
+        super().__init__(shown_line(message))
+        self.detail = shown(detail)
 
 
 class SettingWrong(LabError):

@@ -26,6 +26,8 @@ from pydantic import (
 )
 
 from kernels.catalog import load_catalog as load_switches
+from kernels.errors import KernelsError
+from kernels.mail import as_text
 from lab.errors import SpecError
 from lab.spec_messages import explain, nearest
 from workloads.catalog import load_catalog as load_workloads
@@ -373,6 +375,6 @@ def _read_patch(field: str, name: Any, directory: Path | None) -> tuple[str, str
     except OSError as exc:
         raise SpecError(f'{field}: cannot read "{name}" in {directory}: {exc.strerror}') from exc
     try:
-        return data.decode(), path.name
-    except UnicodeDecodeError:
-        raise SpecError(f"{field}: {name} is not UTF-8 text; re-encode it (iconv -t utf-8)") from None
+        return as_text(data), path.name
+    except KernelsError as exc:
+        raise SpecError(f"{field}: {name}: {exc}") from exc

@@ -205,9 +205,9 @@ def test_a_mail_without_a_diff_is_refused_with_the_way_out() -> None:
         read_series(mail("Hello.").encode())
 
 
-def test_a_diff_that_is_not_utf_8_is_refused_with_its_line() -> None:
-    with pytest.raises(PatchRejected, match="line 5 is not UTF-8 text"):
-        read_series("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\u00e4\n".encode("latin-1"))
+def test_a_diff_that_is_not_utf_8_keeps_its_bytes() -> None:
+    (patch,) = read_series("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+\u00e4\n".encode("latin-1")).patches
+    assert b"\n+\xe4\n" in patch.diff.encode("utf-8", "surrogateescape")
 
 
 def test_a_declared_charset_is_believed() -> None:

@@ -78,7 +78,6 @@ HOSTILE = {
     "too many files": "".join(plain(f"f{number}") for number in range(safety.MAX_FILES + 1)),
     "too many hunks": plain("x", HUNK * (safety.MAX_HUNKS + 1)),
     "new file with context": "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n" + HUNK,
-    "latin-1": plain("x", "@@ -1 +1 @@\n-a\n+\udce4\n"),
 }
 
 

@@ -25,9 +25,9 @@ from kernels.bundle import (
 from kernels.bundle import (
     Upload as Upload,
 )
-from kernels.errors import KernelsError, PatchDamaged
+from kernels.errors import KernelsError, MailUnreadable, PatchDamaged
 from kernels.lore import message_id, read_thread
-from kernels.mail import Letter, Title, to_text, write_letter
+from kernels.mail import Letter, Title, as_text, write_letter
 from kernels.patch import Series, read_series
 from kernels.remote import transport
 from kernels.tree import resolve
@@ -91,11 +91,11 @@ def receive_files(files: Sequence[Upload]) -> tuple[Received, ...]:
         raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
     singles = [members[0] for _, members in unpacked if len(members) == 1]
     if len(singles) == len(unpacked) and one_series(singles):
-        return (_from_bytes("files", join(singles), "", f"{len(singles)} uploaded files"),)
+        return (_from_bytes("files", _joined(singles), "", f"{len(singles)} uploaded files"),)
     return tuple(
         _from_bytes(
             "files",
-            members[0].data if len(members) == 1 else join(members),
+            members[0].data if len(members) == 1 else _joined(members),
             file_stem(file.name),
             f"uploaded {file.name}" + (f": {len(members)} files" if len(members) > 1 else ""),
         )
@@ -226,14 +226,23 @@ def file_stem(name: str) -> str:
     return re.sub(r"^(v\d+-)?\d{4}-", "", stem)
 
 
+def _joined(files: Sequence[Upload]) -> bytes:
+    try:
+        return join(files)
+    except KernelsError as exc:
+        raise FieldRefused("files", str(exc)) from exc
+
+
 def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
     """A damaged series is received too: it is repaired against the base once that is known."""
     try:
-        text = to_text(data)
+        text = as_text(data)
     except KernelsError as exc:
         raise FieldRefused(field, f"{source}: {exc}") from exc
     try:
         series = read_series(data)
+    except MailUnreadable as exc:
+        raise FieldRefused(field, f"{source}: {exc}") from exc
     except KernelsError:
         return Received(switch_name(name), text, source)
     named = switch_name(name) if name else switch_name(series.title, _NAME_LENGTH)

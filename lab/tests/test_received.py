@@ -28,6 +28,9 @@ from lab.submission.received import (
 from lab.tests.factories import make_user
 
 
+DEEP = b"".join(b"From: a\nContent-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(12))
+
+
 @pytest.fixture
 def alice(db: None) -> User:
     return make_user("alice", User.Role.SUBMITTER)
@@ -64,8 +67,13 @@ def test_a_damaged_patch_is_received_to_be_repaired_later() -> None:
     ("name", "data", "said"),
     [
         ("bomb.gz", gzip.compress(bytes(17 << 20), mtime=0), r"bomb\.gz: unpacked it is larger than 16 MiB"),
-        ("l.patch", "größer".encode("latin-1"), "not UTF-8"),
+        (
+            "deep.eml",
+            DEEP,
+            "uploaded deep.eml: mail 1: its parts are nested more than 8 deep",
+        ),
     ],
+    ids=["a bomb", "nested parts"],
 )
 def test_what_cannot_be_taken_is_told_of_the_files(name: str, data: bytes, said: str) -> None:
     with pytest.raises(FieldRefused, match=said) as refused:

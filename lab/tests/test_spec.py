@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kernels.patch import read_series
 from lab.errors import SpecError
 from lab.spec import ExperimentSpec, read_spec, spec_digest, spec_from_mapping
 
@@ -198,10 +199,13 @@ def test_a_patch_file_that_is_missing_is_named_with_its_place(tmp_path: Path) ->
         read_spec(PRODUCT, tmp_path)
 
 
-def test_a_patch_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "0001.patch").write_bytes(b"\xff\xfe")
-    with pytest.raises(SpecError, match="not UTF-8"):
-        read_spec(PRODUCT, tmp_path)
+def test_a_patch_file_that_is_not_utf_8_keeps_its_bytes_in_a_plain_description(tmp_path: Path) -> None:
+    (tmp_path / "0001.patch").write_bytes(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\xe9\n+\xe8\n")
+    spec = read_spec(PRODUCT, tmp_path)
+    text = next(patch.text for patch in spec.patches if patch.text)
+    assert "\n-=E9\n+=E8\n" in text
+    (patch,) = read_series(text.encode()).patches
+    assert patch.diff.encode("utf-8", "surrogateescape").endswith(b"\n-\xe9\n+\xe8\n")
 
 
 def test_a_patch_file_and_a_text_together_are_refused(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.environment import passing
+from kernels.errors import KernelsError
 from kernels.git import try_git
-from kernels.mail import Letter, Title, write_letter
+from kernels.mail import Letter, Title, as_text, write_letter
 from kernels.patch import Patch, Series, read_range, read_series
 from kernels.tree import Tree
 from lab.errors import SpecError
@@ -70,11 +71,11 @@ def is_series(data: bytes) -> bool:
 
 
 def handed_series(data: bytes, source: Path) -> Handed:
-    """A series from mails or a diff. Raises SpecError where it is no text."""
+    """Return a series from mails or a diff. Raises SpecError where a mail cannot be read."""
     try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise SpecError(f"{source} is not UTF-8 text; re-encode it (iconv -t utf-8)") from None
+        text = as_text(data)
+    except KernelsError as exc:
+        raise SpecError(f"{source}: {exc}") from exc
     try:
         series = read_series(data)
     except Exception as exc:
@@ -116,22 +117,15 @@ def newest_release(branch: str) -> str:
 
 
 def as_mbox(series: Series) -> str:
-    """The series as mails. Raises SpecError where a diff is not UTF-8."""
+    """Return the series as mails."""
     many = len(series.patches)
     return "".join(as_mail(patch, number, many) for number, patch in enumerate(series.patches, 1))
 
 
 def as_mail(patch: Patch, number: int = 0, many: int = 0) -> str:
-    """One patch as a mail. Raises SpecError where its diff is not UTF-8."""
+    """Return one patch as a mail."""
     title = Title(patch.title, number=number, total=many)
-    mail = write_letter(Letter(title, patch.author, patch.date, patch.message_id, patch.message, patch.diff))
-    try:
-        mail.encode()
-    except UnicodeEncodeError:
-        raise SpecError(
-            f'"{patch.title}" changes a file that is not UTF-8; submit it as a range of a tree: range = "base..tip"'
-        ) from None
-    return mail
+    return write_letter(Letter(title, patch.author, patch.date, patch.message_id, patch.message, patch.diff))
 
 
 def _repository() -> Path:
