@@ -22,12 +22,13 @@ from kernels.shown import clean_line, clean_text
 # What git writes between mails; the date is always this one.
 MBOX_LINE = "From kperflab Mon Sep 17 00:00:00 2001"
 # As long as the tables hold them.
-MAX_AUTHOR, MAX_ID = 300, 900
+MAX_AUTHOR, MAX_ID, MAX_TITLE = 300, 900, 1_000
 # "[PATCH RFC v4 1/2] title": what is in the brackets, piece by piece.
 _BRACKET = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)*\[([^\]\[]{0,200})\]\s*", re.IGNORECASE)
 _REPLY = re.compile(r"\s*(?:(?:re|fwd?)\s*:\s*)+", re.IGNORECASE)
 _VERSION = re.compile(r"v([0-9]{1,4})", re.IGNORECASE)
 _PLACE = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
+_HEADED = re.compile(r"(?:from|date|subject): ", re.IGNORECASE)
 _DIFF_BEGINS = re.compile(rb"^(?:---[ ]?\r?$|diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |Index: |--- [^\n]*\n\+\+\+ )", re.MULTILINE)
 # What a description, a browser, JSON, TOML and every database hold unchanged.
@@ -94,6 +95,11 @@ def diff_text(data: bytes) -> str:
     return unix_lines(data.removeprefix(BOM)).decode("utf-8", "surrogateescape")
 
 
+def is_plain(text: str) -> bool:
+    """Return whether a description, a page and every database hold a text as it is."""
+    return _PLAIN.fullmatch(text) is not None
+
+
 def as_text(data: bytes) -> str:
     """Return a submission as plain text that a description, a page and a database hold.
 
@@ -101,7 +107,7 @@ def as_text(data: bytes) -> str:
     mails in quoted-printable, which read as the same series here and in `git am`. Raises MailUnreadable.
     """
     text = diff_text(data)
-    if _PLAIN.fullmatch(text):
+    if is_plain(text):
         return text
     letters = read_letters(data) or (Letter(Title(""), "", "", "", "", text),)
     return "".join(write_letter(letter) for letter in letters)
@@ -123,7 +129,7 @@ def read_title(subject: str) -> Title:
                 number, total = int(found[1]), int(found[2])
         at = match.end()
     text = _REPLY.sub("", subject[at:], count=1) if not at else subject[at:]
-    return Title(" ".join(text.split()), version, number, total, reply)
+    return Title(" ".join(text.split())[:MAX_TITLE].rstrip(), version, number, total, reply)
 
 
 def write_letter(letter: Letter) -> str:
@@ -144,8 +150,12 @@ def write_letter(letter: Letter) -> str:
     }
     told = "".join(f"{name}: {clean_line(value)}\n" for name, value in headers.items() if value)
     rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
-    body = f"{letter.message}\n{rest}\n"
-    if not _PLAIN.fullmatch(body):
+    message = letter.message
+    if _HEADED.match(message):
+        # What looks like headers at the head of a message would count as such: they stand behind some that are.
+        message = f"From: {clean_line(letter.author)}\n\n{message}"
+    body = f"{message}\n{rest}\n"
+    if not is_plain(body):
         told, body = told + _QUOTED_HEAD, _quoted(body)
     return f"{MBOX_LINE}\n{told or _NO_SENDER}\n{body}"
 

@@ -50,4 +50,4 @@ def _is_bare(data: bytes) -> bool:
 def _begins_mail(data: bytes, found: re.Match[bytes]) -> bool:
     """Return whether a From line starts a mail: headers follow it, and nothing but a blank line stands before it."""
     before = data[max(0, found.start() - 2) : found.start()]
-    return before in (b"", b"\n\n", b"\r\n") and _HEADERS.match(data, found.end() + 1) is not None
+    return before in (b"", b"\n", b"\n\n", b"\r\n") and _HEADERS.match(data, found.end() + 1) is not None

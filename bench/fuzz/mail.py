@@ -19,7 +19,9 @@ def feed(data: bytes) -> None:
     series = read_series(data)
     again = read_series(text.encode())
     assert [patch.diff for patch in again.patches] == [patch.diff for patch in series.patches], "other diffs"
-    assert [patch.title for patch in again.patches] == [patch.title for patch in series.patches], "other titles"
+    assert [patch.title for patch in again.patches] == [patch.title for patch in series.patches], (
+        "other titles"
+    )
     for patch in series.patches:
         for part in (patch.title, patch.author, patch.date, patch.message_id, *patch.files):
             assert part.isprintable(), "a header that is not printable"

@@ -22,6 +22,7 @@ from typing import Any
 
 from django.conf import settings
 
+from kernels.stored import diff_of
 from lab.errors import SpecError
 from lab.exports.comparison import comparison_data, public_location
 from lab.exports.figures import many, told_change
@@ -66,8 +67,12 @@ def write_kcidb(experiment_id: int, *, link: str = "", origin: str = ORIGIN) -> 
 
 def patchset_hash(texts: list[str]) -> str:
     """KCIDB's hash of patches in their order: SHA-256 over the lines of their SHA-256 sums; empty without patches."""
-    sums = "".join(f"{hashlib.sha256(text.encode()).hexdigest()}\n" for text in texts)
+    sums = "".join(f"{hashlib.sha256(_bytes_of(text)).hexdigest()}\n" for text in texts)
     return hashlib.sha256(sums.encode()).hexdigest() if texts else ""
+
+
+def _bytes_of(stored: str) -> bytes:
+    return diff_of(stored).encode("utf-8", "surrogateescape")
 
 
 def _checkout(experiment: Experiment, variant: Variant, origin: str) -> Item:

@@ -15,6 +15,8 @@ from typing import Any
 
 from django.conf import settings
 
+from kernels.mail import as_text
+from kernels.stored import diff_of
 from lab.exports.comparison import public_location
 from lab.exports.plain import plain
 from lab.models import Experiment, Switch
@@ -85,7 +87,11 @@ def _patch(asked: Mapping[str, Any], switch: Switch) -> dict[str, Any]:
     """A patch as it was given, where that was its text and nothing had to be repaired; else as it was applied."""
     rules = {"requires": switch.requires, "excludes": switch.excludes}
     applied = _as_mail(switch)
-    if (asked.get("text") and not switch.report) or len(applied) > TEXT_LIMIT or _touches_twice(switch.text):
+    if (
+        (asked.get("text") and not switch.report)
+        or len(applied) > TEXT_LIMIT
+        or _touches_twice(diff_of(switch.text))
+    ):
         return {**asked, **rules}
     return {"name": switch.name, "text": applied, **rules}
 
@@ -102,7 +108,7 @@ def _as_mail(switch: Switch) -> str:
     heads = [("From", switch.author), ("Subject", f"[PATCH] {switch.title or switch.name}")]
     heads.append(("Message-Id", f"<{found[1]}>" if found else ""))
     lines = [f"{name}: {' '.join(value.split())}" for name, value in heads if value]
-    return "\n".join([*lines, "", "---", switch.text])
+    return as_text("\n".join([*lines, "", "---", diff_of(switch.text)]).encode("utf-8", "surrogateescape"))
 
 
 def _told(experiment: Experiment, link: str) -> dict[str, Any]:

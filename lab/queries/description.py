@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels.git import hide_password
+from kernels.stored import shown_diff
 from lab.models import Case, Experiment, Switch
 from lab.rerun import stored_description
 
@@ -21,7 +22,10 @@ class ClaimView:
 
 @dataclass(frozen=True, slots=True)
 class SwitchView:
-    """A patch or config fragment of the experiment; report tells what intake repaired."""
+    """A patch or config fragment of the experiment; report tells what intake repaired.
+
+    text: a diff as kernels.stored keeps it.
+    """
 
     name: str
     kind: str
@@ -33,6 +37,11 @@ class SwitchView:
     excludes: tuple[str, ...]
     report: tuple[str, ...]
     claims: tuple[ClaimView, ...]
+
+    @property
+    def shown(self) -> str:
+        """The text for people: what is not UTF-8 or hides in it is an escape."""
+        return shown_diff(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from kernels.config import Fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.patch import Patch, Series, read_range
 from kernels.remote import location_name
+from kernels.shown import shown_line
+from kernels.stored import stored_diff
 from kernels.tree import (
     DEFAULT_ARCHIVES,
     Revision,
@@ -44,7 +46,7 @@ class Source:
 class Taken:
     """A switch that was taken in. patches is empty for a config switch, fragment None for a patch.
 
-    text: the diff as it will be applied, or the fragment; report: what was repaired in it.
+    text: the diff as it will be applied, as kernels.stored keeps it, or the fragment; report: what was repaired in it.
     """
 
     toggle: Toggle
@@ -162,7 +164,7 @@ def _from_catalogue(spec: PatchSpec, tree: Tree) -> Taken:
         author=entry.author,
         link=entry.link,
         claims=catalog.entry_claims(entry, tree.name),
-        text=patch.diff,
+        text=stored_diff(patch.diff),
         patches=(patch,),
         files=frozenset(patch.files),
     )
@@ -177,8 +179,8 @@ def _taken(spec: PatchSpec, series: Series, report: tuple[str, ...]) -> Taken:
         author=first.author,
         link=f"https://lore.kernel.org/r/{first.message_id}" if first.message_id else "",
         version=series.version,
-        text="\n".join(patch.diff for patch in series.patches),
-        report=report,
+        text=stored_diff("\n".join(patch.diff for patch in series.patches)),
+        report=tuple(shown_line(line) for line in report),
         patches=series.patches,
         files=frozenset(path for patch in series.patches for path in patch.files),
     )

@@ -27,7 +27,6 @@ from lab.submission.received import (
 )
 from lab.tests.factories import make_user
 
-
 DEEP = b"".join(b"From: a\nContent-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(12))
 
 
