@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many crashes on labelled consoles our rules see, how many they imagine, and how quickly they read.
+"""How many crashes on labelled consoles our rules and LAVA's see, how many they imagine, and how quickly they read.
 
-The corpus is not part of the project: syzkaller's pkg/report/testdata/linux/report, or a part of it. A file's
-header lines up to the first empty one say what a detector must find; without a TITLE it must find nothing.
+Two corpora: consoles that our own guests printed when they were made to fail (workers/tests/golden/consoles/corpus),
+and syzkaller's pkg/report/testdata/linux/report or a part of it, which is not part of the project. A file's header
+lines up to the first empty one say what a detector must find; without a TITLE it must find nothing. `half` says
+what holds for each half of a corpus, split by a hash of the names, so that rules tuned on one show it.
 
-    python -m bench.console [DIRECTORY]
+    python -m bench.console [DIRECTORY...]
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
 import random
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.console_lava import lava_count, lava_flags
 from workers.collect.dmesg import Finding, scan_console
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "data" / "console-logs"
+ROOT = Path(__file__).resolve().parents[1]
+FOREIGN = Path(os.environ.get("CONSOLE_LOGS", ROOT.parent / "shared" / "data" / "console-logs"))
+OWN = ROOT / "workers" / "tests" / "golden" / "consoles" / "corpus"
 SPEED_BYTES = 64 << 20
 # What syzkaller's own programs say when they fail.
 NOT_OF_THE_KERNEL = {"SYZ_FAILURE"}
 TRIES = 3
 HEADER_LINE = re.compile(r"#.*|[A-Z][A-Z ]*:.*")
+NAMES_FUNCTION = re.compile(r" in ([A-Za-z_]\w*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,71 +43,133 @@ class Sample:
     name: str
     title: str
     type: str
+    corrupted: bool
     console: bytes
+
+    @property
+    def function(self) -> str:
+        """Return the function that the title names, or nothing."""
+        match = NAMES_FUNCTION.search(self.title)
+        return match[1] if match and match[1] != "corrupted" else ""
+
+    @property
+    def half(self) -> int:
+        """Return 0 or 1, whatever the console says."""
+        return hashlib.sha256(self.name.encode()).digest()[0] & 1
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Counts of one detector over one set of consoles."""
+
+    crashes: int
+    seen: int
+    clean: int
+    flagged: int
+
+    def __str__(self) -> str:
+        return f"{self.seen:4}/{self.crashes:<4} {self.seen / max(1, self.crashes):6.1%}  {self.flagged:3}/{self.clean}"
 
 
 def main() -> int:
-    """Print detection, imagination and speed; the misses by name."""
+    """Print detection, imagination and speed of both; the misses by name."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("directory", type=Path, nargs="?", default=CORPUS)
+    parser.add_argument("directories", type=Path, nargs="*", default=[FOREIGN, OWN])
     parser.add_argument("--show", action="store_true", help="print each miss")
     options = parser.parse_args()
-    if not options.directory.is_dir():
-        print(f"no corpus in {options.directory}: nothing measured")
-        return 0
-    samples = [read_sample(path) for path in sorted(options.directory.glob("*"))]
-    found = {sample.name: scan_console(sample.console) for sample in samples}
-    crashes = [sample for sample in samples if sample.title and sample.type not in NOT_OF_THE_KERNEL]
-    clean = [sample for sample in samples if not sample.title]
-    missed = [sample for sample in crashes if not found[sample.name]]
-    imagined = [sample for sample in clean if found[sample.name]]
-    print(f"consoles with a crash   {len(crashes):5}   detected {1 - len(missed) / len(crashes):8.1%}")
-    print(f"consoles without        {len(clean):5}   flagged  {len(imagined):8}")
-    print(f"reads {_speed([sample.console for sample in samples]) / 1e6:.0f} MB/s")
-    if options.show:
-        _show("missed", missed, found)
-        _show("imagined", imagined, found)
+    everything: list[Sample] = []
+    for directory in options.directories:
+        if not directory.is_dir():
+            print(f"no corpus in {directory.name}: nothing measured")
+            continue
+        samples = [read_sample(path) for path in sorted(directory.glob("*.txt"))]
+        everything += samples
+        report(directory.name, samples, options.show)
+    if everything:
+        text = speed_text(everything)
+        for name, read in (("ours", lambda text: len(scan_console(text))), ("LAVA", lava_count)):
+            print(f"{name} reads {speed(text, read) / 1e6:.0f} MB/s (of CPU time)")
     return 0
 
 
+def report(name: str, samples: list[Sample], show: bool) -> None:
+    """Print the table of one corpus."""
+    found = {sample.name: scan_console(sample.console) for sample in samples}
+    print(f"{name:24} {'detected':>18}  flagged clean")
+    for part, chosen in (
+        ("all", samples),
+        ("half 0", [sample for sample in samples if not sample.half]),
+        ("half 1", [sample for sample in samples if sample.half]),
+    ):
+        ours = score(chosen, lambda sample: bool(found[sample.name]))
+        print(f"  {part:8} ours           {ours}")
+        print(f"  {part:8} LAVA's         {score(chosen, lambda sample: lava_flags(sample.console))}")
+    named = [sample for sample in samples if sample.function and found[sample.name]]
+    right = [sample for sample in named if any(one.frame == sample.function for one in found[sample.name])]
+    print(f"  function that the label names is a finding's frame: {len(right)}/{len(named)}")
+    whole = [sample for sample in samples if sample.title and found[sample.name]]
+    agree = [sample for sample in whole if found[sample.name][0].corrupted == sample.corrupted]
+    print(f"  marked as cut off or mixed as the label says: {len(agree)}/{len(whole)}")
+    if show:
+        for sample in samples:
+            if _is_crash(sample) != bool(found[sample.name]) and sample.type not in NOT_OF_THE_KERNEL:
+                _show(sample, found[sample.name])
+
+
+def score(samples: list[Sample], sees: Callable[[Sample], bool]) -> Score:
+    """Return how one detector does on some consoles."""
+    crashes = [sample for sample in samples if _is_crash(sample)]
+    clean = [sample for sample in samples if not sample.title]
+    return Score(len(crashes), sum(map(sees, crashes)), len(clean), sum(map(sees, clean)))
+
+
 def read_sample(path: Path) -> Sample:
-    """Header and console of one file; a file may lack the header."""
+    """Return header and console of one file; a file may lack the header."""
     text = path.read_bytes()
     header: dict[str, str] = {}
     lines = text.split(b"\n")
     for number, line in enumerate(lines):
-        told = line.decode(errors="replace")
-        if not HEADER_LINE.fullmatch(told):
+        words = line.decode(errors="replace")
+        if not HEADER_LINE.fullmatch(words):
             text = b"\n".join(lines[number:])
             break
-        key, _, value = told.partition(":")
+        key, _, value = words.partition(":")
         header.setdefault(key, value.strip())
-    return Sample(path.name, header.get("TITLE", ""), header.get("TYPE", ""), text)
+    return Sample(
+        path.name, header.get("TITLE", ""), header.get("TYPE", ""), header.get("CORRUPTED", "") == "Y", text
+    )
 
 
-def _show(what: str, samples: list[Sample], found: dict[str, list[Finding]]) -> None:
-    for sample in samples:
-        told = "; ".join(f"{finding.kind}: {finding.title}" for finding in found[sample.name])
-        print(f"{what} {sample.name}: {sample.title or told}")
-
-
-def _speed(consoles: list[bytes]) -> float:
-    """Bytes a second, at best, over one long console of ordinary lines, with few crashes in it."""
+def speed_text(samples: list[Sample]) -> bytes:
+    """Return one long console of ordinary lines with few crashes in it."""
     generator = random.Random(1)
+    consoles = [sample.console for sample in samples]
     ordinary = [line for console in consoles for line in console.split(b"\n") if not scan_console(line)]
     lines = generator.choices(ordinary, k=SPEED_BYTES // 80)
-    lines[:: len(lines) // 10] = [b"[    1.0] Kernel panic - not syncing: bench"] * len(
-        lines[:: len(lines) // 10]
-    )
-    text = b"\n".join(lines)
+    every = len(lines) // 10
+    lines[::every] = [b"[    1.0] Kernel panic - not syncing: bench"] * len(lines[::every])
+    return b"\n".join(lines)
+
+
+def speed(text: bytes, read: Callable[[bytes], int]) -> float:
+    """Return bytes a second of CPU time, at best of some tries: others use this machine too."""
     took = []
     for _ in range(TRIES):
-        started = time.perf_counter()
-        scan_console(text)
-        took.append(time.perf_counter() - started)
+        started = time.process_time()
+        read(text)
+        took.append(time.process_time() - started)
     return len(text) / min(took)
+
+
+def _is_crash(sample: Sample) -> bool:
+    return bool(sample.title) and sample.type not in NOT_OF_THE_KERNEL
+
+
+def _show(sample: Sample, found: list[Finding]) -> None:
+    imagined = "; ".join(f"{finding.kind}: {finding.title}" for finding in found)
+    print(f"{'missed' if sample.title else 'imagined'} {sample.name}: {sample.title or imagined}")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ BOOT_PAIRS = {
     BANNER: b"x ",
     # What machines print before a kernel does; each only at the beginning of a line.
     b"SeaBIOS (version": b"aB",
-    b"early console in ": b"y ",
+    b"early console in ": b"rl",
     b"iPXE initialising": b"PX",
-    b"U-Boot SPL ": b"SP",
+    b"U-Boot SPL ": b"-B",
     b"Decompressing Linux...": b"x.",
 }
 """The words that a boot begins with, and the two rarest bytes of each."""

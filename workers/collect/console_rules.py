@@ -59,7 +59,9 @@ LOCKDEP = (
     rb"|inconsistent (?:\{[^}]{1,40}\} )?lock|bad unlock balance|bad contention|held lock freed|lock held (?:when|at)"
     rb"|Nested lock was not taken|chain_key collision|\S{1,20}-safe -> \S{1,20}-(?:un)?safe lock"
     rb"|" + COMM + rb"/\d+ (?:still has locks held|is leaving the kernel with locks|is exiting with locks)"
-    rb"|[Ii]nvalid wait context|possible reason|deadlock detected|" + COMM + rb" circular locking deadlock"
+    rb"|[Ii]nvalid wait context|possible reason|deadlock detected|circular locking deadlock|"
+    + COMM
+    + rb" circular locking deadlock"
 )
 SANITIZERS = rb"BUG: (?:KASAN|KCSAN|KMSAN|KFENCE|KTSAN|KHWASAN)[ :]"
 
@@ -77,7 +79,8 @@ FORMS: dict[bytes, tuple[Form, ...]] = {
             "lockup", rb"BUG: (?:soft|workqueue|spinlock|rwlock|write-lock|hard) ?lockup|BUG: spinlock lockup"
         ),
         _form(
-            "oops", rb"BUG: (?:unable to handle|kernel NULL pointer|" + COMM + rb"stack guard page was hit)"
+            "oops",
+            rb"BUG: (?:[uU]nable to handle|[kK]ernel NULL pointer|" + COMM + rb"stack guard page was hit)",
         ),
         _form(
             "locking",
@@ -138,15 +141,13 @@ FORMS: dict[bytes, tuple[Form, ...]] = {
         ),
     ),
     b"PANIC: ": (_form("panic", rb"PANIC: (?:double fault|early exception|early page fault)"),),
-    b"LOCKUP": (_form("lockup", rb"LOCKUP on cpu", whole=True),),
-    b"UBSAN: ": (_form("memory", rb"UBSAN: [A-Za-z][A-Za-z -]{2,40} in "),),
-    b"KASAN: ": (
-        _form("memory", rb"KASAN: (?:null-ptr-deref|maybe wild-memory|probably) [^\n]{0,40}in range"),
-    ),
+    b"LOCKUP": (_form("lockup", rb"LOCKUP (?:on cpu|@|other CPUs)", whole=True),),
+    b"UBSAN: ": (_form("memory", rb"UBSAN: [A-Za-z][\w -]{2,40} in "),),
+    b"KASAN: ": (_form("memory", rb"KASAN: [a-z][\w -]{3,48} in range \["),),
     b"refcount_t: ": (_form("memory", rb"refcount_t: (?:underflow|addition|increment|decrement|saturated)"),),
     b"corruption": (
         _form("memory", rb"(?<=list_add )corruption|(?<=list_del )corruption", whole=True),
-        _form("memory", rb"corruption \([^)\n]{1,60}\): [^\n]{0,40}start=", whole=True),
+        _form("memory", rb"corruption(?: \([^)\n]{1,60}\))?: [^\n]{0,40}start=", whole=True),
         _form("memory", rb"(?<=pagealloc: memory )corruption", whole=True),
         _form("fs", rb"corruption detected at ", whole=True),
     ),
@@ -170,6 +171,29 @@ FORMS: dict[bytes, tuple[Form, ...]] = {
     b"Bad swap": (_form("memory", rb"Bad swap (?:file entry|offset entry)|Bad swap offset", whole=True),),
     b"RTNL: ": (_form("warning", rb"RTNL: assertion failed at "),),
     b"CSD lock": (_form("lockup", rb"CSD lock \(#\d+\)", whole=True),),
+    b": bad p": (_form("memory", rb": bad (?:pgd|p4d|pud|pmd|pte) [0-9a-fx(]", whole=True),),
+    b"list_add double": (_form("memory", rb"list_add double add: "),),
+    b"slab error in ": (_form("memory", rb""),),
+    b"double free detected": (_form("memory", rb"double free detected in (?:cache|object)", whole=True),),
+    b"detected buffer over": (_form("memory", rb"detected buffer overflow in ", whole=True),),
+    b" attempt detected": (
+        _form("memory", rb"(?<=exposure) attempt detected |(?<=overwrite) attempt detected ", whole=True),
+    ),
+    b"Bad mode in ": (_form("oops", rb"Bad mode in .{1,40} handler detected"),),
+    b"Insufficient stack": (_form("oops", rb"Insufficient stack space to handle exception"),),
+    b"Corrupted page table": (_form("oops", rb"Corrupted page table at address ", whole=True),),
+    b"Fixing recursive fault": (_form("oops", rb"Fixing recursive fault but reboot is needed"),),
+    b"Division by zero": (_form("warning", rb"Division by zero in kernel"),),
+    b"unchecked MSR": (_form("warning", rb"unchecked MSR access error: "),),
+    b"duplicate filename": (_form("warning", rb"(?<=cannot create )duplicate filename '/", whole=True),),
+    b"an initialized object": (_form("warning", rb"an initialized object, something is", whole=True),),
+    b"kthread starved for": (_form("rcu-stall", rb"kthread starved for \d+ jiffies", whole=True),),
+    b"Aborting journal": (_form("fs", rb"Aborting journal on device "),),
+    b"SError Interrupt": (_form("hardware", rb"SError Interrupt on CPU"),),
+    b"Memory failure: ": (_form("hardware", rb"Memory failure: 0x"),),
+    b"severity=Uncorrect": (
+        _form("hardware", rb"severity=Uncorrect(?:ed|able) \((?:Fatal|Non-Fatal)\)", whole=True),
+    ),
     # Last: what another literal says about the same line is more precise.
     b"[#": (
         _form("oops", rb"(?<= [0-9a-f]{4} )\[#\d+\]|(?<=: [0-9a-f] )\[#\d+\]", whole=True),
@@ -211,5 +235,24 @@ PAIRS: dict[bytes, bytes] = {
     b"RTNL: ": b"TN",
     b"CSD lock": b"SD",
     b"[#": b"[#",
+    b": bad p": b"ba",
+    b"list_add double": b"ub",
+    b"slab error in ": b"sl",
+    b"double free detected": b"ub",
+    b"detected buffer over": b"uf",
+    b" attempt detected": b"tt",
+    b"Bad mode in ": b"Ba",
+    b"Insufficient stack": b"In",
+    b"Corrupted page table": b"rr",
+    b"Fixing recursive fault": b"Fi",
+    b"Division by zero": b"Di",
+    b"unchecked MSR": b"MS",
+    b"duplicate filename": b"pl",
+    b"an initialized object": b"ia",
+    b"kthread starved for": b"kt",
+    b"Aborting journal": b"Ab",
+    b"SError Interrupt": b"SE",
+    b"Memory failure: ": b"Me",
+    b"severity=Uncorrect": b"=U",
 }
 """The two bytes of each literal that are rarest in consoles; see console_search."""
