@@ -67,6 +67,8 @@ def _sections(data: memoryview, name: str) -> Iterator[Section]:
     _, _, _, _, _, _, at, _, _, _, _, entry, count, names_in = _HEADER.unpack_from(data)
     if not at:
         return
+    if at > len(data):
+        raise ArtifactCorrupt(f"{name} is no readable ELF file: its section headers lie outside it")
     if entry != _SECTION.size:
         raise ArtifactCorrupt(f"{name} is no readable ELF file: its section headers have {entry} bytes")
     first = _SECTION.unpack_from(data, at)

@@ -37,6 +37,13 @@ TARGETS: dict[str, Target] = {
     "repair": Target("bench.fuzz.repair", ("kernels",), 16 << 10),
     "fragment": Target("bench.fuzz.fragment", ("kernels",)),
     "description": Target("bench.fuzz.description", ("lab", "tomllib"), 16 << 10),
+    "records": Target("bench.fuzz.records", ("workloads",), 32 << 10),
+    "cyclictest": Target("bench.fuzz.cyclictest", ("workloads",), 16 << 10),
+    "perfdata": Target("bench.fuzz.perfdata", ("workers",), 16 << 10),
+    "elf": Target("bench.fuzz.elf", ("kernels",), 32 << 10),
+    "symbols": Target("bench.fuzz.symbols", ("workers",), 16 << 10),
+    "counters": Target("bench.fuzz.counters", ("workers",), 16 << 10),
+    "tracing": Target("bench.fuzz.tracing", ("workers",), 16 << 10),
 }
 
 

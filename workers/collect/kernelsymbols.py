@@ -23,6 +23,7 @@ Addresses = NDArray[np.uint64]
 _MOST_BYTES = 64 << 20
 _MOST_LINES = 1 << 20
 _DIGITS = 16
+_HEX = re.compile(rb"[0-9a-f]{16}")
 # "ffffffff81000000 T _text": 16 digits, a blank, the type, a blank, the name.
 _NAME_AT = _DIGITS + 3
 _TEXT = b"TtWw"
@@ -69,7 +70,7 @@ class KernelSymbols:
         if at < _DIGITS + 2:
             return None
         digits = self._text[at - _DIGITS - 2 : at - 2]
-        return int(digits, 16) if digits.isalnum() else None
+        return int(digits, 16) if _HEX.fullmatch(digits) else None
 
     def names(self, addresses: Addresses) -> tuple[list[str], NDArray[np.int64]]:
         """Functions, and for each address the index of the one it lies in; "" is the name where there is none."""
