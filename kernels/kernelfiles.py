@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Facts about the files of a build, read apart: a stranger's tree made them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernels.apart import Limits, opened, read_apart
+from kernels.elf import code_hash, read_release
+from kernels.elfsections import Readable
+from kernels.errors import ArtifactCorrupt, ReadingStopped
+
+READER = "kernels.kernelfiles:prepare"
+# The larger of a vmlinux with line tables (some 100 MiB) and its sections' copies, several times over.
+LIMITS = Limits(seconds=120, memory=4 << 30, answer=1 << 20)
+MOST_MODULES = 8
+_RELEASE = re.compile(r"[!-~]{1,128}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What `uname -r` will say, and the hash of the code (see kernels/elf.py)."""
+
+    release: str
+    code_hash: str
+
+
+def kernel_facts(vmlinux: Path, modules: Iterable[Path]) -> KernelFacts:
+    """Return the facts of a kernel and its modules. Raises ArtifactCorrupt, ReadingStopped, ReaderUnavailable."""
+    paths = [vmlinux, *sorted(modules)]
+    if len(paths) > MOST_MODULES:
+        raise ArtifactCorrupt(f"this build has {len(paths) - 1} modules, at most {MOST_MODULES - 1} are read")
+    with opened(*paths) as files:
+        request = {"files": [path.name for path in paths]}
+        value = read_apart(READER, request, files, what="the built kernel", limits=LIMITS).value
+    if not isinstance(value, dict):
+        raise ReadingStopped("the built kernel was read as something that makes no sense")
+    if "corrupt" in value:
+        raise ArtifactCorrupt(str(value["corrupt"])[:1000])
+    release, digest = str(value.get("release")), str(value.get("code_hash"))
+    if not _RELEASE.fullmatch(release) or not _HASH.fullmatch(digest):
+        raise ReadingStopped("the built kernel was read as something that makes no sense")
+    return KernelFacts(release, digest)
+
+
+def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], tuple[Any, Sequence[bytes]]]:
+    """Return the reader of a vmlinux and its modules (see kernels/apart.py)."""
+
+    def read(files: Sequence[Readable]) -> tuple[Any, Sequence[bytes]]:
+        vmlinux, *modules = files
+        try:
+            release = read_release(vmlinux)
+            return {"release": release, "code_hash": code_hash(vmlinux, modules, release)}, ()
+        except ArtifactCorrupt as exc:
+            return {"corrupt": str(exc)}, ()
+
+    return read
