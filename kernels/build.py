@@ -19,10 +19,10 @@ from pathlib import Path
 
 from kernels import kbuild
 from kernels.artifact import Artifact, ArtifactMetadata, ArtifactStore
-from kernels.elf import code_hash, read_release
 from kernels.ending import refuse_lacks
 from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
 from kernels.handout import take
+from kernels.kernelfiles import kernel_facts
 from kernels.layers import (
     COLD_BYTES,
     VARIANT_BYTES,
@@ -246,11 +246,12 @@ class Builder:
     def _store(self, plan: _Plan, handout: Path, place: Path, ended: Ended, *, over: bool) -> Artifact:
         take(handout, place)
         request = plan.request
-        release = read_release(place / "vmlinux")
+        facts = kernel_facts(place / "vmlinux", (place / "modules").glob("*.ko"))
+        release = facts.release
         if not release.endswith(local_version(plan.key)):
-            raise ArtifactCorrupt(
-                f'the built kernel calls itself "{release}", not *{local_version(plan.key)}'
-            )
+            # A tree may set its own name; a boot could then not prove that it runs this kernel.
+            reason = f'the built kernel calls itself "{release}", not *{local_version(plan.key)}'
+            raise CompileFailed(reason, log=self.log_path(plan.key))
         metadata = ArtifactMetadata(
             release=release,
             tree=request.tree.name,
@@ -260,7 +261,7 @@ class Builder:
             config_sha256=hashlib.sha256(plan.config.encode()).hexdigest(),
             toolchain=f"{request.toolchain.cc_version}; {request.toolchain.ld_version}",
             toolchain_identity=request.toolchain.identity,
-            code_hash=code_hash(place / "vmlinux", (place / "modules").glob("*.ko"), release),
+            code_hash=facts.code_hash,
             seconds_cpu=round(ended.cpu_seconds, 2),
             seconds_wall=round(ended.wall_seconds, 2),
             layer=plan.layer if over else "",

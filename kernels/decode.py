@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
+from kernels.apart import Limits, opened, read_apart
 from kernels.artifact import Artifact
+from kernels.elfsections import Readable, is_relocatable, sections
 from kernels.environment import minimal
-from kernels.errors import SandboxFailed
+from kernels.errors import ArtifactCorrupt, ReaderUnavailable, ReadingStopped, SandboxFailed
 from kernels.kbuild import EXTERNAL
 from kernels.sandbox import OUT, SOURCE
 from kernels.syscalls import filter_file
@@ -25,6 +25,10 @@ from kernels.syscalls import filter_file
 # find_inode_fast+0x1a/0x60 or rxe_open+0x12/0x30 [rdma_rxe]
 _PLACE = re.compile(r"\b([A-Za-z_][\w.]{0,200})\+0x([0-9a-f]{1,8})/0x([0-9a-f]{1,8})(?: \[([\w-]{1,60})\])?")
 _SYMBOL = struct.Struct("<IBBHQQ")
+READER = "kernels.decode:prepare"
+LIMITS = Limits(seconds=30, memory=3 << 30, answer=8 << 20)
+MOST_OF_A_NAME = 50
+Symbol = tuple[str, int, int]
 _MAX_PLACES = 2000
 _DEADLINE_S = 60
 _BATCH = 200
@@ -103,26 +107,57 @@ def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, _Address]:
     return found
 
 
-def _symbols(file: Path, names: set[str]) -> dict[str, list[tuple[str, int, int]]]:
-    """By name, the section, address and size of each symbol of that name."""
-    found: dict[str, list[tuple[str, int, int]]] = {}
+def _symbols(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
+    """By name, the section, address and size of each symbol of that name; none of a file that cannot be read."""
+    wanted = os.memfd_create("names")
     try:
-        with file.open("rb") as stream:
-            elf = ELFFile(stream)
-            table, strings = elf.get_section_by_name(".symtab"), elf.get_section_by_name(".strtab")
-            if table is None or strings is None:
-                return {}
-            relocatable = elf["e_type"] == "ET_REL"
-            text, data = strings.data(), table.data()
-            offsets = _offsets(text, names)
-            for entry in _SYMBOL.iter_unpack(data[: len(data) // _SYMBOL.size * _SYMBOL.size]):
-                name = offsets.get(entry[0])
-                if name is not None and entry[3]:
-                    section = elf.get_section(entry[3]).name if relocatable else ""
-                    found.setdefault(name, []).append((section, entry[4], entry[5]))
-    except (ELFError, OSError, ValueError, KeyError, struct.error):
+        os.write(wanted, json.dumps(sorted(names)).encode())
+        with opened(file) as files:
+            request = {"files": [file.name, "names"]}
+            answer = read_apart(
+                READER, request, [*files, wanted], what=f"{file.name} of the build", limits=LIMITS
+            )
+        value = answer.value
+        if not isinstance(value, dict):
+            return {}
+        return {
+            name: [(str(section)[:256], int(address), int(size)) for section, address, size in value[name]]
+            for name in names & value.keys()
+        }
+    except (ReadingStopped, ReaderUnavailable, ValueError, TypeError):
         return {}  # an oops without line numbers is still worth showing
-    return found
+    finally:
+        os.close(wanted)
+
+
+def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], tuple[Any, Sequence[bytes]]]:
+    """Return the reader of a symbol table (see kernels/apart.py); its second file names the symbols, in JSON."""
+
+    def read(files: Sequence[Readable]) -> tuple[Any, Sequence[bytes]]:
+        try:
+            return read_symbols(files[0], set(json.loads(files[1].read_bytes()))), ()
+        except ArtifactCorrupt:
+            return {}, ()
+
+    return read
+
+
+def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
+    """Return the symbols of these names, at most MOST_OF_A_NAME of each. Raises ArtifactCorrupt."""
+    found = list(sections(file))
+    table = next((one.data for one in found if one.name == ".symtab"), None)
+    strings = next((one.data for one in found if one.name == ".strtab"), None)
+    if table is None or strings is None:
+        return {}
+    offsets = _offsets(bytes(strings), names)
+    relocatable = is_relocatable(file)
+    symbols: dict[str, list[Symbol]] = {}
+    for entry in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
+        name = offsets.get(entry[0])
+        if name is not None and 0 < entry[3] < len(found) and len(symbols.get(name, ())) < MOST_OF_A_NAME:
+            section = found[entry[3]].name if relocatable else ""
+            symbols.setdefault(name, []).append((section, entry[4], entry[5]))
+    return symbols
 
 
 def _offsets(strings: bytes, names: set[str]) -> dict[int, str]:

@@ -19,6 +19,7 @@ MOST_SECTIONS = 1 << 16
 _LONGEST_NAME = 256
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
+_TYPE_AT, _RELOCATABLE = 16, 1
 _IDENT = b"\x7fELF\x02\x01"
 # e_shnum and e_shstrndx that do not fit are in section 0.
 _ELSEWHERE = 0xFFFF
@@ -101,3 +102,8 @@ def _name(names: bytes, at: int, name: str) -> str:
     if end < 0:
         raise ArtifactCorrupt(f"{name} is no readable ELF file: a section's name has no end")
     return names[at:end].decode("ascii", "replace")
+
+
+def is_relocatable(file: Readable) -> bool:
+    """Return whether an ELF file is not linked yet, as modules are: its symbols are relative to their sections."""
+    return int.from_bytes(file.read_bytes()[_TYPE_AT : _TYPE_AT + 2], "little") == _RELOCATABLE

@@ -31,17 +31,20 @@ class KernelFacts:
 
 
 def kernel_facts(vmlinux: Path, modules: Iterable[Path]) -> KernelFacts:
-    """Return the facts of a kernel and its modules. Raises ArtifactCorrupt, ReadingStopped, ReaderUnavailable."""
+    """Return the facts of a kernel and its modules. Raises ReadingStopped, ReaderUnavailable.
+
+    What is no kernel here is the doing of the tree that made it, so no error of the lab's.
+    """
     paths = [vmlinux, *sorted(modules)]
     if len(paths) > MOST_MODULES:
-        raise ArtifactCorrupt(f"this build has {len(paths) - 1} modules, at most {MOST_MODULES - 1} are read")
+        raise ReadingStopped(f"this build has {len(paths) - 1} modules, at most {MOST_MODULES - 1} are read")
     with opened(*paths) as files:
         request = {"files": [path.name for path in paths]}
         value = read_apart(READER, request, files, what="the built kernel", limits=LIMITS).value
     if not isinstance(value, dict):
         raise ReadingStopped("the built kernel was read as something that makes no sense")
     if "corrupt" in value:
-        raise ArtifactCorrupt(str(value["corrupt"])[:1000])
+        raise ReadingStopped(f"the build did not make a kernel: {str(value['corrupt'])[:1000]}")
     release, digest = str(value.get("release")), str(value.get("code_hash"))
     if not _RELEASE.fullmatch(release) or not _HASH.fullmatch(digest):
         raise ReadingStopped("the built kernel was read as something that makes no sense")
