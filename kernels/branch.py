@@ -9,47 +9,41 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernels.errors import GitFailed, PatchRejected, TreeUnreachable, UnknownRevision, UnknownTree, suggest
-from kernels.git import hide_password, run_git, try_git
+from kernels.address import Address
+from kernels.errors import PatchRejected, TreeTooLarge, TreeUnreachable, UnknownRevision, suggest
+from kernels.git import run_git, try_git
 from kernels.patch import Series, read_range
+from kernels.remote import FetchLimits, ask, list_refs
 from kernels.safety import MAX_PATCHES
 from kernels.scratch import remove_leftovers, scratch
 from kernels.tree import Revision, Tree
 
-DEADLINE_S = 120.0
-MOST_BYTES = 2 * 1024**3
+LIMITS = FetchLimits(seconds=120.0, bytes=2 << 30)
 SCRATCH = ".branches"
 _REF = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|/\.|/$))[A-Za-z0-9][\w./+-]{0,200}")
 _TIP, _START = "refs/kperflab/tip", "refs/kperflab/start"
-# git ends by this signal, or says so, when a file passes the limit.
-_TOO_LARGE = re.compile(r"File too large|signal 25|unable to write|pack exceeds", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a branch is. protocol: the one git may speak; settings: git's, as kernels.address gives them.
+    """A branch at an address.
 
     since: the revision of that repository after which the series begins; empty: where it left the base.
     """
 
-    location: str
+    address: Address
     name: str
-    protocol: str
     since: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_branch(
     branch: Branch,
     tree: Tree,
     base: Revision,
-    *,
-    deadline_s: float = DEADLINE_S,
-    most_bytes: int = MOST_BYTES,
+    limits: FetchLimits = LIMITS,
 ) -> Series:
     """The commits of a branch that the base lacks, as a series. Merges are refused, and more than 200 commits.
 
@@ -61,7 +55,7 @@ def read_branch(
     scratches = tree.repository.parent / SCRATCH
     remove_leftovers(scratches)
     with scratch(scratches) as place:
-        fetched = _Fetch(branch, place / "branch.git", time.monotonic() + deadline_s, most_bytes)
+        fetched = _Fetch(branch, place / "branch.git", time.monotonic() + limits.seconds, limits)
         fetched.prepare(tree)
         start = fetched.start(base)
         return read_range(Tree(tree.name, fetched.repository, branch.name), start, fetched.commit(_TIP))
@@ -74,7 +68,7 @@ class _Fetch:
     branch: Branch
     repository: Path
     ends: float
-    most_bytes: int
+    limits: FetchLimits
 
     def prepare(self, tree: Tree) -> None:
         """Make the repository, its objects borrowed from the tree's."""
@@ -126,57 +120,35 @@ class _Fetch:
         return run_git(self.repository, "rev-parse", "--verify", f"{ref}^{{commit}}").decode().strip()
 
     def _listed(self) -> dict[str, str]:
-        """The branches and tags there are, with their commits."""
-        out = self._remote(
-            "ls-remote", "--end-of-options", self.branch.location, "refs/heads/*", "refs/tags/*"
-        )
-        lines = out.decode(errors="replace").splitlines()
-        # An annotated tag is told twice; the second time, marked, with the commit it is of.
-        return {
-            ref.removesuffix("^{}"): commit
-            for commit, _, ref in (line.partition("\t") for line in lines)
-            if ref
-        }
+        """Return the branches and tags there are, with their commits."""
+        listed = list_refs(self.branch.address, self._left)
+        return {**listed.refs, **listed.commits}
 
     def _fetch(self, refspec: str, depth: str) -> None:
-        self._remote(
-            "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance",
-            depth, "--end-of-options", self.branch.location, refspec,
-        )  # fmt: skip
-
-    def _remote(self, *arguments: str) -> bytes:
-        settings = [f"{key}={value}" for key, value in self.branch.settings.items()]
-        options = [part for setting in settings for part in ("-c", setting)]
+        address = self.branch.address
         try:
-            done = try_git(
-                *options,
-                f"--git-dir={self.repository}",
-                *arguments,
-                environment={"GIT_ALLOW_PROTOCOL": self.branch.protocol, "GIT_SSH_COMMAND": "false"},
-                deadline_s=max(1.0, self.ends - time.monotonic()),
-                most_bytes=self.most_bytes,
-            )
-        except GitFailed as exc:
-            raise TreeUnreachable(f"{self._shown} did not send the branch in time") from exc
-        if done.returncode:
-            self._explain(hide_password(done.stderr.decode(errors="replace").strip()))
-        return done.stdout
-
-    def _explain(self, detail: str) -> None:
-        if "no commits selected" in detail:
+            ask(
+                address, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+                "--no-auto-maintenance", depth, "--end-of-options", address.source, refspec,
+                limits=self._left, repository=self.repository,
+            )  # fmt: skip
+        except TreeTooLarge as exc:
+            raise PatchRejected(
+                f"branch {self.branch.name} is too large to fetch; upload its patches ({exc})",
+                detail=exc.detail,
+            ) from exc
+        except TreeUnreachable as exc:
+            if "no commits selected" not in exc.detail:
+                raise
             raise PatchRejected(
                 f"branch {self.branch.name} has no commits over {self.branch.since or 'the base'}"
-            )
-        if _TOO_LARGE.search(detail):
-            raise PatchRejected(
-                f"branch {self.branch.name} is more than {self.most_bytes >> 20} MiB to fetch; upload its patches",
-                detail=detail,
-            )
-        if re.search(r"not found|does not appear to be a git repo|does not exist", detail, re.IGNORECASE):
-            raise UnknownTree(f"there is no git repository at {self._shown}", detail)
-        last = detail.splitlines()[-1] if detail else "git said nothing"
-        raise TreeUnreachable(f"{self._shown} cannot be fetched: {last}", detail)
+            ) from exc
+
+    @property
+    def _left(self) -> FetchLimits:
+        """The limits with the time that is left."""
+        return replace(self.limits, seconds=max(1.0, self.ends - time.monotonic()))
 
     @property
     def _shown(self) -> str:
-        return hide_password(self.branch.location)
+        return self.branch.address.shown

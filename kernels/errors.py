@@ -96,6 +96,18 @@ class TreeUnreadable(KernelsError):
     blame = "submission"
 
 
+class TreeTooLarge(KernelsError):
+    """A repository with more bytes, names or nesting than is fetched; the message names the limit."""
+
+    blame = "submission"
+
+
+class TreeTaken(KernelsError):
+    """A tree's name that stands for another place already; what is there is not changed."""
+
+    blame = "submission"
+
+
 class UnknownRevision(KernelsError):
     """The tree has no such revision; the message holds the nearest ones."""
 

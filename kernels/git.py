@@ -160,10 +160,16 @@ def run_git(
     data: bytes = b"",
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
+    most_output: int = MOST_OUTPUT,
 ) -> bytes:
     """What git writes to stdout for a command on `repository`. Raises GitFailed if its status is not 0."""
     done = try_git(
-        f"--git-dir={repository}", *arguments, data=data, environment=environment, deadline_s=deadline_s
+        f"--git-dir={repository}",
+        *arguments,
+        data=data,
+        environment=environment,
+        deadline_s=deadline_s,
+        most_output=most_output,
     )
     if done.returncode:
         detail = hide_password(done.stderr.decode(errors="replace").strip())

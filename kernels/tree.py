@@ -17,18 +17,20 @@ from pathlib import Path, PurePosixPath
 
 from kernels import archive as tarball
 from kernels import remote
+from kernels.address import Address
 from kernels.appear import appearing, locked
 from kernels.errors import (
     DiskFull,
-    GitFailed,
+    TreeTaken,
     TreeUnreadable,
     UnknownPath,
     UnknownRevision,
     UnknownTree,
     suggest,
 )
-from kernels.git import run_git, try_git
+from kernels.git import hide_password, run_git, try_git
 from kernels.listing import check_tree
+from kernels.remote import USUAL, FetchLimits
 
 DEFAULT_ARCHIVES = {
     "debian-6.1": Path("/usr/src/linux-source-6.1.tar.xz"),
@@ -37,6 +39,8 @@ DEFAULT_ARCHIVES = {
 # A kernel's repository is 2.2 times the size of its .tar.xz.
 REPOSITORY_PER_ARCHIVE = 3
 
+_ORIGIN = "kperflab.location"
+_OBJECT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 # Plain names and ~n, ^n only: no ranges, no reflogs, no ":/text", which would search the whole history.
 _REVISION = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,250}(?:[~^]\d{0,6}){0,20}")
@@ -102,23 +106,55 @@ def import_archive(
     return open_tree(name, root)
 
 
-def open_git(name: str, location: str, root: Path, *, deadline_s: float = remote.DEADLINE_S) -> Tree:
-    """The tree at a git URL or path: cloned at the first call, brought up to date at later ones.
+def open_git(
+    name: str,
+    address: Address,
+    root: Path,
+    limits: FetchLimits = USUAL,
+    *,
+    on_note: Callable[[str], None] = lambda _: None,
+) -> Tree:
+    """Return the tree at an address: cloned at the first call, brought up to date at later ones.
 
-    Raises UnknownTree, TreeUnreadable, TreeUnreachable, TreeBusy, DiskFull.
+    A tree belongs to the place that it was cloned from: another address is refused under its name. on_note gets what
+    somebody should know, such as tags that were moved there. Raises TreeTaken, UnknownTree, TreeUnreadable,
+    TreeUnreachable, TreeTooLarge, TreeBusy, DiskFull.
     """
     _check_name(name)
-    remote.transport(location)
     repository = root / f"{name}.git"
-    with locked(name, root):
-        if repository.is_dir():
-            remote.fetch(location, repository, deadline_s)
+    with locked(name, root), appearing(repository) as place:
+        if (place / "HEAD").exists():
+            _check_origin(name, place, address)
+            remote.fetch(address, place, limits, on_note)
         else:
-            with appearing(repository) as place:
-                remote.clone(location, place, deadline_s)
-                _forbid_conversions(place)
-                _set(place, "kperflab.default", _head(place))
+            make_bare(place)
+            listed = remote.fetch(address, place, limits, on_note)
+            _set(place, "kperflab.default", _default(listed))
+        _set(place, _ORIGIN, address.identity)
     return open_tree(name, root)
+
+
+def _check_origin(name: str, repository: Path, address: Address) -> None:
+    """Refuse an address that the repository was not cloned from. Raises TreeTaken.
+
+    Repositories of older releases have git's own note of it; one that was made of a bundle of the store has none yet.
+    """
+    origin = _setting_or_none(repository, _ORIGIN) or _setting_or_none(repository, "remote.origin.url")
+    if origin == address.identity or (
+        not origin and _setting_or_none(repository, "kperflab.archive") == "store"
+    ):
+        return
+    whose = hide_password(origin) if origin else "a source archive"
+    raise TreeTaken(
+        f"the tree {name} is {whose}, not {address.shown}; give {address.shown} as a git address of its own"
+    )
+
+
+def _default(listed: remote.Listed) -> str:
+    """The branch that the other side has checked out, or its commit where it has none; else the first branch or tag."""
+    if f"refs/heads/{listed.head}" in listed.refs or _OBJECT.fullmatch(listed.head):
+        return listed.head
+    return next(iter(sorted(listed.refs))).split("/", 2)[2]
 
 
 def resolve(tree: Tree, revision: str) -> Revision:
@@ -198,13 +234,6 @@ def _check_room(root: Path, needed: int) -> None:
         )
 
 
-def _head(place: Path) -> str:
-    """The branch that the cloned repository has checked out, or the commit where it has none."""
-    branch = try_git(f"--git-dir={place}", "symbolic-ref", "--quiet", "--short", "HEAD")
-    done = branch if branch.returncode == 0 else try_git(f"--git-dir={place}", "rev-parse", "HEAD")
-    return done.stdout.decode().strip()
-
-
 def make_bare(place: Path) -> None:
     """Make an empty repository for a tree, whose files leave it as they come in."""
     run_git(place, "init", "--quiet", "--bare", "--template=", "--initial-branch=main")
@@ -223,7 +252,12 @@ def _set(repository: Path, key: str, value: str) -> None:
 
 
 def _setting(repository: Path, key: str) -> str:
-    try:
-        return run_git(repository, "config", "--get", key).decode().strip()
-    except GitFailed as exc:
-        raise TreeUnreadable(f"{repository} was not made by kperflab: remove it, then try again") from exc
+    value = _setting_or_none(repository, key)
+    if value is None:
+        raise TreeUnreadable(f"{repository} was not made by kperflab: remove it, then try again")
+    return value
+
+
+def _setting_or_none(repository: Path, key: str) -> str | None:
+    done = try_git(f"--git-dir={repository}", "config", "--get", key)
+    return done.stdout.decode().strip() if done.returncode == 0 else None

@@ -22,7 +22,7 @@ from lab.errors import LabUnable
 from lab.expand import Clash, block_order
 from lab.hooks.events import tell_experiment
 from lab.kernelnotes import note_kernels
-from lab.models import Case, Experiment, Standing, Switch, Tree, User, Variant
+from lab.models import Case, Experiment, Standing, Switch, User, Variant
 from lab.queue.priority import priority_asked
 from lab.rounds import add_runs
 from lab.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
@@ -34,12 +34,14 @@ from lab.submission.locations import check_tree_location
 from lab.submission.prepare import (
     PLACEBO_FRAGMENT,
     BuildInputs,
+    Pin,
     Prepared,
     boots_at_most,
     build_inputs,
     group_asked,
     prepare,
 )
+from lab.submission.rows import tree_row
 from lab.trend import remember_base
 from workloads.catalog import Workload
 
@@ -68,7 +70,7 @@ def submit_experiment(
     root = home or settings.HOME
     check_tree_location(spec, by)
     priority = priority_asked(spec.priority, by)
-    prepared = prepare(spec, root, on_progress)
+    prepared = prepare(spec, root, on_progress, _pin(spec, origin))
     planned = plan_variants(prepared)
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
     with _lab_at_fault():
@@ -84,6 +86,13 @@ def submit_experiment(
         tell_experiment(experiment.pk)
         on_written(experiment)
     return experiment
+
+
+def _pin(spec: ExperimentSpec, origin: Experiment | Standing | None) -> Pin | None:
+    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
+    if not isinstance(origin, Experiment) or spec.base != origin.spec.get("base", ""):
+        return None
+    return Pin(origin.tree.name, origin.base_commit, origin.pk)
 
 
 @contextmanager
@@ -107,14 +116,7 @@ def _write_experiment(
     prepared: Prepared, by: User | None, origin: Experiment | Standing | None, priority: int
 ) -> Experiment:
     spec, source = prepared.spec, prepared.source
-    tree, _ = Tree.objects.update_or_create(
-        name=source.name,
-        defaults={
-            "kind": source.kind,
-            "location": source.location,
-            "default_revision": prepared.tree.default_revision,
-        },
-    )
+    tree = tree_row(source, prepared.tree.default_revision)
     return Experiment.objects.create(
         name=spec.name,
         # How urgent it was is no part of what a re-run or a reproducer asks for.

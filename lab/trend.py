@@ -15,7 +15,8 @@ from kernels.tree import resolve
 from lab.errors import SubmissionRejected
 from lab.models import Revision, Tree
 from lab.spec import ExperimentSpec, spec_from_mapping
-from lab.submission.intake import OnProgress, Source, find_source, open_source
+from lab.submission.intake import OnProgress, find_source, open_source
+from lab.submission.rows import registered_sources, tree_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +86,9 @@ def tree_field(tree: str) -> dict[str, str]:
 
 def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tuple[Tree, GitTree]:
     """Open the tree that a description names, imported or fetched if need be, and write its row."""
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.order_by("pk")}
-    source = find_source(spec, registered)
+    source = find_source(spec, registered_sources())
     tree = open_source(source, root / "trees", on_progress)
-    given = {
-        "kind": source.kind,
-        "location": source.location,
-        "default_revision": tree.default_revision,
-    }
-    return Tree.objects.update_or_create(name=source.name, defaults=given)[0], tree
+    return tree_row(source, tree.default_revision), tree
 
 
 def remember(row: Tree, commits: Iterable[Logged]) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from kernels import address
-from kernels.address import public_address
+from kernels.address import Address, own_address, public_address
 from kernels.branch import SCRATCH, Branch, read_branch
 from kernels.errors import PatchRejected, TreeUnreachable, UnknownRevision, UnknownTree
 from kernels.git import COMMITTER, git_command, git_environment
+from kernels.remote import FetchLimits
 from kernels.tests.serving import served
 from kernels.tests.sources import make_archive
 from kernels.tree import Tree, import_archive, open_git, resolve
@@ -43,7 +44,7 @@ class Fork:
         subprocess.run(command, env=git_environment(COMMITTER), check=True)
 
     def branch(self, name: str = "work", since: str = "") -> Branch:
-        return Branch(str(self.path), name, "file", since)
+        return Branch(own_address(str(self.path)), name, since)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def fork(tmp_path: Path) -> Fork:
 @pytest.fixture
 def tree(fork: Fork, tmp_path: Path) -> Tree:
     """Our own clone of it, of before the branch was made."""
-    tree = open_git("ours", str(fork.path), tmp_path / "trees")
+    tree = open_git("ours", own_address(str(fork.path)), tmp_path / "trees")
     subprocess.run(
         git_command(f"--git-dir={tree.repository}", "branch", "-D", "work"), check=True, capture_output=True
     )
@@ -72,7 +73,7 @@ def test_a_branch_is_the_commits_it_has_over_the_base(fork: Fork, tree: Tree) ->
 def test_a_branch_that_left_an_older_base_begins_where_it_left(fork: Fork, tree: Tree) -> None:
     fork.git("checkout", "--quiet", "main")
     fork.commit("newer", {"README": "newer\n"})
-    tree = open_git("ours", str(fork.path), tree.repository.parent)
+    tree = open_git("ours", own_address(str(fork.path)), tree.repository.parent)
     assert titles(fork.branch(), tree, "main") == ["fs: first", "fs: second"]
 
 
@@ -128,7 +129,7 @@ def test_a_branch_that_is_too_large_is_refused(fork: Fork, tree: Tree) -> None:
     large = "".join(f"{number * 7919 % 104729:x}" for number in range(200_000))
     fork.commit("large", {"blob.txt": large})
     with pytest.raises(PatchRejected, match="to fetch; upload its patches"):
-        read_branch(fork.branch(), tree, resolve(tree, "v1"), most_bytes=50_000)
+        read_branch(fork.branch(), tree, resolve(tree, "v1"), FetchLimits(bytes=50_000))
 
 
 def test_nothing_of_a_branch_stays(fork: Fork, tree: Tree) -> None:
@@ -138,7 +139,7 @@ def test_nothing_of_a_branch_stays(fork: Fork, tree: Tree) -> None:
 
 def test_a_place_where_nothing_is_is_told(tree: Tree, tmp_path: Path) -> None:
     with pytest.raises((UnknownTree, TreeUnreachable)):
-        titles(Branch(str(tmp_path / "nowhere"), "work", "file"), tree, "v1")
+        titles(Branch(Address("nowhere", str(tmp_path / "nowhere"), "file"), "work"), tree, "v1")
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,7 @@ def test_git_is_held_to_the_address_that_was_looked_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(address, "_addresses", lambda host, port: ["93.184.216.34"])
     found = public_address("https://example.org/linux.git")
     assert found.settings["http.curloptResolve"] == "example.org:443:93.184.216.34"
-    assert found.settings["http.followRedirects"] == "false"
-    assert public_address("git://example.org/linux.git").location == "git://93.184.216.34:9418/linux.git"
+    assert public_address("git://example.org/linux.git").source == "git://93.184.216.34:9418/linux.git"
 
 
 def test_one_closed_address_among_several_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,28 +186,30 @@ def test_one_closed_address_among_several_is_enough_to_refuse(monkeypatch: pytes
 
 
 def test_a_site_may_allow_closed_networks() -> None:
-    assert public_address("http://10.1.2.3/x", private=True).location == "http://10.1.2.3/x"
+    assert public_address("http://10.1.2.3/x", private=True).source == "http://10.1.2.3/x"
 
 
 def test_a_branch_is_fetched_over_http(fork: Fork, tree: Tree) -> None:
     with served(fork.path.parent) as root:
         found = public_address(f"{root}/fork/.git", private=True)
-        branch = Branch(found.location, "work", "http", settings=found.settings)
+        branch = Branch(found, "work")
         assert titles(branch, tree, "v1") == ["fs: first", "fs: second"]
         with pytest.raises(UnknownTree, match="there is no git repository at"):
-            titles(Branch(f"{root}/nothing.git", "work", "http"), tree, "v1")
+            titles(Branch(own_address(f"{root}/nothing.git"), "work"), tree, "v1")
 
 
-def test_a_name_is_not_asked_for_a_second_time(fork: Fork, tree: Tree) -> None:
+def test_a_name_is_not_asked_for_a_second_time(
+    fork: Fork, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(fork.path.parent) as root:
         port = root.rpartition(":")[2]
-        held = {"http.curloptResolve": f"example.invalid:{port}:127.0.0.1"}
-        branch = Branch(f"http://example.invalid:{port}/fork/.git", "work", "http", settings=held)
+        monkeypatch.setattr(address, "_addresses", lambda host, port: ["127.0.0.1"])
+        branch = Branch(public_address(f"http://example.invalid:{port}/fork/.git", private=True), "work")
         assert titles(branch, tree, "v1") == ["fs: first", "fs: second"]
 
 
 def test_a_server_that_hangs_ends_at_the_deadline(tree: Tree) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        branch = Branch(f"http://127.0.0.1:{silent.getsockname()[1]}/x", "work", "http")
-        with pytest.raises(TreeUnreachable, match="did not send the branch in time"):
-            read_branch(branch, tree, resolve(tree, "v1"), deadline_s=0.1)
+        branch = Branch(own_address(f"http://127.0.0.1:{silent.getsockname()[1]}/x"), "work")
+        with pytest.raises(TreeUnreachable, match=r"did not answer within 1 s"):
+            read_branch(branch, tree, resolve(tree, "v1"), FetchLimits(seconds=0.1))

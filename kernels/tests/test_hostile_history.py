@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.address import own_address
 from kernels.errors import TreeUnreadable
 from kernels.history import line, logged
 from kernels.tests.stranger import Stranger
@@ -35,7 +36,7 @@ def test_a_subject_cannot_be_taken_for_two_fields(tmp_path: Path) -> None:
     text = f"tree {stranger.plain()}\nparent {commit}\nauthor a\x1f <a@b> 0 +0000\ncommitter a <a@b> 0 +0000\n\none\x1ftwo\x1f\n"
     second = stranger.object("commit", text.encode())
     stranger.git("update-ref", "refs/heads/main", second)
-    tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+    tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     entries = line(tree, resolve(tree, commit), resolve(tree, second))
     assert [(entry.commit, entry.position, entry.subject) for entry in entries] == [
         (second, 1, r"one\x1ftwo\x1f")
@@ -54,7 +55,7 @@ def test_history_with_a_flawed_author_line_is_taken(flaw: str, tmp_path: Path) -
     stranger = Stranger(tmp_path / "theirs")
     commit = raw_commit(stranger, FLAWS[flaw])
     stranger.git("update-ref", "refs/heads/main", commit)
-    entry = logged(open_git("theirs", str(stranger.path), tmp_path / "trees"), commit)
+    entry = logged(open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees"), commit)
     assert entry.subject == "old"
     assert entry.author.isprintable()
     assert datetime.fromisoformat(entry.date).tzinfo
@@ -67,4 +68,4 @@ def test_a_commit_whose_header_git_could_misread_is_refused(more: bytes, tmp_pat
     text = b"tree %s\nauthor %s\n%scommitter %s\n\nold\n" % (tree, AUTHOR, more, AUTHOR)
     stranger.git("update-ref", "refs/heads/main", stranger.object("commit", text))
     with pytest.raises(TreeUnreadable, match="git finds malformed objects"):
-        open_git("theirs", str(stranger.path), tmp_path / "trees")
+        open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernels import listing
+from kernels.address import own_address
 from kernels.beneath import Beneath
 from kernels.errors import TreeUnreadable
 from kernels.extract import changed_files, extract_changes, extract_tree
@@ -124,7 +125,7 @@ def test_a_clone_of_a_malformed_tree_is_refused_and_leaves_nothing(
     with pytest.raises(
         TreeUnreadable, match=r"theirs is refused: git finds malformed objects in it \([\w ]+\)"
     ):
-        open_git("theirs", str(stranger.path), tmp_path / "trees")
+        open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     assert [path.name for path in (tmp_path / "trees").iterdir()] == [".theirs.lock"]
     assert snapshot(outside) == before
 
@@ -135,10 +136,10 @@ def test_a_fetch_of_a_malformed_tree_is_refused_and_moves_no_branch(
 ) -> None:
     stranger = Stranger(tmp_path / "theirs")
     base = stranger.commit(stranger.plain())
-    tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+    tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     stranger.commit(TREES[kind](stranger, outside), "main", base)
     with pytest.raises(TreeUnreadable, match="git finds malformed objects"):
-        open_git("theirs", str(stranger.path), tmp_path / "trees")
+        open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     assert (tree.repository / "packed-refs").read_text().count(base) == 1
 
 
@@ -222,7 +223,7 @@ def test_a_file_is_written_plainly_whatever_its_mode_says(mode: bytes, tmp_path:
     stranger = Stranger(tmp_path / "theirs")
     base = stranger.commit(stranger.plain())
     stranger.commit(stranger.tree([(mode, b"tool", stranger.blob)]), "odd", base)
-    tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+    tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     extract_changes(tree, stranger.plain(), "odd^{tree}", _made(tmp_path / "out"))
     extract_tree(tree, stranger.git("rev-parse", "odd^{tree}"), tmp_path / "whole")
     written = stat.S_IMODE((tmp_path / "out" / "tool").stat().st_mode)
@@ -251,7 +252,7 @@ def test_a_submodule_is_never_fetched(tmp_path: Path) -> None:
     base = stranger.commit(stranger.plain())
     modules = stranger.object("blob", text)
     stranger.commit(stranger.tree([(FILE, b".gitmodules", modules), (MODULE, b"x", base)]))
-    tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+    tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     extract_tree(tree, stranger.git("rev-parse", "main^{tree}"), tmp_path / "whole")
     assert list((tmp_path / "whole" / "x").iterdir()) == []
 
@@ -281,7 +282,7 @@ class TestSizes:
         for _ in range(9):
             made = stranger.tree([(FOLDER, b"%d" % number, made) for number in range(10)])
         stranger.commit(made)
-        tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+        tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
         with pytest.raises(TreeUnreadable, match=r"more than 400,000 files: this is no kernel tree"):
             extract_tree(tree, made, tmp_path / "whole")
         with pytest.raises(TreeUnreadable, match="more than 400,000 files"), temporary_index(tree, made):
@@ -302,7 +303,7 @@ class TestSizes:
         evil = stranger.tree([(FILE, b"bomb", bomb)])
         stranger.commit(evil, "main", stranger.commit(stranger.plain()))
         assert sum(path.stat().st_size for path in stranger.path.rglob("*") if path.is_file()) < 4 << 20
-        tree = open_git("theirs", str(stranger.path), tmp_path / "trees")
+        tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
         with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 256 MiB'):
             extract_changes(tree, stranger.plain(), evil, _made(tmp_path / "out"))
         with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 256 MiB'):

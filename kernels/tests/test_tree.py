@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.address import own_address
 from kernels.errors import (
     GitFailed,
     TreeUnreachable,
@@ -16,7 +17,7 @@ from kernels.errors import (
 )
 from kernels.extract import changed_files, extract_changes, extract_tree
 from kernels.git import run_git
-from kernels.remote import location_name, transport
+from kernels.remote import location_name
 from kernels.tests.sources import FILES, MAKEFILE, make_archive
 from kernels.tree import (
     Tree,
@@ -56,7 +57,7 @@ class TestGit:
     def test_a_path_is_cloned_with_branches_and_tags_and_its_head_is_the_default(
         self, upstream: Path, tmp_path: Path
     ) -> None:
-        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        tree = open_git("mine", own_address(str(upstream)), tmp_path / "trees")
         assert tree.default_revision == "topic"
         assert (
             resolve(tree, "").commit == resolve(tree, "v6.1.192").commit == git(upstream, "rev-parse", "HEAD")
@@ -65,11 +66,11 @@ class TestGit:
     def test_a_second_call_brings_what_is_new_and_drops_what_is_gone(
         self, upstream: Path, tmp_path: Path
     ) -> None:
-        open_git("mine", str(upstream), tmp_path / "trees")
+        open_git("mine", own_address(str(upstream)), tmp_path / "trees")
         git(upstream, "commit", "-q", "--amend", "-m", "rewritten")
         git(upstream, "branch", "fresh")
         git(upstream, "tag", "-d", "v6.1.192")
-        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        tree = open_git("mine", own_address(str(upstream)), tmp_path / "trees")
         assert resolve(tree, "fresh").commit == resolve(tree, "").commit == git(upstream, "rev-parse", "HEAD")
         with pytest.raises(UnknownRevision):
             resolve(tree, "v6.1.192")
@@ -77,12 +78,12 @@ class TestGit:
     def test_a_detached_head_is_the_default_by_its_id(self, upstream: Path, tmp_path: Path) -> None:
         git(upstream, "checkout", "-q", "--detach")
         git(upstream, "commit", "-q", "--allow-empty", "-m", "on no branch")
-        assert open_git("mine", str(upstream), tmp_path).default_revision == git(
+        assert open_git("mine", own_address(str(upstream)), tmp_path).default_revision == git(
             upstream, "rev-parse", "HEAD"
         )
 
     def test_hooks_of_the_repository_do_not_come_along(self, upstream: Path, tmp_path: Path) -> None:
-        tree = open_git("mine", str(upstream), tmp_path / "trees")
+        tree = open_git("mine", own_address(str(upstream)), tmp_path / "trees")
         assert not (tree.repository / "hooks").exists()
 
     @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ class TestGit:
     ) -> None:
         monkeypatch.setattr("kernels.remote.try_git", lambda *_, **__: pytest.fail("git was called"))
         with pytest.raises(UnknownTree, match="git repository"):
-            open_git("mine", location, tmp_path)
+            open_git("mine", own_address(location), tmp_path)
 
     @pytest.mark.parametrize(
         ("location", "protocol"),
@@ -116,26 +117,28 @@ class TestGit:
         ],
     )
     def test_urls_allow_their_own_protocol_only(self, location: str, protocol: str) -> None:
-        assert transport(location) == (location, protocol)
+        address = own_address(location)
+        assert (address.source, address.protocol) == (location, protocol)
 
     def test_a_directory_named_like_an_option_becomes_an_absolute_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "ext::x").mkdir()
         monkeypatch.chdir(tmp_path)
-        assert transport("ext::x") == (str(tmp_path / "ext::x"), "file")
+        address = own_address("ext::x")
+        assert (address.source, address.protocol) == (str(tmp_path / "ext::x"), "file")
 
     def test_a_directory_without_a_repository_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "plain").mkdir()
         with pytest.raises(UnknownTree, match=r"no git repository at .*plain"):
-            open_git("mine", str(tmp_path / "plain"), tmp_path / "trees")
+            open_git("mine", own_address(str(tmp_path / "plain")), tmp_path / "trees")
         assert not (tmp_path / "trees" / "mine.git").exists()
 
     def test_a_server_that_does_not_answer_may_be_tried_again_and_its_password_is_not_shown(
         self, tmp_path: Path
     ) -> None:
         with pytest.raises(TreeUnreachable) as caught:
-            open_git("mine", "http://me:secret@127.0.0.1:1/linux.git", tmp_path)
+            open_git("mine", own_address("http://me:secret@127.0.0.1:1/linux.git"), tmp_path)
         assert caught.value.retry
         assert "secret" not in str(caught.value) + caught.value.detail
 
@@ -149,7 +152,7 @@ class TestGit:
     @pytest.mark.parametrize("name", ["../x", "A", "", "-x", "a/b", ".hidden"])
     def test_a_tree_cannot_be_named_like_a_path_or_an_option(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(UnknownTree, match="cannot name a tree"):
-            open_git(name, str(tmp_path), tmp_path)
+            open_git(name, own_address(str(tmp_path)), tmp_path)
 
 
 class TestLookup:

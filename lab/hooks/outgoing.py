@@ -17,7 +17,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import httpx
 
-from kernels.address import is_public
+from kernels.publicnet import is_public
 from lab.errors import AddressRefused, NotReached
 
 # Of one request, from looking up the name to the end of the answer.

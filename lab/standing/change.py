@@ -21,9 +21,10 @@ from lab.errors import FieldRefused, NotAllowed, UnknownRow
 from lab.models import Standing, Tree, User
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet, quiet_until
-from lab.submission.intake import Source, find_source
+from lab.submission.intake import find_source
 from lab.submission.locations import checked_location
 from lab.submission.prepare import find_target
+from lab.submission.rows import registered_sources, tree_row
 
 POLL_S = range(60, 7 * 24 * 3600 + 1)
 MOST_ADDRESSES = 20
@@ -176,12 +177,7 @@ def _described(given: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree
     find_target(spec.target)
     if spec.git is not None:
         checked_location(spec.git, by)
-    registered = {row.name: Source(row.name, row.kind, row.location) for row in Tree.objects.order_by("pk")}
-    source = find_source(spec, registered)
-    tree, _ = Tree.objects.get_or_create(
-        name=source.name, defaults={"kind": source.kind, "location": source.location, "default_revision": ""}
-    )
-    return spec, tree
+    return spec, tree_row(find_source(spec, registered_sources()))
 
 
 def _name(name: str) -> str:

@@ -27,6 +27,7 @@ from lab.models import Experiment, Run, Standing, Tree
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet
 from lab.states import RunState
+from lab.submission.locations import tree_address
 from lab.submission.prepare import boots_at_most
 from lab.submit import OPEN, submit_experiment
 from lab.trend import open_named, remember
@@ -142,7 +143,7 @@ class _Look:
             opened = open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1]
             return resolve(opened, "").commit
         branch = self.standing.branch or tree.default_revision or self._default_branch()
-        heads = branches(tree.location)
+        heads = branches(tree_address(tree.location))
         if branch not in heads:
             raise UnknownRevision(f'{tree.name} has no branch "{branch}". {suggest(branch, heads)}')
         return heads[branch]

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from kernels.address import own_address
 from kernels.gitbundle import write_bundle
-from kernels.remote import transport
 from kernels.tree import Revision, Tree
 from lab.models import Tree as TreeRow
 from lab.storage.store import Store, lab_store
@@ -56,4 +56,4 @@ def _share(store: Store, tree: Tree, commit: str, base: str) -> None:
 
 
 def _fetched_by_all(source: Source) -> bool:
-    return source.kind == "git" and transport(source.location)[1] != "file"
+    return source.kind == "git" and own_address(source.location).protocol != "file"

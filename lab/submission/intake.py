@@ -29,6 +29,7 @@ from kernels.tree import (
 from lab.errors import SubmissionRejected
 from lab.expand import Toggle
 from lab.spec import ConfigSpec, ExperimentSpec, PatchSpec
+from lab.submission.locations import tree_address
 
 OnProgress = Callable[[str], None]
 
@@ -85,7 +86,7 @@ def open_source(source: Source, root: Path, on_progress: OnProgress) -> Tree:
     """Make the tree available under `root`, imported or fetched if need be."""
     if source.kind == "git":
         on_progress(f"fetching {source.location}")
-        return open_git(source.name, source.location, root)
+        return open_git(source.name, tree_address(source.location), root, on_note=on_progress)
 
     said = -1
 

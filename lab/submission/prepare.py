@@ -14,7 +14,7 @@ from django.db.models import F
 from kernels.config import Fragment, load_fragment
 from kernels.errors import KernelsError
 from kernels.toolchain import Toolchain, detect_toolchain
-from kernels.tree import Revision, Tree, resolve
+from kernels.tree import Revision, Tree, keep, resolve
 from lab import models
 from lab.analysis.sequential import LOOKS
 from lab.errors import LabUnable, SpecError, SubmissionRejected
@@ -31,6 +31,7 @@ from lab.submission.intake import (
     take_in,
     with_catalogue_rules,
 )
+from lab.submission.rows import registered_sources
 from workloads.catalog import Workload, load_catalog
 
 CONFIG_BASE = "tiny"
@@ -41,6 +42,15 @@ PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN
 _NAMES = frozenset({"base_name", "base_commit"})
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The commit that an experiment stands on, and the tree it is of, for those that repeat it."""
+
+    tree: str
+    commit: str
+    experiment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +78,33 @@ class BuildInputs:
     digest: str
 
 
-def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
-    """Open the tree, read the switches and apply the combinations.
+def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin | None = None) -> Prepared:
+    """Open the tree, read the switches and apply the combinations. pin: the base of the experiment that this one repeats.
 
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
     """
     try:
-        return _prepare(spec, root, on_progress)
+        return _prepare(spec, root, on_progress, pin)
     except KernelsError as exc:
         raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
 
 
-def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepared:
+def _base(
+    spec: ExperimentSpec, source: Source, tree: Tree, pin: Pin | None, on_progress: OnProgress
+) -> Revision:
+    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
+    name = spec.base or tree.default_revision
+    if pin and pin.tree == source.name:
+        pinned = resolve(tree, pin.commit)
+        base = Revision(pinned.commit, pinned.tree_id, name)
+        on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
+    else:
+        base = resolve(tree, name)
+    keep(tree.repository, base.commit)
+    return base
+
+
+def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin | None) -> Prepared:
     target = find_target(spec.target)
     if target.driver == "metal" and spec.measure.clock == "instructions":
         raise SubmissionRejected(
@@ -87,14 +112,11 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> Prepa
             place="measure.clock",
         )
     workloads = _workloads(spec)
-    registered = {
-        row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.order_by("pk")
-    }
-    source = find_source(spec, registered)
+    source = find_source(spec, registered_sources())
     with _blamed_on("tree" if spec.git is None else "git"):
         tree = open_source(source, root / "trees", on_progress)
     with _blamed_on("base"):
-        base = resolve(tree, spec.base or tree.default_revision)
+        base = _base(spec, source, tree, pin, on_progress)
     switches = {}
     for place, switch in _placed(spec):
         on_progress(f"reading {switch.name}")

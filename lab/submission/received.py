@@ -29,14 +29,13 @@ from kernels.errors import KernelsError, MailUnreadable, PatchDamaged
 from kernels.lore import message_id, read_thread
 from kernels.mail import Letter, Title, as_text, write_letter
 from kernels.patch import Series, read_series
-from kernels.remote import transport
 from kernels.tree import resolve
-from lab import models
 from lab.errors import FieldRefused, LabUnable, SubmissionRejected
 from lab.models import User
 from lab.spec import MOST_PATCHES, ExperimentSpec, switch_name
 from lab.submission.intake import Source, find_source, open_source
-from lab.submission.locations import checked_location
+from lab.submission.locations import checked_location, tree_address
+from lab.submission.rows import registered_sources
 
 UPLOAD_MIB, UNPACKED_MIB = MAX_UPLOAD_BYTES >> 20, MAX_UNPACKED_BYTES >> 20
 MOST_FILES = MAX_MEMBERS
@@ -117,7 +116,7 @@ def receive_branch(
     if not asked.name:
         raise FieldRefused("branch", "name the branch")
     source = _source_of(asked, by)
-    address, protocol = _branch_address(asked, source, by)
+    address = _branch_address(asked, source, by)
     try:
         tree = open_source(source, (home or settings.HOME) / "trees", on_progress)
     except KernelsError as exc:
@@ -128,9 +127,7 @@ def receive_branch(
         raise _told("base", exc) from exc
     on_progress(f"fetching branch {asked.name}")
     try:
-        series = read_branch(
-            Branch(address.location, asked.name, protocol, asked.since, address.settings), tree, base
-        )
+        series = read_branch(Branch(address, asked.name, asked.since), tree, base)
     except KernelsError as exc:
         raise _told("branch", exc) from exc
     name = switch_name(asked.name.rpartition("/")[2])
@@ -249,7 +246,7 @@ def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
     return Received(named, text, source, series.title, series.version, len(series.patches))
 
 
-def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> tuple[Address, str]:
+def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> Address:
     """Where the branch is: where it was said to be, else where the tree itself comes from."""
     if not asked.location:
         if source.kind != "git":
@@ -257,8 +254,7 @@ def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> tupl
                 "branch_git",
                 f"{source.name} is an archive without branches; give the address of the branch's repository",
             )
-        location, protocol = transport(source.location)
-        return Address(location), protocol
+        return tree_address(source.location)
     try:
         return checked_location(asked.location, by)
     except SubmissionRejected as exc:
@@ -272,12 +268,9 @@ def _source_of(asked: BranchAsked, by: User | None) -> Source:
             checked_location(asked.git, by)
         except SubmissionRejected as exc:
             raise FieldRefused("git", str(exc)) from exc
-    registered = {
-        row.name: Source(row.name, row.kind, row.location) for row in models.Tree.objects.order_by("pk")
-    }
     wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
     try:
-        return find_source(wanted, registered)
+        return find_source(wanted, registered_sources())
     except SubmissionRejected as exc:
         raise FieldRefused("tree", str(exc)) from exc
 

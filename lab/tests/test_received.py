@@ -141,9 +141,9 @@ def test_a_submitter_cannot_name_a_folder_of_the_machine(
     with pytest.raises(FieldRefused, match="only operators may name a folder") as refused:
         receive_branch(asked=asked(kernel), by=alice)
     assert refused.value.field == "git"
-    assert checked_location(str(kernel.work), charlie)[1] == "file"
+    assert checked_location(str(kernel.work), charlie).protocol == "file"
     settings.LOCAL_PATHS = True
-    assert checked_location(str(kernel.work), alice)[1] == "file"
+    assert checked_location(str(kernel.work), alice).protocol == "file"
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_closed_networks_are_open_only_where_the_site_says_so(charlie: User, set
     with pytest.raises(SubmissionRejected, match="closed network"):
         checked_location("http://127.0.0.1:1/x", charlie)
     settings.PRIVATE_ADDRESSES = True
-    address, protocol = checked_location("http://127.0.0.1:1/x", charlie)
-    assert (address.location, protocol) == ("http://127.0.0.1:1/x", "http")
+    address = checked_location("http://127.0.0.1:1/x", charlie)
+    assert (address.source, address.protocol) == ("http://127.0.0.1:1/x", "http")
 
 
 def test_an_unknown_branch_is_told_beside_the_branch(kernel: PretendKernel, charlie: User) -> None:
