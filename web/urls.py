@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from web.api.problems import unknown
 from web.views import (
     account,
+    audit,
     bisection,
     changes,
     comparison,
@@ -61,6 +62,7 @@ urlpatterns = [
     path("people/<int:user_id>/change", people.change, name="change_person"),
     path("people/<int:user_id>/link", people.link, name="person_link"),
     path("lab/", lab.show, name="lab"),
+    path("lab/audit", audit.show, name="audit"),
     path("lab/live", lab.live, name="lab_live"),
     path("lab/targets/<int:target_id>", lab.change_target, name="change_target"),
     re_path(r"^lab/claims/(?P<kind>build|run)/(?P<work>[0-9]{1,18})$", lab.return_claim, name="return_claim"),

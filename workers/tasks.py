@@ -18,6 +18,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from kernels.build import Builder
 from lab.hooks.deliver import deliver_due, forget_old
 from lab.netboot.boots import forget_old_netboots
+from lab.operations.audit import forget_audit
 from lab.operations.logs import about
 from lab.operations.presence import forget_workers
 from lab.queries.claims import claim_subjects
@@ -99,6 +100,14 @@ def turn_off_left_on() -> None:
         log.info("%s was left on by a process that is gone: turned off", name)
     if removed := forget_old_netboots():
         log.info("%s old network boots removed", removed)
+
+
+@app.task(base=OneAtATime)
+@seldom(HOUR_S)
+def forget_old_audit() -> None:
+    """Remove what the audit log no longer keeps."""
+    if removed := forget_audit():
+        log.info("%s old entries of the audit log removed", removed)
 
 
 @app.task(base=OneAtATime)

@@ -20,6 +20,7 @@ UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.expire_files, LOOK_S),
     (tasks.turn_off_left_on, 60.0),
     (tasks.forget_silent_workers, LOOK_S),
+    (tasks.forget_old_audit, LOOK_S),
 )
 # In a fleet these are sent as well; one machine's worker looks by itself, and tells hooks from a thread of its own.
 FLEET: tuple[tuple[Any, float], ...] = (

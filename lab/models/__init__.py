@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The one package file that is not empty: Django finds an app's models only through it.
+from lab.models.audit import AuditEntry
 from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, Target, Worker
@@ -13,6 +14,7 @@ from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision
 
 __all__ = [
     "Alert",
+    "AuditEntry",
     "BasePoint",
     "Bisection",
     "BisectionStep",

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A link that signs in whoever started the lab on this machine: who reads its terminal owns its files anyway.
+"""Signing in: how many wrong passwords an address may send, and the link for whoever started the lab on this machine.
 
-It is signed with the installation's secret, short-lived, and good for one sign-in.
+Who reads that terminal owns the files of the lab anyway. The link is signed with the installation's secret, short-lived, and good for one sign-in.
 """
 
+from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+
+from axes.models import AccessAttempt
 from django.core import signing
 from django.utils import timezone
 
@@ -14,6 +19,36 @@ LOCAL = "local"
 LASTS_S = 15 * 60
 _SALT = "kperflab.signin"
 _OVER = "this link is used up or too old: print another with `labctl sign-in --local`"
+
+# Wrong passwords from one address, for any names: an office behind one address shares them.
+MOST_WRONG: Final = 50
+LOCKED_S: Final = 15 * 60
+# An IPv6 site has at least so many addresses of its own.
+_SITE_BITS: Final = 64
+_MOST_ROWS: Final = 10_000
+
+
+def too_many_wrong_from(address: str) -> bool:
+    """Return whether MOST_WRONG passwords were wrong within LOCKED_S from an address; all of an IPv6 /64 is one.
+
+    django-axes locks a name at an address; this is for the one that tries many names.
+    """
+    try:
+        asked = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    rows = AccessAttempt.objects.filter(attempt_time__gte=timezone.now() - timedelta(seconds=LOCKED_S))
+    if asked.version == 4:
+        rows = rows.filter(ip_address=address)
+    failures = rows.order_by("-attempt_time").values_list("ip_address", "failures_since_start")[:_MOST_ROWS]
+    wrong: int = sum(count for source, count in failures if _same_site(source, asked))
+    return wrong >= MOST_WRONG
+
+
+def _same_site(source: str | None, asked: IPv4Address | IPv6Address) -> bool:
+    if source is None or asked.version == 4:
+        return source is not None
+    return ip_address(source) in ip_network(f"{asked}/{_SITE_BITS}", strict=False)
 
 
 def issue_secret() -> str:

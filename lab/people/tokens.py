@@ -55,6 +55,12 @@ def revoke_token(*, user: User, token_id: str) -> None:
         raise UnknownRow(f'you have no token "{token_id[:20]}"')
 
 
+def end_tokens(user: User) -> int:
+    """End all tokens of a user, as after a new password: who knew the old one may have made some. Returns how many."""
+    deleted: int = Token.objects.filter(user=user).delete()[0]
+    return deleted
+
+
 def find_token(text: str) -> Token | None:
     """Return the row of a token that still counts, its user with it, and note that it was used."""
     token: Token | None = Token.objects.select_related("user").filter(digest=hash_token(text)).first()

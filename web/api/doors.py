@@ -14,7 +14,9 @@ from rest_framework.request import Request
 
 from lab.access import Action, may
 from lab.models import Token, User
+from lab.people.signin import LOCKED_S, too_many_wrong_from
 from lab.people.tokens import find_token
+from web.addresses import client_address
 from web.api.limits import LoginLimit
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class PasswordDoor(BasicAuthentication):
         limit = LoginLimit()
         if not limit.allow_request(request, None):  # type: ignore[arg-type]
             raise Throttled(wait=limit.wait())
+        if too_many_wrong_from(client_address(request)):
+            raise Throttled(wait=LOCKED_S)
         if "\0" in userid or "\0" in password:
             raise AuthenticationFailed("a name and a password have no NUL")
         return super().authenticate_credentials(userid, password, request)

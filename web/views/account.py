@@ -17,10 +17,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.people.signin import redeem_secret
+from lab.people.signin import redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,
     MOST_DAYS,
+    end_tokens,
     has_ended,
     issue_token,
     list_tokens,
@@ -29,6 +30,7 @@ from lab.people.tokens import (
 )
 from lab.queries.savedviews import own_views
 from web.access import person
+from web.addresses import client_address
 from web.views.missing import found
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -45,6 +47,17 @@ class SignIn(LoginView):
     template_name = "web/sign_in.html"
     redirect_authenticated_user = True
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Try a password, unless too many were wrong from this address, whatever the names were."""
+        if too_many_wrong_from(client_address(request)):
+            return locked_out(request, None, None)
+        return super().post(request, *args, **kwargs)
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        """Show the form again; the audit log hears of it, for the status does not tell."""
+        self.request.audit_rule = "wrong password"  # type: ignore[attr-defined]
+        return super().form_invalid(form)
+
 
 class ChangePassword(PasswordChangeView):
     """One's own password; whoever came by a link has none to change."""
@@ -53,8 +66,12 @@ class ChangePassword(PasswordChangeView):
     success_url = reverse_lazy("account")
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Change it; other browsers are signed out by that."""
-        messages.success(self.request, "Your password is changed. Other browsers are signed out.")
+        """Change it; other browsers are signed out and all tokens end by that."""
+        ended = end_tokens(person(self.request))
+        tokens = (
+            f" and {ended} API token{'s' if ended > 1 else ''} ended: make new ones below" if ended else ""
+        )
+        messages.success(self.request, f"Your password is changed. Other browsers are signed out{tokens}.")
         return super().form_valid(form)
 
 
@@ -66,6 +83,11 @@ class ChoosePassword(PasswordResetConfirmView):
     success_url = reverse_lazy("front")
     post_reset_login = True
     post_reset_login_backend = _BACKEND
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Set it, and end what somebody who knew the last one may have made."""
+        end_tokens(form.user)
+        return super().form_valid(form)
 
 
 @never_cache
