@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Repositories over http, as git's own server program answers; on the loopback address."""
+"""Repositories over http, as git's own server program answers, and servers that behave badly; on the loopback address."""
 
 from __future__ import annotations
 
@@ -50,10 +50,64 @@ def served(root: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Backend)
+    with running(Backend) as url:
+        yield url
+
+
+class Inside:
+    """What only this machine can reach: a server that notes who asks."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.url = ""
+
+
+@contextmanager
+def internal_server() -> Iterator[Inside]:
+    """Serve nothing, and note every request, for as long as the block runs."""
+    inside = Inside()
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            inside.asked.append(self.path)
+            self.send_error(404)
+
+        do_POST = do_GET
+
+    with running(Handler) as url:
+        inside.url = url
+        yield inside
+
+
+@contextmanager
+def redirecting(to: str, status: int) -> Iterator[str]:
+    """Redirect every request to the same path elsewhere, for as long as the block runs."""
+
+    class Handler(_Quiet):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Location", to + self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+    with running(Handler) as url:
+        yield url
+
+
+@contextmanager
+def running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a server on the loopback address for as long as the block runs; yield its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass

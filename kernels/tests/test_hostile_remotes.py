@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -23,70 +21,17 @@ from kernels.errors import (
     TreeUnreadable,
 )
 from kernels.remote import FetchLimits, branches
-from kernels.tests.serving import served
+from kernels.tests.serving import Inside, internal_server, redirecting, running, served
 from kernels.tests.stranger import FILE, Stranger
 from kernels.tree import Tree, open_git, resolve
 
 pytestmark = pytest.mark.hostile
 
 
-class Inside:
-    """What only this machine can reach: a server that notes who asks."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        inside = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                inside.asked.append(self.path)
-                self.send_error(404)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
 @pytest.fixture
 def inside() -> Iterator[Inside]:
-    inside = Inside()
-    yield inside
-    inside.server.shutdown()
-    inside.server.server_close()
-
-
-@contextmanager
-def redirecting(to: str, status: int) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("Location", to + self.path)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_POST = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with _running(Handler) as url:
-        yield url
-
-
-@contextmanager
-def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with internal_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -175,7 +120,7 @@ def test_files_served_plainly_are_refused_and_their_alternates_not_asked(
         def log_message(self, *_: object) -> None:
             pass
 
-    with _running(Plain) as url:
+    with running(Plain) as url:
         where = public_address(f"{url}/linux.git", private=True)
         with pytest.raises(TreeUnreadable, match="served as plain files, whose objects cannot be checked"):
             open_git("theirs", where, tmp_path / "trees")
@@ -326,7 +271,7 @@ class TestLimits:
         assert refused.value.retry
 
     def test_what_a_server_writes_to_us_is_cut_and_harmless(self, tmp_path: Path) -> None:
-        with _running(_Chatty) as url, pytest.raises(TreeUnreachable) as refused:
+        with running(_Chatty) as url, pytest.raises(TreeUnreachable) as refused:
             branches(own_address(f"{url}/linux.git"))
         assert "\x1b" not in str(refused.value) + refused.value.detail
         assert len(refused.value.detail) < 1 << 20

@@ -254,7 +254,10 @@ def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> Addr
                 "branch_git",
                 f"{source.name} is an archive without branches; give the address of the branch's repository",
             )
-        return tree_address(source.location)
+        try:
+            return tree_address(source.location)
+        except KernelsError as exc:
+            raise _told("git" if asked.git else "tree", exc) from exc
     try:
         return checked_location(asked.location, by)
     except SubmissionRejected as exc:
