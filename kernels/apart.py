@@ -36,8 +36,10 @@ TRAILER = struct.Struct("<4sidq")
 """After the answer: a mark, the wait status of the reader, its CPU seconds, its greatest memory in KiB."""
 MARK = b"KPAR"
 LENGTH = struct.Struct("<Q")
-# A reader that waits for the CPUs of a busy host has done nothing wrong: it gets so many times its CPU seconds.
-WALL_FACTOR = 5
+# A reader that waits for the CPUs of a busy host has done nothing wrong: it gets so many times its CPU seconds. One that
+# has used a part of them by then had work that no honest file makes.
+WALL_FACTOR = 10
+_HONEST_SHARE = 0.1
 _GRACE_S = 10.0
 _MOST_BLOBS = 16
 _MOST_DETAIL = 16 << 10
@@ -81,7 +83,7 @@ def read_apart(
     if mark != MARK or len(data) > limits.answer + TRAILER.size:
         raise ReadingStopped(f"reading {what} gave more than {limits.answer >> 20} MiB")
     if status:
-        raise _stopped(what, status, limits)
+        raise _stopped(what, status, cpu, limits)
     value, blobs = _parsed(memoryview(data)[: -TRAILER.size], what)
     if "stopped" in value:
         raise _refused(value["stopped"], what, limits)
@@ -188,7 +190,8 @@ def _environment() -> dict[str, str]:
 
 def _read_all(pipe: socket.socket, limits: Limits) -> bytes:
     """Everything until the other end closes, or one byte more than is allowed."""
-    end = time.monotonic() + WALL_FACTOR * limits.seconds + _GRACE_S
+    most_s = WALL_FACTOR * limits.seconds + _GRACE_S
+    end = time.monotonic() + most_s
     data = bytearray()
     pipe.setblocking(False)
     with selectors.DefaultSelector() as selector:
@@ -196,7 +199,7 @@ def _read_all(pipe: socket.socket, limits: Limits) -> bytes:
         while len(data) <= limits.answer + TRAILER.size:
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise ReaderUnavailable(
-                    f"a reader has not answered within {end:.0f} s: this host is too busy"
+                    f"a reader has not answered within {most_s:.0f} s: this host is too busy"
                 )
             try:
                 piece = pipe.recv(1 << 18)
@@ -210,15 +213,14 @@ def _read_all(pipe: socket.socket, limits: Limits) -> bytes:
     return bytes(data)
 
 
-def _stopped(what: str, status: int, limits: Limits) -> ReadingStopped | ReaderUnavailable:
+def _stopped(what: str, status: int, cpu: float, limits: Limits) -> ReadingStopped | ReaderUnavailable:
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if number == signal.SIGALRM:
+    if number == signal.SIGALRM and cpu < _HONEST_SHARE * limits.seconds:
         seconds = WALL_FACTOR * limits.seconds
         return ReaderUnavailable(f"{what} could not be read within {seconds:.0f} s: this host is too busy")
-    if number == signal.SIGXCPU:
-        return ReadingStopped(
-            f"reading {what} took more than {limits.seconds:.0f} s of CPU time and was stopped"
-        )
+    if number in (signal.SIGXCPU, signal.SIGALRM):
+        used = f"{cpu:.0f} of {limits.seconds:.0f} s of CPU time"
+        return ReadingStopped(f"reading {what} took {used} and was stopped")
     how = (
         f"was ended by signal {number}"
         if number

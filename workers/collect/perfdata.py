@@ -24,6 +24,7 @@ from workers.collect.perfdata_records import (
     VALUE_LOST,
     Records,
     Samples,
+    of_one_event,
     read_samples,
     times,
     walk,
@@ -58,7 +59,8 @@ class PerfProfile:
 
     lost: samples the kernel dropped because the buffer was full. throttled: times it paused sampling because it was too
     often. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.
-    by_cpu: samples by CPU. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
+    garbled: samples with an address that no program has, which is shown as unknown. others: samples of further events,
+    which are left out. by_cpu: samples by CPU. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
     """
 
     tree: FrameTree
@@ -70,6 +72,8 @@ class PerfProfile:
     waits: int = 0
     unended: int = 0
     unbegun: int = 0
+    garbled: int = 0
+    others: int = 0
 
     @property
     def samples(self) -> int:
@@ -78,7 +82,7 @@ class PerfProfile:
 
 
 def read_perf_data(path: Readable, kernel: Kernel) -> PerfProfile:
-    """Read one perf.data, which nobody has to trust, as samples of CPUs.
+    """Read one perf.data, which nobody has to trust, as samples of CPUs, of the first event that has some.
 
     Raises ProfileUnreadable for what is no whole perf.data of this kernel, but for an end that is missing: what was
     whole is then told, and why there is no more.
@@ -86,7 +90,9 @@ def read_perf_data(path: Readable, kernel: Kernel) -> PerfProfile:
     opened = _open(path, kernel)
     if not len(opened.samples.tid):
         raise ProfileUnreadable("this perf.data holds no sample")
-    return _told(opened, opened.samples, None)
+    chosen = of_one_event(opened.samples, opened.frame.attrs)
+    others = len(opened.samples.tid) - len(chosen)
+    return replace(_told(opened, opened.samples.only(chosen), None), others=others)
 
 
 def read_waits(path: Readable, kernel: Kernel, kind: Kind, windows: Sequence[Window] = ()) -> PerfProfile:
@@ -132,8 +138,10 @@ def _open(path: Readable, kernel: Kernel) -> _Opened:
 
 def _told(opened: _Opened, samples: Samples, weighing: Weighing | None) -> PerfProfile:
     cpus = np.unique(samples.cpu, return_counts=True)
+    tree, garbled = tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing)
     return PerfProfile(
-        tree=tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing),
+        tree=tree,
+        garbled=garbled,
         lost=_lost(opened.records, opened.frame.attrs),
         throttled=len(opened.records.of(THROTTLE)),
         truncated=opened.records.truncated,

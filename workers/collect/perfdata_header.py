@@ -20,6 +20,8 @@ _SECTION = struct.Struct("<QQ")
 # Of perf_event_attr: type, size, config, period, sample_type, read_format, flags.
 _ATTR = struct.Struct("<IIQQQQQ")
 _SAMPLE_ID_ALL = 1 << 18
+# PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.
+_DUMMY = (1, 9)
 _TRACING, _BUILD_ID, _RELEASE, _ARCH, _COMPRESSED = 1, 2, 4, 6, 27
 _FEATURES = 256
 _MOST_OF_A_FEATURE = 4 << 20
@@ -34,12 +36,16 @@ _MACHINES = {"x86_64", "aarch64", "riscv64"}
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """What one event records with each sample; ids: as samples name the event."""
+    """What one event records with each sample; ids: as samples name the event.
+
+    is_dummy: it counts nothing, and is there for the records beside samples: perf adds one where it starts late (-D).
+    """
 
     sample_type: int
     read_format: int
     sample_id_all: bool
     ids: tuple[int, ...]
+    is_dummy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +123,13 @@ def _attrs(data: bytes, entry: int, at: int, size: int) -> tuple[Attr, ...]:
         raise ProfileUnreadable(f"this perf.data has {size // entry} events")
     attrs = []
     for place in range(at, at + size, entry):
-        _, _, _, _, sample_type, read_format, flags = _ATTR.unpack_from(data, place)
+        kind, _, config, _, sample_type, read_format, flags = _ATTR.unpack_from(data, place)
         ids_at, ids_size = _SECTION.unpack_from(data, place + entry - _SECTION.size)
         if ids_size % 8 or ids_at + ids_size > len(data) or ids_size > 1 << 20:
             raise ProfileUnreadable("this perf.data has ids of an event outside the file")
         ids = struct.unpack_from(f"<{ids_size // 8}Q", data, ids_at)
-        attrs.append(Attr(sample_type, read_format, bool(flags & _SAMPLE_ID_ALL), ids))
+        dummy = (kind, config) == _DUMMY
+        attrs.append(Attr(sample_type, read_format, bool(flags & _SAMPLE_ID_ALL), ids, dummy))
     return tuple(attrs)
 
 

@@ -20,7 +20,7 @@ from workers.errors import ProfileUnreadable
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-MOST_RECORDS = 1 << 23
+MOST_RECORDS = 1 << 22
 MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL = 1, 2, 3, 5, 7, 9, 10, 13, 17
 _AUXTRACE, _COMPRESSED, _COMPRESSED2 = 71, 81, 83
 _REFUSED = {_AUXTRACE: "AUX traces", _COMPRESSED: "compressed records", _COMPRESSED2: "compressed records"}
@@ -64,7 +64,7 @@ class Samples:
     """Columns, one entry a sample: process, thread, time in ns (or order), CPU; chain: first word and words of it.
 
     A sample without a callchain has its instruction pointer for one. raw: first byte and size of what a tracepoint
-    recorded; no bytes if the sample is of none.
+    recorded; no bytes if the sample is of none. event: the number of its event, as ids of Attr; 0 if it names none.
     """
 
     pid: Integers
@@ -75,6 +75,7 @@ class Samples:
     length: Integers
     raw: Integers
     raw_size: Integers
+    event: Words
 
     def only(self, chosen: Integers) -> Samples:
         """Some of them, by their indices."""
@@ -123,7 +124,8 @@ def read_samples(records: Records, attrs: Sequence[Attr]) -> Samples:
     chosen = records.of(SAMPLE)
     if not len(chosen):
         none = np.zeros(0, np.int64)
-        return Samples(none, none, none.astype(np.uint64), none, none, none, none, none)
+        words = none.astype(np.uint64)
+        return Samples(none, none, words, none, none, none, none, none, words)
     parts = [
         _columns(records, chosen[mask], attr)
         for mask, attr in _by_layout(records, chosen, _distinct(attrs), "samples", _place_in_sample)
@@ -131,6 +133,20 @@ def read_samples(records: Records, attrs: Sequence[Attr]) -> Samples:
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
     columns = [np.concatenate(column)[order] for column in zip(*(part[1:] for part in parts), strict=True)]
     return Samples(*columns)
+
+
+def of_one_event(samples: Samples, attrs: Sequence[Attr]) -> Integers:
+    """Indices of the samples of the first event that has some. Raises ProfileUnreadable where nothing tells events apart."""
+    sampled = [attr for attr in attrs if not attr.is_dummy]
+    if len(sampled) < 2 or not len(samples.event):
+        return np.arange(len(samples.event))
+    if not samples.event.all():
+        raise ProfileUnreadable("this perf.data has samples of several events, and nothing tells them apart")
+    for attr in sampled:
+        chosen = np.flatnonzero(np.isin(samples.event, np.array(attr.ids, np.uint64)))
+        if len(chosen):
+            return chosen
+    raise ProfileUnreadable("this perf.data has samples of events that it does not describe")
 
 
 def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
@@ -232,7 +248,9 @@ def _columns(records: Records, chosen: Integers, attr: Attr) -> tuple[Integers |
     raw, raw_size = _raw(records, behind, at + width, attr)
     low = np.uint64(0xFFFFFFFF)
     pid, tid = (task & low).astype(np.int64), (task >> np.uint64(32)).astype(np.int64)
-    return chosen, pid, tid, time, (cpu & low).astype(np.int64), chain, length, raw, raw_size
+    place = _place_in_sample(attr)
+    event = words[at + place] if place else np.zeros(len(at), np.uint64)
+    return chosen, pid, tid, time, (cpu & low).astype(np.int64), chain, length, raw, raw_size, event
 
 
 def _chains(

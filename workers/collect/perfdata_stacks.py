@@ -44,6 +44,14 @@ Words = NDArray[np.uint64]
 _KERNEL_HALF = np.uint64(1 << 63)
 # PERF_CONTEXT_MAX: from here on an entry of a callchain says who owns the addresses that follow.
 _MARKERS = np.uint64((1 << 64) - 4095)
+# Of these, those that say so of user code: PERF_CONTEXT_USER, PERF_CONTEXT_GUEST_USER; and of the kernel's.
+_OF_USER = np.array([(1 << 64) - 512, (1 << 64) - 2560], np.uint64)
+_OF_KERNEL = np.array([(1 << 64) - 128, (1 << 64) - 2176], np.uint64)
+# No processor has user addresses beyond (LA57 of x86, 52 bits of arm64), nor the kernel's before their counterpart.
+_USER_TOP = np.uint64(1 << 56)
+_KERNEL_BOTTOM = np.uint64((1 << 64) - (1 << 56))
+# Fewer unknown addresses do not show that a profile is of another kernel.
+_ENOUGH = 3
 # Entries of interrupts and exceptions (x86, arm64), and the thunks of x86 that have the callee's address on the stack.
 _ENTRIES = ("asm_", "el0", "el1", "__x86_", "srso_", "retbleed_")
 _PAGE = np.uint64(12)
@@ -55,6 +63,9 @@ _LOCKING = re.compile(
 )
 
 
+_SAID_USER, _SAID_KERNEL = 1, 2
+
+
 @dataclass(frozen=True, slots=True)
 class Weighing:
     """What samples count, where that is not one each. weights: one a sample; locks: they are waits for locks."""
@@ -64,29 +75,51 @@ class Weighing:
 
 
 class _Chains:
-    """Callchains one behind the other, innermost frame first, without markers; row: whose an address is."""
+    """Callchains one behind the other, innermost frame first, without markers; row: whose an address is.
+
+    user, kernel: addresses of programs and of the kernel; those of neither are garbage, of which `garbled` chains have some.
+    """
 
     def __init__(self, words: Words, starts: Integers, lengths: Integers) -> None:
         addresses = words[_spread(starts, lengths)]
         row = np.repeat(np.arange(len(starts)), lengths)
         real = addresses < _MARKERS
+        context = _contexts(addresses, row)[real]
         self.addresses, self.row = addresses[real], row[real]
         self.lengths = np.bincount(self.row, minlength=len(starts))
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.user = self.addresses < _KERNEL_HALF
+        self.user = (self.addresses < _USER_TOP) & (context != _SAID_KERNEL)
+        self.kernel = (self.addresses >= _KERNEL_BOTTOM) & (context != _SAID_USER)
+        wild = ~self.user & ~self.kernel
+        self.garbled = np.bincount(self.row[wild], minlength=len(starts)) > 0
+
+
+def _contexts(addresses: Words, row: Integers) -> Integers:
+    """For each entry whose the marker before it in its chain says it is: nobody's (0), user code's, the kernel's."""
+    place = np.arange(len(addresses))
+    last = np.maximum.accumulate(np.where(addresses >= _MARKERS, place, -1)) if len(place) else place
+    said = np.where(np.isin(addresses, _OF_USER), _SAID_USER, 0) + np.where(
+        np.isin(addresses, _OF_KERNEL), _SAID_KERNEL, 0
+    )
+    known = (last >= 0) & (row[np.maximum(last, 0)] == row)
+    found: Integers = np.where(known, said[np.maximum(last, 0)], 0)
+    return found
 
 
 def tree_of(
     words: Words, samples: Samples, story: Story, symbols: KernelSymbols, weighing: Weighing | None = None
-) -> FrameTree:
-    """The tree of all samples. Raises ProfileUnreadable when the kernel's symbols do not fit the addresses."""
+) -> tuple[FrameTree, int]:
+    """Return the tree of all samples, and how many of them have an address that no program has.
+
+    Raises ProfileUnreadable when the kernel's symbols do not fit the addresses.
+    """
     if not len(samples.tid):
-        return build_tree([])
+        return build_tree([]), 0
     which, starts, lengths = _distinct(words, samples)
     chains = _Chains(words, starts, lengths)
     names: dict[str, int] = {UNKNOWN: 0}
     frames = np.zeros(len(chains.addresses), np.int64)
-    frames[~chains.user] = _kernel_frames(chains, story, symbols, names)
+    frames[chains.kernel] = _kernel_frames(chains, story, symbols, names)
 
     # A user address means a file only in its process at its time: such chains are told apart by these, too.
     moments = np.full(len(which), -1, np.int64)
@@ -108,11 +141,12 @@ def tree_of(
     stacks, stack = np.unique(pair * len(commands) + command, return_inverse=True)
     counts = np.zeros(len(stacks), np.int64)
     np.add.at(counts, stack, weighing.weights if weighing else 1)
-    return grow_tree(
+    tree = grow_tree(
         tuple(names),
         *_outermost_first(command_numbers[stacks % len(commands)], numbers, lengths, stacks // len(commands)),
         counts,
     )
+    return tree, int(chains.garbled[which].sum())
 
 
 def _distinct(words: Words, samples: Samples) -> tuple[Integers, Integers, Integers]:
@@ -147,7 +181,7 @@ def _pairs(which: Integers, moments: Integers, many: int) -> tuple[NDArray[np.in
 
 def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names: dict[str, int]) -> Integers:
     """Numbers of the frames of all kernel addresses, in the chains' order."""
-    addresses, row = chains.addresses[~chains.user], chains.row[~chains.user]
+    addresses, row = chains.addresses[chains.kernel], chains.row[chains.kernel]
     distinct, inverse = np.unique(addresses, return_inverse=True)
     shift = _shift(story, symbols)
     called, number = symbols.names(distinct - shift)
@@ -156,7 +190,7 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
     numbers[missing] = _mapped_frames(story, distinct[missing], names, symbols.modules)
     nameless = np.isin(numbers, [names[UNKNOWN], names.get(KERNEL_TEXT, -1)])
     # A module loaded while perf recorded has no name either, but is never nearly all there is.
-    if nameless.sum() > 0.9 * len(distinct):
+    if len(distinct) >= _ENOUGH and nameless.sum() > 0.9 * len(distinct):
         raise ProfileUnreadable(
             f"{nameless.sum()} of {len(distinct)} kernel addresses in this perf.data are not in its System.map"
         )

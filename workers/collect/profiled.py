@@ -114,6 +114,13 @@ def _read(taken: Pass, kernel: Kernel, recordings: Mapping[Kind, Readable], acco
     else:
         found = read_waits(recording, kernel, taken.kind, taken.windows)
         _account_for_halves(account, taken.kind, found)
+    if found.garbled:
+        what = f"{found.garbled} samples' frames at addresses that no program has"
+        account.missing[what] = "they are shown as [unknown]: user code without frame pointers leaves such"
+    if found.others:
+        account.missing[f"{found.others} samples of other events"] = (
+            "a profile is of one event, the first that was sampled"
+        )
     if taken.overhead is None:
         account.missing["the profilers' overhead"] = (
             "the workload keeps its own time: it cannot run once recorded, once not"

@@ -219,6 +219,16 @@ def test_what_a_program_must_not_print_is_refused(records: Sequence[Record], say
         CATALOG["showgids"].read(records)
 
 
+def test_a_verified_walk_of_warm_ups_alone_is_refused() -> None:
+    walk = printed("walk", {**iteration(0, walked(), warmup=True), "cache": "cold", "stats": 4000})
+    histogram = (
+        b"# event histogram\n# trigger info: hist:keys=x [active]\n\n\nTotals:\n    Hits: 0\n    Dropped: 0\n"
+    )
+    records = [*walk, Record(3, "file", "/tmp/returns.hist", histogram)]
+    with pytest.raises(OutputUnreadable, match="printed no iteration that counts"):
+        CATALOG["stat-walk"].read(records, purpose="verified")
+
+
 def test_what_a_setup_step_prints_is_no_reading() -> None:
     records = [Record(1, "out", "soft-roce", b"chatter\n"), *printed("open", iteration(0, opened()))]
     assert len(CATALOG["showgids"].read(records).iterations) == 1

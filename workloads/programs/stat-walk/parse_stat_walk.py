@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from workloads.errors import OutputUnreadable
 from workloads.hist import parse_hist, read_stack
 
 _HIST, _PROFILE = "/tmp/returns.hist", "/sys/kernel/tracing/kprobe_profile"  # noqa: S108 the guest's
@@ -23,7 +24,9 @@ def parse(
     if _HIST not in files:
         return objects, {}
     counts = _counts(files[_HIST].decode())
-    timed = next(item for item in objects if not item["warmup"])
+    timed = next((item for item in objects if not item["warmup"]), None)
+    if timed is None:
+        raise OutputUnreadable("stat-walk printed no iteration that counts")
     holds, statement = _judge(counts, timed["cache"], int(timed["stats"]))
     if missed := _missed(files.get(_PROFILE, b"").decode()):
         statement += f" ({missed:,} calls were missed by the probe)"
