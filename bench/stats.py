@@ -2,7 +2,8 @@
 """How often our verdicts and our peers' are wrong, and how many boots they take, by simulation.
 
 Each simulated experiment boots the base, its twin and a candidate in blocks of random order, through noise recorded on
-real guests (bench/noise/*.json) and through made noise of known shapes. Every rule judges the same boots:
+real guests (bench/noise/*.json) and through made noise of known shapes, many of which our methods do not
+assume (bench/stats_shapes.py). Every rule judges the same boots:
 the candidate's n and the base's 2n. A boot counts as one number for all of them.
 
     python -m bench.stats [--trials N] [--seed N] [--quick]
@@ -19,6 +20,7 @@ from math import log1p
 import numpy as np
 
 from bench.stats_noise import Floats, Noise, sources
+from bench.stats_null import table as null_table
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
 from lab.analysis.blocks import Layout
 from lab.analysis.ranks import p_values
@@ -53,6 +55,9 @@ def main() -> int:
         print("No noise recorded on guests (bench/noise/*.json): MADE NOISE ONLY.")
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
+    print()
+    for line in null_table(trials, options.seed):
+        print(line, flush=True)
     for table in (false_alarms, out_of_order, unequal, power, fewest, more_arms, stopping):
         print()
         for line in table(noises, trials, options.seed):

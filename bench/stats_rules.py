@@ -34,10 +34,10 @@ def design(blocks: int, base_arms: int) -> Layout:
     return Layout(np.concatenate([base, np.arange(blocks)]), arm)
 
 
-def our_p_values(base: Floats, candidate: Floats) -> Floats:
-    """Return ours; the base's boots are in order of blocks, so many a block as it has more."""
+def our_p_values(base: Floats, candidate: Floats, *, looks: bool = False) -> Floats:
+    """Return ours; the base's boots are in order of blocks, so many a block as it has more. looks: as of estimate()."""
     blocks = candidate.shape[1]
-    return p_values(np.hstack([base, candidate]), design(blocks, base.shape[1] // blocks))
+    return p_values(np.hstack([base, candidate]), design(blocks, base.shape[1] // blocks), looks=looks)
 
 
 def ours(base: Floats, candidate: Floats) -> Calls:
@@ -115,7 +115,8 @@ def our_stopping(base: Floats, candidate: Floats) -> tuple[Calls, Floats]:
     boots = np.full(candidate.shape[0], float(LOOKS[-1]))
     called = np.zeros(candidate.shape[0], dtype=bool)
     for look in LOOKS:
-        now = (our_p_values(base[:, : 2 * look], candidate[:, :look]) <= level_at(look)) & ~called
+        p = our_p_values(base[:, : 2 * look], candidate[:, :look], looks=True)
+        now = (p <= level_at(look)) & ~called
         boots[now] = look
         called |= now
     return called, boots

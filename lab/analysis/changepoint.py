@@ -43,6 +43,9 @@ MOST_RHO = 0.95
 # Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (about one standard
 # error): it would cost every quiet trend a tenth of its power.
 DOUBT = 1.5
+# Two levels are separate if the gap between them is at least so many times the larger range of their points. Noise that is alike
+# to its neighbours does not do that, so it does not count against a step between them, and no other place was in question.
+SEPARATE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,20 @@ class Trend:
         rho = autocorrelation(self.stretch(0, self.revisions).scores) if self.correlated else 0.0
         return (1 - rho) / (1 + rho)
 
+    def separate(self, start: int, end: int) -> int | None:
+        """Return the place between `start` and `end` before and after which are two levels far from each other."""
+        if not self.correlated or end - start < 2 * self.least:
+            return None
+        points = self.points[start:end]
+        low, high = np.minimum.accumulate(points)[:-1], np.maximum.accumulate(points)[:-1]
+        low_after, high_after = (
+            function.accumulate(points[::-1])[::-1][1:] for function in (np.minimum, np.maximum)
+        )
+        gaps = np.maximum(low_after - high, low - high_after)[self.least - 1 : len(points) - self.least]
+        ranges = np.maximum(high - low, high_after - low_after)[self.least - 1 : len(points) - self.least]
+        clear = np.flatnonzero((gaps > 0) & (gaps >= SEPARATE * ranges))
+        return start + self.least + int(clear[gaps[clear].argmax()]) if clear.size else None
+
     def stretch(self, start: int, end: int) -> Stretch:
         """Revisions start to end - 1, ranked among themselves."""
         if (start, end) not in self._stretches:
@@ -128,7 +145,7 @@ def p_at(trend: Trend, start: int, place: int, end: int) -> float:
         return 1.0
     total, part = float(stretch.sums[place - start]), float(stretch.counts[place - start])
     share = total * total / (part * (stretch.points - part))
-    return _p_value(trend, stretch, share, part, STEP_SEARCH)
+    return _p_of_step(trend, stretch, place - start, share, part)
 
 
 def _split(trend: Trend) -> list[int]:
@@ -151,7 +168,7 @@ def _split(trend: Trend) -> list[int]:
 def _split_once(trend: Trend, stretch: Stretch) -> list[int]:
     """The best single step of a stretch, or the two ends of its best window, or nothing."""
     place, share, part = _best_step(trend, stretch)
-    p_step = _p_value(trend, stretch, share, part, STEP_SEARCH)
+    p_step = _p_of_step(trend, stretch, place, share, part)
     first, last, share, part = _best_window(trend, stretch)
     p_window = _p_value(trend, stretch, share, part, WINDOW_SEARCH)
     if min(p_step, p_window) > WEAK:
@@ -162,11 +179,16 @@ def _split_once(trend: Trend, stretch: Stretch) -> list[int]:
 
 
 def _best_step(trend: Trend, stretch: Stretch) -> tuple[int, float, float]:
-    """Where one step explains most: revisions before it, what it explains (see _p_value), points before it."""
+    """Return where one step explains most: revisions before it, what it explains (see _p_value), points before it.
+
+    Of two levels far from each other it is the place between them: ranks alone may prefer a neighbour, whose point
+    happens to be the next in order.
+    """
     inner = slice(trend.least, len(stretch.sums) - trend.least)
     sums, counts = stretch.sums[inner], stretch.counts[inner]
     shares = sums * sums / (counts * (stretch.points - counts))
-    best = int(shares.argmax())
+    between = trend.separate(stretch.start, stretch.start + len(stretch.sums) - 1)
+    best = int(shares.argmax()) if between is None else between - stretch.start - trend.least
     return best + trend.least, float(shares[best]), float(counts[best])
 
 
@@ -187,13 +209,24 @@ def _best_window(trend: Trend, stretch: Stretch) -> tuple[int, int, float, float
     return found
 
 
-def _p_value(trend: Trend, stretch: Stretch, share: float, part: float, search: float) -> float:
+def _p_of_step(trend: Trend, stretch: Stretch, place: int, share: float, part: float) -> float:
+    """As _p_value, of a step after so many revisions of a stretch."""
+    start, end = stretch.start, stretch.start + len(stretch.sums) - 1
+    if trend.separate(start, end) == start + place:
+        return _p_value(trend, stretch, share, part, 0.0, kept=1.0)
+    return _p_value(trend, stretch, share, part, STEP_SEARCH)
+
+
+def _p_value(
+    trend: Trend, stretch: Stretch, share: float, part: float, search: float, kept: float | None = None
+) -> float:
     """Probability that chance alone explains so much of a stretch by setting `part` of its points apart.
 
     share: the part's squared sum of scores over (part × the other points); times points over squares, it is the
-    squared correlation.
+    squared correlation. search: independent places a revision. kept: what autocorrelation leaves, the trend's if None.
     """
-    effective, part = stretch.points * trend.kept, part * trend.kept
+    kept = trend.kept if kept is None else kept
+    effective, part = stretch.points * kept, part * kept
     freedom = effective - 2
     if freedom <= 0 or part <= 0:
         return 1.0

@@ -47,7 +47,7 @@ GUARD = 0.01
 # chance this seldom, and for calmer where they vary so little. bench/stats.py has the error rates; no rule that
 # keeps all of the power with equal noise keeps the level with unequal noise (a linear program over all rules of
 # normal boots gave 69 % where the variance of all boots gives 78 %).
-NOISIER, CALMER = 0.25, 0.3
+NOISIER, CALMER = 0.3, 0.3
 # Boots of both sides together: 5 blocks with base, its twin and the candidate; 8 of a pair. With fewer, ranks are
 # too coarse: 5 pairs gave up to 6.6 % false alarms.
 RANK_BOOTS = 15

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log, log1p, sqrt
 from statistics import median
 
@@ -154,18 +155,30 @@ def _median_variance(values: Array) -> float:
 
 
 def _pending(trend: Trend, places: list[int], margin: float) -> list[Step]:
-    """The last revisions, where they stand out together but are too few to be a level."""
+    """The last revisions, where they stand out together but are too few to be a level; from the first that does."""
     start = places[-1] if places else 0
-    for at in range(max(trend.revisions - trend.least, start + LEAST_REVISIONS), trend.revisions):
+    # A level of few revisions says little of how they differ: the levels before it help.
+    earlier = np.concatenate([np.zeros(0), *(_distances(trend, a, b) for a, b in pairwise([0, *places]))])
+    for at in range(start + LEAST_REVISIONS, trend.revisions):
         left = trend.points[trend.edges[start] : trend.edges[at]]
         right = trend.points[trend.edges[at] :]
         before, after = float(np.median(left)), float(np.median(right))
-        spread = MAD_TO_SD * float(np.median(np.abs(left - before)))
+        own = np.abs(left - before)
+        spread = MAD_TO_SD * max(float(np.median(own)), float(np.median(np.concatenate([own, earlier]))))
+        if trend.revisions - at > trend.least:
+            # So many may be a level of their own soon: nothing before them may reach them.
+            spread = max(spread, float(np.ptp(left)) / STANDS_OUT, float(np.ptp(right)) / STANDS_OUT)
         gap = max(float(right.min()) - before, before - float(right.max()))
         step = Step(at, at, at, before, after, _over(before, after), None, None, None, pending=True)
         if gap > STANDS_OUT * spread and _matters(step, margin):
             return [step]
     return []
+
+
+def _distances(trend: Trend, start: int, end: int) -> Array:
+    """Return how far the points of a level are from its median."""
+    points = trend.points[trend.edges[start] : trend.edges[end]]
+    return np.asarray(np.abs(points - np.median(points)), dtype=float)
 
 
 def _matters(step: Step, margin: float) -> bool:

@@ -189,3 +189,47 @@ def test_autocorrelation_is_estimated_past_steps(rho: float) -> None:
         found.append(autocorrelation(values))
     # Cautious by a little: part of the estimate is taken for its own noise.
     assert rho - 0.1 <= np.mean(found) <= rho + 0.05
+
+
+@pytest.mark.parametrize("count", [10, 12, 15, 16, 18, 20, 24, 40])
+def test_a_large_step_five_revisions_old_is_found_whatever_the_length_of_the_trend(count: int) -> None:
+    found = 0
+    for seed in range(100):
+        values = 100 + noise(seed, count)
+        values[-5:] += 100
+        found += steps_of(values) == [count - 5]
+    assert found >= 99
+
+
+@pytest.mark.parametrize("count", [10, 12, 13, 16, 20, 24])
+@pytest.mark.parametrize("kind", [noise, heavy, bimodal])
+def test_a_short_trend_without_a_change_seldom_shows_a_step(
+    kind: Callable[[int, int], Array], count: int
+) -> None:
+    assert sum(bool(steps_of(100 + kind(seed, count))) for seed in range(300)) / 300 <= 0.02
+
+
+def test_neighbours_that_are_alike_make_no_more_steps_than_before() -> None:
+    # With 16 revisions and more their likeness is estimated; large gaps between levels do not come of it.
+    false = sum(bool(steps_of(100 + correlated(seed, 20, 0.6))) for seed in range(SERIES))
+    assert false / SERIES <= 0.1
+
+
+@pytest.mark.parametrize(("count", "age"), [(8, 4), (8, 5), (9, 5), (10, 2), (16, 2), (24, 2)])
+def test_what_is_pending_is_told_from_the_first_revision_that_stands_out(count: int, age: int) -> None:
+    right = 0
+    for seed in range(100):
+        values = 100 + noise(seed, count)
+        values[-age:] += 100
+        step = find_steps([[value] for value in values])[-1]
+        right += (step.at, step.pending) == (count - age, True)
+    assert right >= 90
+
+
+def test_after_a_step_a_short_level_is_not_taken_for_a_calm_one() -> None:
+    pending = 0
+    for seed in range(100):
+        values = 100 + noise(seed, 24)
+        values[-5:] += 100
+        pending += any(step.pending for step in find_steps([[value] for value in values]))
+    assert pending <= 3
