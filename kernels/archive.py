@@ -22,12 +22,17 @@ from typing import IO, BinaryIO, cast
 from kernels.environment import minimal
 from kernels.errors import DiskFull, GitFailed, ToolMissing, TreeUnreadable
 from kernels.git import DISK_FULL, IDENTITY, git_command, git_environment
+from kernels.paths import Places, check_path, shown
 
 Progress = Callable[[float], None]
 
 MAX_FILES = 400_000
 MAX_FILE_BYTES = 256 << 20
 MAX_BYTES = 16 << 30
+# A long path or a set of attributes that stands before a member, which tarfile reads at once.
+MAX_HEADER_BYTES = 1 << 20
+MAKEFILE_BYTES = 64 << 10
+LONGEST_TAG = 100
 DEADLINE_S = 1800.0
 PROGRESS_EVERY_S = 0.2
 
@@ -41,11 +46,47 @@ DECOMPRESSORS: tuple[tuple[bytes, tuple[str, ...], str], ...] = (
 _VERSION = re.compile(rb"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*([\w.-]*)[ \t]*$", re.M)
 
 
+_EXTENDED = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
+
+
+class _Member(tarfile.TarInfo):
+    """A header that is refused where it lies about a size, would fill the memory, or describes a file with holes."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        most = MAX_HEADER_BYTES if self.type in _EXTENDED else MAX_BYTES
+        if not 0 <= self.size <= most:
+            raise TreeUnreadable(
+                f"the archive has a header that names {self.size} bytes, at most {most} are read: this is no kernel tree"
+            )
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise _holes()
+        return cast(tarfile.TarInfo, super()._proc_member(tar))  # type: ignore[misc]
+
+    def _refuse_holes(self, *_: object) -> None:
+        raise _holes()
+
+    # tarfile reads the maps of such files without looking where they end.
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
+
+
+def _holes() -> TreeUnreadable:
+    return TreeUnreadable("the archive holds a file with holes: a source tree has none")
+
+
 @dataclass(slots=True)
 class _Contents:
     """What the tar reader has sent so far; blobs are known by mark, as fast-import counts them."""
 
     entries: dict[str, tuple[str, int]] = field(default_factory=dict)  # path → (mode, mark)
+    places: Places = field(default_factory=Places)
     makefiles: dict[str, bytes] = field(default_factory=dict)
     total: int = 0
 
@@ -84,8 +125,7 @@ def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
         )
         try:
             with cast(IO[bytes], importer.stdin) as pipe:  # closed without "done", it changes no ref
-                contents = _send_blobs(stream, pipe, lambda: on_progress(position()))
-                tag = _send_commit(contents, pipe)
+                tag = send_archive(stream, pipe, lambda: on_progress(position()))
         except BrokenPipeError:
             tag = ""  # fast-import died first; its status and complaints say why
         finally:
@@ -95,6 +135,11 @@ def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
             raise _import_failed(complaints.read().decode(errors="replace"), status)
     on_progress(1.0)
     return tag
+
+
+def send_archive(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None] = lambda: None) -> str:
+    """Turn a tar stream into the commands of `git fast-import`; return the tag of its commit. Raises TreeUnreadable."""
+    return _send_commit(_send_blobs(stream, pipe, tick), pipe)
 
 
 def _import_failed(complaints: str, status: int) -> DiskFull | GitFailed:
@@ -164,7 +209,9 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
     contents, ends, due = _Contents(), time.monotonic() + DEADLINE_S, 0.0
     watched = _Watched(stream)
     try:
-        with tarfile.open(fileobj=cast(BinaryIO, watched), mode="r|", bufsize=1 << 20) as tar:
+        with tarfile.open(
+            fileobj=cast(BinaryIO, watched), mode="r|", bufsize=1 << 20, tarinfo=_Member
+        ) as tar:
             for member in tar:
                 _send_member(tar, member, contents, pipe)
                 tar.members.clear()  # type: ignore[attr-defined]  # else it keeps all 80,000
@@ -175,7 +222,7 @@ def _send_blobs(stream: BinaryIO, pipe: IO[bytes], tick: Callable[[], None]) -> 
                     tick()
                     due = now + PROGRESS_EVERY_S
             _check_end(watched, tar.offset)
-    except tarfile.TarError as exc:
+    except (tarfile.TarError, ValueError, OverflowError, EOFError, IndexError, RecursionError) as exc:
         raise TreeUnreadable(f"the archive is no whole tar file: {exc}") from exc
     if not contents.entries:
         raise TreeUnreadable("the archive holds no files")
@@ -194,10 +241,15 @@ def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Conte
     if member.isdir():
         return  # git knows no empty directories
     path = _checked_path(member.name)
+    contents.places.add(path)
+    if len(contents.entries) >= MAX_FILES:
+        raise TreeUnreadable(f"the archive holds more than {MAX_FILES:,} files: this is no kernel tree")
     if member.islnk():
         target = _checked_path(member.linkname)
         if target not in contents.entries:
-            raise TreeUnreadable(f"{path} is a hard link to {target}, which is not in the archive before it")
+            raise TreeUnreadable(
+                f'"{shown(path)}" is a hard link to "{shown(target)}", which is not in the archive before it'
+            )
         contents.entries[path] = contents.entries[target]
         return
     if member.issym():
@@ -205,32 +257,36 @@ def _send_member(tar: tarfile.TarFile, member: tarfile.TarInfo, contents: _Conte
     elif member.isreg():
         mode, data = ("100755" if member.mode & 0o100 else "100644"), _content(tar, member)
     else:
-        raise TreeUnreadable(f"{path} is neither a file nor a link: a source tree has no devices or pipes")
+        raise TreeUnreadable(
+            f'"{shown(path)}" is neither a file nor a link: a source tree has no devices or pipes'
+        )
     mark = len(contents.entries) + 1
     contents.total += len(data)
-    if mark > MAX_FILES or contents.total > MAX_BYTES:
-        raise TreeUnreadable(f"more than {MAX_FILES} files or {MAX_BYTES >> 30} GiB: this is no kernel tree")
-    if path in contents.entries:
-        raise TreeUnreadable(f"{path} is in the archive twice")
+    if contents.total > MAX_BYTES:
+        raise TreeUnreadable(f"the archive holds more than {MAX_BYTES >> 30} GiB: this is no kernel tree")
     contents.entries[path] = (mode, mark)
     if path.split("/")[-1] == "Makefile" and path.count("/") <= 1:
-        contents.makefiles[path] = data
+        contents.makefiles[path] = data[:MAKEFILE_BYTES]
     pipe.write(b"blob\nmark :%d\ndata %d\n%s\n" % (mark, len(data), data))
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     if member.size > MAX_FILE_BYTES:
         raise TreeUnreadable(
-            f"{member.name} is larger than {MAX_FILE_BYTES >> 20} MiB: this is no kernel tree"
+            f"{shown(member.name)} is larger than {MAX_FILE_BYTES >> 20} MiB: this is no kernel tree"
         )
     return cast(IO[bytes], tar.extractfile(member)).read()
 
 
 def _checked_path(name: str) -> str:
-    parts = [part for part in name.split("/") if part != "."]
-    if not parts or any(part in ("", "..") or part.lower() == ".git" for part in parts):
-        raise TreeUnreadable(f'the archive holds a file named "{name}", which would leave the tree')
-    return "/".join(parts)
+    path = "/".join(part for part in name.split("/") if part != ".")
+    try:
+        check_path(path)
+    except TreeUnreadable as exc:
+        raise TreeUnreadable(
+            f'the archive holds a file named "{shown(name)}", which would leave the tree: {exc}'
+        ) from exc
+    return path
 
 
 def _send_commit(contents: _Contents, pipe: IO[bytes]) -> str:
@@ -257,4 +313,7 @@ def _version(makefile: bytes) -> str:
         raise TreeUnreadable(
             "the archive is no kernel source: its top Makefile names no VERSION, PATCHLEVEL and SUBLEVEL"
         )
-    return f"v{'.'.join(numbers)}{found.get('EXTRAVERSION', '')}"
+    tag = f"v{'.'.join(numbers)}{found.get('EXTRAVERSION', '')}"
+    if len(tag) > LONGEST_TAG or ".." in tag or tag.endswith((".", ".lock")):
+        raise TreeUnreadable(f'the archive calls itself "{shown(tag)}", which cannot be the name of a tag')
+    return tag

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from kernels.errors import TreeUnreadable
+from kernels.errors import DiskFull, TreeUnreadable
 from kernels.paths import check_path, shown
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -50,6 +50,10 @@ class Beneath:
 
     def link(self, path: str, target: bytes) -> None:
         """Make a symbolic link. Its target is only ever followed inside a sandbox."""
+        if not target or b"\0" in target:
+            raise TreeUnreadable(
+                f'the link "{shown(path)}" has no target that a path could be: it is not written'
+            )
         with self._place(path, make=True) as (folder, name):
             os.symlink(target, os.fsencode(name), dir_fd=folder)
 
@@ -99,6 +103,10 @@ class Beneath:
                 descriptor = below
             yield descriptor, name
         except OSError as exc:
+            if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFull(
+                    "the disk filled up while a tree was written: free some space, then try again"
+                ) from exc
             if exc.errno in _IN_THE_WAY:
                 raise _InTheWay(
                     f'the tree holds something else where "{shown(path)}" should be: it is not written'

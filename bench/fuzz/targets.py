@@ -43,6 +43,8 @@ TARGETS: dict[str, Target] = {
     "elf": Target("bench.fuzz.elf", ("kernels",), 32 << 10),
     "symbols": Target("bench.fuzz.symbols", ("workers",), 16 << 10),
     "counters": Target("bench.fuzz.counters", ("workers",), 16 << 10),
+    "archive": Target("bench.fuzz.archive", ("kernels", "tarfile"), 32 << 10),
+    "paths": Target("bench.fuzz.paths", ("kernels",), 4 << 10),
     "tracing": Target("bench.fuzz.tracing", ("workers",), 16 << 10),
 }
 

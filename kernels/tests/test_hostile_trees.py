@@ -272,6 +272,15 @@ def test_a_link_is_written_as_a_link_and_not_followed(target: bytes, tmp_path: P
     assert not (tmp_path / "out" / "link").is_symlink()
 
 
+@pytest.mark.parametrize("target", [b"", b"a\0b"])
+def test_a_link_to_what_is_no_path_is_refused(target: bytes, tmp_path: Path) -> None:
+    stranger = Stranger(tmp_path / "theirs")
+    evil = stranger.tree([(LINK, b"link", stranger.object("blob", target))])
+    with pytest.raises(TreeUnreadable, match='the link "link" has no target that a path could be'):
+        extract_changes(Tree("t", stranger.path, "main"), stranger.plain(), evil, _made(tmp_path / "out"))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 class TestSizes:
     def test_ten_nested_trees_of_ten_are_not_walked_to_the_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
