@@ -5,6 +5,7 @@ A guest boots for each entry of failures.tsv under QEMU's TCG; the console goes 
 what a detector must find. The kernel is built by hand from guest.config, or from both fragments for its checks:
 
     make O=BUILD KCONFIG_ALLCONFIG=guest.config allnoconfig && make O=BUILD vmlinux modules
+    mkdir BUILD/fail; cp fail.c BUILD/fail; echo "obj-m := fail.o" >BUILD/fail/Kbuild; make -C BUILD M=BUILD/fail
     python -m bench.crashes BUILD DIRECTORY [--checks] [--only NAME]
 """
 
@@ -23,9 +24,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BUSYBOX = Path("/bin/busybox")
-DEADLINE_S = 120
+DEADLINE_S = 60
+BOOTS_TWICE = {"reset", "fail-triple"}
 KEPT_LINES = 160
-MODULE_DIRECTORIES = ("lib", "mm", "kernel", "samples")
+MODULE_DIRECTORIES = ("lib", "mm", "kernel", "samples", "fail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def main() -> int:
     parser.add_argument("build", type=Path)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--checks", action="store_true", help="the kernel has the fragment sanitizers.config")
-    parser.add_argument("--only", metavar="NAME")
+    parser.add_argument("--only", metavar="PATTERN", help="a regular expression that the names match")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
     suffix = "checks" if options.checks else "plain"
@@ -60,7 +62,7 @@ def main() -> int:
         initrd = build_initrd(options.build, Path(scratch))
         for failure in read_failures():
             kind = failure.checked if options.checks else failure.plain
-            if kind == "skip" or (options.only and options.only != failure.name):
+            if kind == "skip" or (options.only and not re.fullmatch(options.only, failure.name)):
                 continue
             console = boot(options.build / "vmlinux", initrd, failure, Path(scratch))
             name = re.sub(r"[^\w=-]+", "-", failure.name)
@@ -97,7 +99,7 @@ def boot(vmlinux: Path, initrd: Path, failure: Failure, scratch: Path) -> bytes:
     machine = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768"]
     machine += ["-nodefaults", "-display", "none", "-serial", f"file:{console}"]
     machine += ["-monitor", f"unix:{monitor},server,nowait", "-kernel", str(vmlinux), "-initrd", str(initrd)]
-    machine += ["-append", arguments] + ([] if failure.name == "reset" else ["-no-reboot"])
+    machine += ["-append", arguments] + ([] if failure.name in BOOTS_TWICE else ["-no-reboot"])
     guest = subprocess.Popen(machine, stderr=subprocess.DEVNULL)
     end = time.monotonic() + DEADLINE_S
     reset = False
@@ -105,9 +107,9 @@ def boot(vmlinux: Path, initrd: Path, failure: Failure, scratch: Path) -> bytes:
         while guest.poll() is None and time.monotonic() < end:
             time.sleep(0.2)
             text = console.read_bytes() if console.exists() else b""
-            if failure.name == "reset" and text.count(b"ready for a reset") > reset:
-                if reset:
-                    break
+            if failure.name in BOOTS_TWICE and text.count(b"guest: carrying out") > 1:
+                break
+            if b"ready for a reset" in text and not reset:
                 _command(monitor, b"system_reset\n")
                 reset = True
     finally:
@@ -121,7 +123,7 @@ def _command(monitor: Path, command: bytes) -> None:
         client.connect(str(monitor))
         client.recv(4096)
         client.sendall(command)
-        client.recv(4096)
+        time.sleep(1)
 
 
 def labelled(failure: Failure, kind: str, console: bytes) -> bytes:
@@ -130,8 +132,8 @@ def labelled(failure: Failure, kind: str, console: bytes) -> bytes:
     lines = console.split(b"\n")
     begin = next((at for at, line in enumerate(lines) if b"guest: carrying out" in line), 0)
     # The beginning of a boot is alike in all of them.
-    low = 0 if failure.name.startswith(("clean-", "reset")) else max(0, begin - 4)
-    text = b"\n".join(lines[low : low + (900 if failure.name == "reset" else KEPT_LINES)])
+    low = 0 if failure.name.startswith("clean-") or failure.name in BOOTS_TWICE else max(0, begin - 4)
+    text = b"\n".join(lines[low : low + (900 if failure.name in BOOTS_TWICE else KEPT_LINES)])
     return f"TITLE: {title}\nTYPE: {kind}\n\n".encode() + text + b"\n"
 
 

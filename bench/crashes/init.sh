@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Process 1 of a guest that is to fail: carries out crash=NAME of the command line, waits for the report, powers off.
 export PATH=/bin
+busybox mount -t devtmpfs devtmpfs /dev
 busybox mount -t proc proc /proc
 busybox mount -t sysfs sysfs /sys
 busybox mount -t debugfs debugfs /sys/kernel/debug
@@ -17,6 +18,16 @@ module-*) # module-NAME,parameter=value,...
 	spec=${crash#module-}
 	busybox insmod "/lib/${spec%%,*}.ko" $(echo "${spec#"${spec%%,*}"}" | busybox tr , ' ')
 	;;
+fail-busy-inodes)
+	busybox mkdir /tmp/m
+	busybox mke2fs -q /dev/ram0
+	busybox mount -t ext4 /dev/ram0 /tmp/m
+	busybox touch /tmp/m/held
+	busybox ln -s /tmp/m/held /tmp/held
+	busybox insmod /lib/fail.ko how=busy-inodes
+	busybox umount /tmp/m
+	;;
+fail-*) busybox insmod /lib/fail.ko "how=${crash#fail-}" ;;
 oom) busybox tail /dev/zero ;;
 ext4-error)
 	busybox mke2fs -q /dev/ram0 && busybox mount -t ext4 /dev/ram0 /tmp && echo 1 >/sys/fs/ext4/ram0/trigger_fs_error

@@ -12,7 +12,8 @@ SYMBOL = r"([A-Za-z_][\w.$]*)(?:\+0x[0-9a-f]+(?:/0x[0-9a-f]+)?)"
 # "function+0x1/0x2" in a title, or "in function" without offsets.
 NAMED = re.compile(rf"(?:\bin|\bat \S+:\d+|\bat) (?:\[[^\]]*\] ?)?{SYMBOL}")
 POINTER = re.compile(
-    rf"\b(?:RIP|EIP|NIP|PC|pc|epc|psw|PSW|era|ra|IP)\b ?(?:is at|:|\[)[^\n]{{0,48}}?(?<![\w.]){SYMBOL}"
+    rf"^[^\n]{{0,64}}?\b(?:RIP|EIP|NIP|PC|pc|epc|psw|PSW|era|ra|IP)\b ?(?:is at|:|\[)[^\n]{{0,80}}?(?<![\w.]){SYMBOL}",
+    re.M,
 )
 STACK = re.compile(rf"^(?:.{{0,90}}?[\]>)] +|.{{0,60}}? {{1,3}}|[^\S\n]*)(?:\? )?{SYMBOL}", re.M)
 TRACE = re.compile(r"Call [Tt]race|stack backtrace|Backtrace:|^[^\n]{0,80}(?:backtrace|Stack trace)", re.M)
@@ -27,6 +28,11 @@ USELESS = re.compile(
     r"|mutex_|__mutex|rwsem|down_|up_|__down|wait_|__wait|rt_|context_switch|kthread|ret_from|entry_|error_entry"
     r"|no_context|__bad_area|bad_area|do_kern|exc_|page_fault|do_page|do_trap|do_error|do_general|invalid_op|kfree"
     r"|kmem_cache|__kmalloc|kmalloc|kmemdup|spin_|debug_object|unwind|walk_stackframe|__read_once|__write_once"
+    r"|fixup_|handle_bug|dump_|_sched_|__sanitizer|create_object|kmemleak_|register_lock|look_up_lock|mark_lock|__switch"
+    r"|finish_task|finish_wait|console_|vprintk|printk|arch_stack|irqentry|retint|skb_panic|skb_over|skb_under|kvfree"
+    r"|kvmalloc|__kvmalloc|vmalloc|__vmalloc|__alloc_|alloc_pages|_copy_|copy_|__copy|crc_|test_|__fortify|osq_"
+    r"|smp_call_function_|generic_exec|on_each_cpu|synchronize_rcu_exp|kobject_|devres_release_all|__flush_work"
+    r"|ref_tracker|process_one_work|worker_thread|usage_|valid_state|stack_chk|__stack_chk|get_stack|save_stack"
     r"|instrument_|atomic|arch_atomic|rcu|preempt|percpu|bad_page|list_|__list|stack_trace|free_|lock_)"
 )
 
@@ -62,5 +68,5 @@ def shape_of(kind: Kind, title: str, excerpt: str) -> Shape:
 
 def _called(stack: str) -> str:
     """Return the first function of a stack that is not part of the reporting itself."""
-    names = [match[1] for match in STACK.finditer(stack) if "? " not in match[0]]
+    names = (match[1] for match in STACK.finditer(stack) if "? " not in match[0])
     return next((name for name in names if not USELESS.match(name)), "")

@@ -21,7 +21,7 @@ KERNEL_TAG = re.compile(rb"\bkernel(?:\[\d+\])?: ?")
 ESCAPE = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|[\]P^_][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|.)")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 # A program's own tag: systemd[1]:, sshd[77]:
-PROGRAM = re.compile(rb"(?:^|\s)(?!kernel\b)[A-Za-z][\w.@/-]{1,40}\[\d+\]: ")
+PROGRAM = re.compile(rb"(?:^|\s)(?!kernel\b)[A-Za-z][\w.@/-]{0,40}\[\d+\]: ")
 # What a message may carry before the words that make it a report: names of subsystems, drivers, devices.
 SUBSYSTEM = re.compile(
     rb"(?:[A-Za-z][\w.+/-]{0,40}(?: [\w.:+/()-]{1,40}){0,4}: ?){0,4}(?:[=*!\[-]{1,80} ?)?(?:[kK]ernel )?"
@@ -60,8 +60,8 @@ def begins_message(before: bytes) -> bool:
 
 
 def unbroken(text: bytes) -> bytes:
-    """Return a piece of console as one line: line breaks and the prefixes behind them removed."""
-    return BREAK.sub(b"", text)
+    """Return the first three lines of a piece of console as one: breaks and the prefixes behind them removed."""
+    return BREAK.sub(b"", text, count=2)
 
 
 def readable(text: bytes) -> str:

@@ -8,7 +8,7 @@ Where that is often the case (a hostile console), the literals of that block are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -29,21 +29,22 @@ class Literals:
             self._by_pair.setdefault(pair, []).append((self._offsets[literal], literal))
             self._flags[int.from_bytes(pair, "little")] = 1
 
-    def places(self, text: bytes, wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:
+    def places(self, text: bytes, wanted_from: Mapping[bytes, int]) -> Iterator[tuple[int, bytes]]:
         """Yield offset and literal of each occurrence, block by block.
 
-        wanted: asked again and again; false for a literal whose further places are of no interest.
+        wanted_from: for each literal the offset from which places are of interest; the caller moves it on.
         """
         for low in range(0, len(text), BLOCK):
             # A literal belongs to the block in which its pair begins.
             pairs = self._pairs(text, low, min(low + BLOCK, len(text)))
             if len(pairs) > DENSE:
-                yield from self._one_by_one(text, low, wanted)
+                yield from self._one_by_one(text, low, wanted_from)
                 continue
             for at in pairs.tolist():
                 for offset, literal in self._by_pair[text[at : at + 2]]:
-                    if text.startswith(literal, at - offset) and at >= offset and wanted(literal):
-                        yield at - offset, literal
+                    place = at - offset
+                    if place >= wanted_from[literal] and text.startswith(literal, place):
+                        yield place, literal
 
     def _pairs(self, text: bytes, low: int, high: int) -> npt.NDArray[np.intp]:
         """Return the offsets in one block of all pairs that stand for a literal, in order."""
@@ -57,14 +58,15 @@ class Literals:
         return np.sort(np.concatenate(places)) if places else np.empty(0, dtype=np.intp)
 
     def _one_by_one(
-        self, text: bytes, low: int, wanted: Callable[[bytes], bool]
+        self, text: bytes, low: int, wanted_from: Mapping[bytes, int]
     ) -> Iterator[tuple[int, bytes]]:
+        """Yield what places() does of one block, literal by literal."""
         for literal, offset in self._offsets.items():
-            begin, end = max(0, low - offset), low + BLOCK - offset + len(literal) - 1
-            at = text.find(literal, begin, end)
-            while at >= 0 and wanted(literal):
+            end = low + BLOCK - offset + len(literal) - 1
+            at = text.find(literal, max(0, low - offset, wanted_from[literal]), end)
+            while at >= 0:
                 yield at, literal
-                at = text.find(literal, at + len(literal), end)
+                at = text.find(literal, max(at + len(literal), wanted_from[literal]), end)
 
 
 def newlines(text: bytes, begin: int, end: int) -> int:

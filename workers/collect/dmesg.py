@@ -30,10 +30,14 @@ PANIC = b"Kernel panic - not syncing"
 
 EXCERPT_LINES = 60
 EXCERPT_BYTES = 8192
+REPORT_BYTES = 24_576
+"""So much of a report is looked through for its stack."""
 MAX_FINDINGS = 200
 """A kernel that reports for ever needs no longer list."""
-MAX_MISSES = 50_000
+MAX_MISSES = 10_000
 """A literal that was no report so often is not looked at again in this console."""
+MAX_JOINED = 1000
+"""After so many of them line breaks inside of words are no longer looked through."""
 MAX_TITLE = 240
 LITERALS = Literals({**PAIRS, **BOOT_PAIRS})
 RANKS = {literal: rank for rank, literal in enumerate(FORMS)}
@@ -73,39 +77,39 @@ class _Search:
         self.text = text
         self.hits: dict[int, _Hit] = {}
         self.boots: set[int] = set()
-        self._seen_until = dict.fromkeys(FORMS, 0)
+        self._wanted_from = dict.fromkeys([*FORMS, *BOOT_PAIRS], 0)
         self._reports = dict.fromkeys(FORMS, 0)
         self._misses = dict.fromkeys(FORMS, 0)
         self._given_up: dict[bytes, int] = {}
 
     def run(self) -> None:
         """Enter every report, the first MAX_FINDINGS of each literal."""
-        for at, literal in LITERALS.places(self.text, self._wants):
+        for at, literal in LITERALS.places(self.text, self._wanted_from):
             if literal in BOOT_PAIRS:
                 self._enter_boot(at, literal)
-            elif at >= self._seen_until[literal]:
+            elif self._reports[literal] >= MAX_FINDINGS or self._misses[literal] >= MAX_MISSES:
+                self._given_up[literal] = at
+                self._wanted_from[literal] = len(self.text)
+            else:
                 self._look_at(at, literal)
 
     def unread(self) -> int:
         """Return how many more places hold a literal that was given up."""
         return sum(self.text.count(literal, at) for literal, at in self._given_up.items())
 
-    def _wants(self, literal: bytes) -> bool:
-        return literal not in self._given_up and (literal in FORMS or len(self.boots) < MAX_BOOTS)
-
     def _enter_boot(self, at: int, literal: bytes) -> None:
         start = begins_boot(self.text, literal, at)
         if start is not None:
             self.boots.add(start)
+        if len(self.boots) >= MAX_BOOTS:
+            self._wanted_from.update(dict.fromkeys(BOOT_PAIRS, len(self.text)))
 
     def _look_at(self, at: int, literal: bytes) -> None:
-        if self._reports[literal] >= MAX_FINDINGS or self._misses[literal] >= MAX_MISSES:
-            self._given_up[literal] = at
-            return
         text = self.text
         line = text.rfind(b"\n", max(0, at - MAX_LINE), at) + 1
         too_far = line == 0 and at > MAX_LINE
-        hit = None if too_far else _report(text, line, at, literal)
+        joined = self._misses[literal] < MAX_JOINED
+        hit = None if too_far else _report(text, line, at, literal, joined)
         if hit:
             self._reports[literal] += 1
             known = self.hits.get(line)
@@ -113,7 +117,7 @@ class _Search:
                 self.hits[line] = hit
         if hit or too_far:
             # One report a line, and none too far into one.
-            self._seen_until[literal] = text.find(b"\n", at) + 1 or len(text)
+            self._wanted_from[literal] = text.find(b"\n", at) + 1 or len(text)
         else:
             self._misses[literal] += 1
 
@@ -141,8 +145,8 @@ def scan_console(text: bytes) -> list[Finding]:
     return findings
 
 
-def _report(text: bytes, line: int, at: int, literal: bytes) -> _Hit | None:
-    """Return what the literal at an offset is the report of, if it is one."""
+def _report(text: bytes, line: int, at: int, literal: bytes, joined: bool) -> _Hit | None:
+    """Return what the literal at an offset is the report of, if it is one; joined: over line breaks too."""
     start = line + message_start(text[line:at])
     before = text[start:at]
     if not may_hold_report(before):
@@ -150,7 +154,8 @@ def _report(text: bytes, line: int, at: int, literal: bytes) -> _Hit | None:
     window = text[start : at + MAX_LINE]
     skip = at - start
     physical = window[:skip] + window[skip:].partition(b"\n")[0].rstrip(b"\r")
-    for words in (physical, window[:skip] + unbroken(window[skip:])):
+    readings = (physical, window[:skip] + unbroken(window[skip:])) if joined else (physical,)
+    for words in readings:
         for form in FORMS[literal]:
             match = form.pattern.match(words, skip)
             if match and (form.place == "anywhere" or _begins(text, before, at, form)):
@@ -170,7 +175,8 @@ def _begins(text: bytes, before: bytes, at: int, form: Form) -> bool:
 def _finding(text: bytes, hit: _Hit, line_no: int) -> Finding:
     excerpt = _excerpt(text, hit.line)
     title = " ".join(readable(hit.words).split())[:MAX_TITLE].removesuffix(" ]")
-    shape: Shape = shape_of(hit.form.kind, title, excerpt)
+    report = readable(text[hit.line : hit.line + REPORT_BYTES])
+    shape: Shape = shape_of(hit.form.kind, title, report)
     if shape.frame and hit.form.kind in {"oops", "gpf", "bug", "lockup"} and shape.frame not in title:
         title = f"{title} in {shape.frame}"
     return Finding(hit.form.kind, title, line_no, excerpt, shape.frame, shape.corrupted)
