@@ -138,7 +138,7 @@ def _request(home: Path, directory: Path, artifact: Artifact) -> BootRequest:
         kernel=artifact.boot_vmlinux,
         initrd=initrd,
         cmdline="",
-        machine=Machine(VCPUS, MEMORY_MIB, choose_accelerator(home, artifact.boot_vmlinux)),
+        machine=Machine(VCPUS, MEMORY_MIB, choose_accelerator(home, artifact.boot_vmlinux, trusted=True)),
         disks=(),
         release=artifact.metadata.release,
         directory=directory,

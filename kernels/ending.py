@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernels import kbuild
-from kernels.errors import BuildKilled, BuildOutOfMemory, DiskFull
+from kernels.errors import BuildKilled, BuildOutOfMemory, BuildTooLarge, DiskFull
 from kernels.sandbox import Ended, Limits
 
 Lack = Literal["", "disk", "memory", "life"]
@@ -27,6 +27,8 @@ _STATUSES = {status for number in _SENT for status in (128 + number, -number)}
 def lab_lacked(ended: Ended, lines: Sequence[str]) -> Lack:
     """What the lab did not give a command that failed; "life" where somebody killed one of its programs. "": nothing."""
     lack = kbuild.ran_out_of(lines)
+    if ended.stopped == "quota":
+        return ""
     if ended.stopped == "disk" or lack == "disk":
         return "disk"
     if ended.stopped == "time":
@@ -41,7 +43,16 @@ def lab_lacked(ended: Ended, lines: Sequence[str]) -> Lack:
 def refuse_lacks(
     ended: Ended, lines: Sequence[str], limits: Limits, *, what: str, home: Path, log: Path | None = None
 ) -> None:
-    """Raise DiskFull, BuildOutOfMemory or BuildKilled where a failure is the lab's. what: "the build" or "the config"."""
+    """Raise DiskFull, BuildOutOfMemory or BuildKilled where a failure is the lab's. what: "the build" or "the config".
+
+    Raises BuildTooLarge where the command filled more of the disk than it may, which is a submission's fault.
+    """
+    if ended.stopped == "quota":
+        raise BuildTooLarge(
+            f"{what} filled more than {limits.disk / (1 << 30):.3g} GiB of disk or half of what was free, or made more than "
+            f"{limits.files} files, and was stopped",
+            "\n".join(lines),
+        )
     lack = lab_lacked(ended, lines)
     tail, see = "\n".join(lines), f"; see {log}" if log else ""
     if lack == "disk":

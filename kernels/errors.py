@@ -268,6 +268,12 @@ class SandboxFailed(KernelsError):
     retry = True
 
 
+class BuildTooLarge(KernelsError):
+    """A build filled more of the disk, in bytes or in files, than one build may."""
+
+    blame = "submission"
+
+
 class ArtifactRefused(KernelsError):
     """A build handed out something that no kernel build makes: a link, a device, too much."""
 

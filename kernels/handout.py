@@ -12,11 +12,14 @@ import re
 import stat
 from pathlib import Path
 
-from kernels.errors import ArtifactRefused
+from kernels.errors import ArtifactRefused, DiskFull
+from kernels.quota import free_room
 
 MAX_FILE = 2 << 30
 MAX_TOTAL = 6 << 30
 MAX_FILES = 20_000
+# How much of what is handed out may be holes, beyond as much as was written; and what stays free on the disk.
+HOLES, RESERVE = 64 << 20, 256 << 20
 # The only directory within.
 FOLDER = "modules"
 
@@ -31,8 +34,10 @@ _MODE_FOLDER, _MODE_FILE = 0o755, 0o644
 def take(source: Path, target: Path) -> None:
     """Copy the files of source and of its `modules` to the new directory target.
 
-    Raises ArtifactRefused for a link, a device, another directory, an odd name, or too much of it.
+    Sizes are what files say to be long, holes included, since a copy fills the holes; they are added up before anything is
+    copied. Raises ArtifactRefused for a link, a device, another directory, an odd name, or too much of it; DiskFull.
     """
+    _refuse_large(source, target)
     for folder in (target, target / FOLDER):
         folder.mkdir()
         folder.chmod(_MODE_FOLDER)
@@ -46,6 +51,36 @@ def take(source: Path, target: Path) -> None:
             os.close(inner)
     finally:
         os.close(top)
+
+
+def _refuse_large(source: Path, target: Path) -> None:
+    """Raise ArtifactRefused or DiskFull where the copy would take more than it may, or than there is."""
+    length = taken = 0
+    for folder in (source, source / FOLDER):
+        descriptor = _open_folder(str(folder))
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    if not stat.S_ISREG(status.st_mode):
+                        continue  # refused by name, when it is its turn
+                    length, taken = length + status.st_size, taken + status.st_blocks * 512
+                    if status.st_size > MAX_FILE:
+                        raise ArtifactRefused(
+                            f'the build made "{entry.name[:80]}" larger than {MAX_FILE >> 20} MiB; refused'
+                        )
+        finally:
+            os.close(descriptor)
+    if length > MAX_TOTAL:
+        raise ArtifactRefused(f"the build hands out {length >> 20} MiB; at most {MAX_TOTAL >> 20} are taken")
+    if length > 2 * taken + HOLES:
+        raise ArtifactRefused(
+            f"the build hands out {length >> 20} MiB of which it wrote {taken >> 20}: files of holes are refused"
+        )
+    if length + RESERVE > (free := free_room(target.parent).size):
+        raise DiskFull(
+            f"{length >> 20} MiB of a build are to be kept under {target.parent}, there are {free >> 20} MiB free; free some space"
+        )
 
 
 def read_bounded(path: Path, limit: int) -> bytes:

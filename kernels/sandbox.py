@@ -27,6 +27,7 @@ from kernels.cgroup import memory_group, physical_memory
 from kernels.environment import minimal
 from kernels.errors import SandboxFailed, ToolMissing
 from kernels.output import LineReader
+from kernels.quota import Quota, Room, free_room
 from kernels.syscalls import filter_file
 
 SOURCE = "/build/linux"
@@ -49,7 +50,7 @@ _HIDDEN = (
     "modules",
     "kmsg",
 )
-_TMP_BYTES = 2 << 30
+_TMP_BYTES, _SHM_BYTES = 2 << 30, 64 << 20
 # How long a command that closed its output may take to end.
 _END_S = 10.0
 _MARK = "kperflab-sandbox:"
@@ -101,7 +102,8 @@ class Limits:
     """What one command may use. Bytes and seconds; cores is how many make starts at once.
 
     memory: address space of each process. total_memory: of all together, where control groups allow.
-    reserve: free disk space at which the command is stopped.
+    disk, files: how much all that it writes may take, see quota.py.
+    reserve, reserve_files: free disk space, and free inodes, at which the command is stopped whoever took the rest.
     """
 
     seconds: float = 3600.0
@@ -111,6 +113,9 @@ class Limits:
     file_bytes: int = 4 << 30
     log_bytes: int = 64 << 20
     reserve: int = 256 << 20
+    disk: int = 24 << 30
+    files: int = 500_000
+    reserve_files: int = 50_000
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
@@ -126,7 +131,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. stopped: "", or why we ended it: "time", "disk", "log" (then CPU seconds are 0).
+    """How a command ended. stopped: "", or why we ended it: "time", "log", "disk" (the lab's is full), "quota" (then
+    CPU seconds are 0).
 
     out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.
     """
@@ -164,7 +170,7 @@ def run(
     and is passed on. Raises SandboxFailed when the command could not even start, ToolMissing.
     """
     started = time.monotonic()
-    watch = _Watch(place.out, limits, started + limits.seconds)
+    watch = _Watch(place, limits, started + limits.seconds)
     with memory_group(limits.total_memory) as group:
         child = _start(_outer(place, group.procs), [*_limited(limits), *argv], environment)
         output = _Output(child, on_line)
@@ -213,17 +219,22 @@ class _Output:
 class _Watch:
     """Decides when a command has had enough."""
 
-    def __init__(self, disk: Path, limits: Limits, deadline: float) -> None:
-        self.disk, self.limits, self.deadline = disk, limits, deadline
+    def __init__(self, place: Place, limits: Limits, deadline: float) -> None:
+        self.disk, self.limits, self.deadline = place.out, limits, deadline
+        # The source is read-only inside.
+        written = [place.objects.upper or place.objects.lower, place.out]
+        self.quota = Quota(written, Room(limits.disk, limits.files))
         self.stopped = ""
 
     def verdict(self, overflow: bool) -> str:
-        status = os.statvfs(self.disk)
+        free = free_room(self.disk)
         if time.monotonic() > self.deadline:
             self.stopped = "time"
         elif overflow:
             self.stopped = "log"
-        elif status.f_bavail * status.f_frsize < self.limits.reserve:
+        elif self.quota.exceeded():
+            self.stopped = "quota"
+        elif free.size < self.limits.reserve or free.files < self.limits.reserve_files:
             self.stopped = "disk"
         return self.stopped
 
@@ -318,6 +329,8 @@ def _bwrap(environment: dict[str, str], calls: int) -> list[str]:
     argv += ["--proc", "/proc", *_hidden(), "--dev", "/dev", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
     argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
+    # Memory that no quota counts.
+    argv += ["--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
     for name, value in environment.items():
         argv += ["--setenv", name, value]

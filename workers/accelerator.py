@@ -3,6 +3,9 @@
 
 That /dev/kvm exists says little: in a nested guest it may die or crawl at the first real kernel. So a kernel is
 booted under it, once per host, and what came of it is kept under the state root until something it depends on changes.
+
+A stranger's kernel may boot under emulation alone because it was written to, and would slow this host down for everybody: what it shows
+against KVM holds for itself. Only a kernel of the lab's own trees, without patches, decides against KVM for all.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from kernels.artifact import ArtifactMetadata
+from kernels.tree import DEFAULT_ARCHIVES
 from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
 from workers.drivers.hostfacts import cpu_model
 from workers.drivers.libvirt import LibvirtDriver
@@ -35,32 +40,53 @@ PROBE_DEADLINE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An accelerator, why it was chosen, and what that depended on."""
+    """An accelerator, why it was chosen, and what that depended on: the host, and the one kernel it holds for, "" for all."""
 
     accelerator: Accelerator
     reason: str
     fingerprint: str
+    kernel: str = ""
 
 
-def choose_accelerator(home: Path, kernel: Path) -> Accelerator:
-    """The accelerator to boot with on this host; probes with `kernel`, a vmlinux, if it is not known yet.
+def choose_accelerator(home: Path, kernel: Path, *, trusted: bool) -> Accelerator:
+    """Return the accelerator to boot with on this host; probes with `kernel`, a vmlinux, if it is not known yet.
 
-    Raises the lab faults of the libvirt driver.
+    trusted: the kernel is the lab's own, see is_trusted. Raises the lab faults of the libvirt driver.
     """
-    return find_choice(home, kernel, lambda: LibvirtDriver(home)).accelerator
+    return find_choice(home, kernel, lambda: LibvirtDriver(home), trusted=trusted).accelerator
 
 
-def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver]) -> Choice:
-    """What is remembered for this host, or what a probe finds, which is then remembered."""
-    fingerprint = host_fingerprint()
-    kept = home / "accelerator.json"
-    remembered = _read(kept)
-    if remembered is not None and remembered.fingerprint == fingerprint:
-        return remembered
+def is_trusted(metadata: ArtifactMetadata) -> bool:
+    """Return whether a kernel was built of a tree that comes with the lab, with nobody's patches."""
+    return metadata.tree in DEFAULT_ARCHIVES and metadata.revision == metadata.base
+
+
+def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver], *, trusted: bool) -> Choice:
+    """Return what is remembered for this host, or for this kernel, else what a probe finds, which is then remembered."""
+    fingerprint, identity = host_fingerprint(), _identity(kernel)
+    for_all, for_kernel = home / "accelerator.json", home / "accelerator-of-one.json"
+    for kept in (for_all, for_kernel):
+        remembered = _read(kept)
+        # What one kernel shows is asked again once a trusted one comes.
+        if (
+            remembered is not None
+            and remembered.fingerprint == fingerprint
+            and (not remembered.kernel or (remembered.kernel == identity and not trusted))
+        ):
+            return remembered
     choice, certain = _probe(home, kernel, make_driver, fingerprint)
+    if certain and not trusted and KVM_DEVICE.exists() and choice.accelerator == "tcg":
+        choice = replace(choice, kernel=identity)
     if certain:
-        _write(kept, choice)
+        _write(for_kernel if choice.kernel else for_all, choice)
     return choice
+
+
+def _identity(kernel: Path) -> str:
+    """A kernel's file, by its place and times: artifacts never change."""
+    status = kernel.stat() if kernel.exists() else None
+    text = f"{kernel.absolute()} {status and (status.st_ino, status.st_size, status.st_mtime_ns)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def host_fingerprint() -> str:

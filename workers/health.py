@@ -31,7 +31,7 @@ from lab.targets.health import (
     record_check,
 )
 from lab.targets.machine import read_tuning
-from workers.accelerator import choose_accelerator
+from workers.accelerator import choose_accelerator, is_trusted
 from workers.bench import make_bench, takes_machine_time
 from workers.carry import at_hand
 from workers.collect.dmesg import FATAL, scan_console
@@ -123,7 +123,8 @@ def _job(target: Target, artifact: Artifact, bench: Bench) -> Job:
     workload = load_catalog()[WORKLOAD]
     plan = workload.plan(workload.resolve(PRESET, {}), iterations=ITERATIONS, warmup=WARMUP)
     guest = target.driver == "libvirt"
-    accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux) if guest else "none"
+    trusted = is_trusted(artifact.metadata)
+    accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"
     machine = Machine(target.vcpus, target.memory_mib, accelerator)
     tuning = read_tuning(target.tuning)
     # Its figure is compared with those of months: always the way that every machine has.

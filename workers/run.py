@@ -33,7 +33,7 @@ from lab.states import Outcome
 from lab.storage.files import name_of
 from lab.targets.machine import read_tuning
 from lab.targets.quarantine import hand_back_unbooted
-from workers.accelerator import choose_accelerator
+from workers.accelerator import choose_accelerator, is_trusted
 from workers.carry import at_hand
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
@@ -169,7 +169,10 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
         machine = Machine(1, order.memory_mib, "tcg", clock)
     else:
         guest = order.driver == "libvirt"
-        accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux) if guest else "none"
+        trusted = is_trusted(artifact.metadata)
+        accelerator = (
+            choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"
+        )
         machine = Machine(order.vcpus, order.memory_mib, accelerator)
     name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
     # Guests under the instruction clock have one CPU, and none of what is tuned.

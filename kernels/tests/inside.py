@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,3 +40,18 @@ def attempt(place: Place, script: str, *arguments: str, limits: Limits = LIMITS)
     lines: list[str] = []
     ended = run(["sh", "-c", script, "sh", *arguments], place, ENVIRONMENT, limits, on_line=lines.append)
     return Seen(ended, lines)
+
+
+def alive(pattern: str) -> bool:
+    """Return whether a process of the host matches."""
+    return (
+        subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=False, timeout=10).returncode == 0
+    )
+
+
+def gone(pattern: str, seconds: float = 20.0) -> bool:
+    """Return whether no process matches any more, after a while for the kernel to end them."""
+    end = time.monotonic() + seconds
+    while alive(pattern) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not alive(pattern)

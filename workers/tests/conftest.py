@@ -136,7 +136,7 @@ def fake_lab(
 ) -> FakeLab:
     settings.HOME = fake_home
     monkeypatch.setattr("lab.submission.prepare._base_fragments", lambda: list(CONFIG.fragments))
-    monkeypatch.setattr("workers.run.choose_accelerator", lambda home, kernel: "tcg")
+    monkeypatch.setattr("workers.run.choose_accelerator", lambda home, kernel, trusted: "tcg")
     lab = FakeLab(fake_home, pretend_kernel, FakeDriver(lambda request: Script()))
 
     def script_for(request: BootRequest) -> Script:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kernels.artifact import ArtifactMetadata
 from workers import accelerator
-from workers.accelerator import find_choice
+from workers.accelerator import find_choice, is_trusted
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import FakeDriver, Script
 from workers.errors import BootFailed, DomainRefused
@@ -40,7 +41,7 @@ def never() -> FakeDriver:
 
 def test_kvm_is_chosen_where_a_kernel_boots_under_it(host: Path) -> None:
     driver = under(kvm=Script())
-    assert find_choice(host, host / "vmlinux", lambda: driver).accelerator == "kvm"
+    assert find_choice(host, host / "vmlinux", lambda: driver, trusted=True).accelerator == "kvm"
     assert driver.open_guests == 0
 
 
@@ -50,8 +51,8 @@ def test_a_kvm_that_boots_nothing_falls_back_with_one_warning(
 ) -> None:
     driver = under(kvm=script, tcg=Script())
     with caplog.at_level(logging.WARNING):
-        choice = find_choice(host, host / "vmlinux", lambda: driver)
-        find_choice(host, host / "vmlinux", never)
+        choice = find_choice(host, host / "vmlinux", lambda: driver, trusted=True)
+        find_choice(host, host / "vmlinux", never, trusted=True)
     assert choice.accelerator == "tcg"
     assert str(script.problem) in choice.reason
     assert len(caplog.records) == 1
@@ -59,29 +60,32 @@ def test_a_kvm_that_boots_nothing_falls_back_with_one_warning(
 
 def test_without_a_device_nothing_is_booted(host: Path) -> None:
     (host / "kvm").unlink()
-    assert find_choice(host, host / "vmlinux", never).accelerator == "tcg"
+    assert find_choice(host, host / "vmlinux", never, trusted=True).accelerator == "tcg"
 
 
 def test_a_choice_is_remembered(host: Path) -> None:
-    first = find_choice(host, host / "vmlinux", lambda: under(kvm=Script()))
-    assert find_choice(host, host / "vmlinux", never) == first
+    first = find_choice(host, host / "vmlinux", lambda: under(kvm=Script()), trusted=True)
+    assert find_choice(host, host / "vmlinux", never, trusted=True) == first
 
 
 def test_another_device_is_probed_anew(host: Path) -> None:
-    find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=Script()))
+    find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=Script()), trusted=True)
     (host / "kvm").chmod(0o600)
-    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script())).accelerator == "kvm"
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script()), trusted=True).accelerator == "kvm"
 
 
 def test_a_kernel_that_boots_nowhere_decides_nothing(host: Path) -> None:
-    assert find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=CRAWLS)).accelerator == "tcg"
-    assert find_choice(host, host / "other", lambda: under(kvm=Script())).accelerator == "kvm"
+    assert (
+        find_choice(host, host / "vmlinux", lambda: under(kvm=CRAWLS, tcg=CRAWLS), trusted=True).accelerator
+        == "tcg"
+    )
+    assert find_choice(host, host / "other", lambda: under(kvm=Script()), trusted=True).accelerator == "kvm"
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"accelerator": "kvm"}', "[1]"])
 def test_a_damaged_memory_is_no_memory(host: Path, damage: str) -> None:
     (host / "accelerator.json").write_text(damage)
-    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script())).accelerator == "kvm"
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script()), trusted=True).accelerator == "kvm"
     assert json.loads((host / "accelerator.json").read_text())["accelerator"] == "kvm"
 
 
@@ -93,6 +97,40 @@ def test_the_probe_leaves_no_files(host: Path) -> None:
         return Script()
 
     make: Callable[[], FakeDriver] = lambda: FakeDriver(script_for)  # noqa: E731
-    find_choice(host, host / "vmlinux", make)
+    find_choice(host, host / "vmlinux", make, trusted=True)
     assert seen
     assert not any(path.exists() for path in seen)
+
+
+@pytest.mark.hostile
+def test_a_strangers_kernel_that_boots_under_emulation_alone_decides_for_itself_only(host: Path) -> None:
+    (host / "vmlinux").write_bytes(b"stranger")
+    (host / "other").write_bytes(b"other")
+    against_kvm: Callable[[], FakeDriver] = lambda: under(kvm=CRAWLS, tcg=Script())  # noqa: E731
+    assert find_choice(host, host / "vmlinux", against_kvm, trusted=False).accelerator == "tcg"
+    assert find_choice(host, host / "vmlinux", never, trusted=False).accelerator == "tcg"
+    assert find_choice(host, host / "other", lambda: under(kvm=Script()), trusted=False).accelerator == "kvm"
+    assert find_choice(host, host / "vmlinux", never, trusted=False).accelerator == "kvm"
+
+
+@pytest.mark.hostile
+def test_a_kernel_of_the_lab_is_asked_where_only_strangers_were(host: Path) -> None:
+    against_kvm: Callable[[], FakeDriver] = lambda: under(kvm=CRAWLS, tcg=Script())  # noqa: E731
+    find_choice(host, host / "vmlinux", against_kvm, trusted=False)
+    assert find_choice(host, host / "vmlinux", lambda: under(kvm=Script()), trusted=True).accelerator == "kvm"
+
+
+@pytest.mark.parametrize(
+    ("tree", "revision", "trusted"),
+    [
+        ("debian-6.1", "b", True),
+        ("debian-6.1", "c", False),
+        ("linux", "b", False),
+        ("debian-6.1-mine", "b", False),
+    ],
+)
+def test_a_kernel_is_trusted_where_it_is_a_tree_of_the_lab_without_patches(
+    tree: str, revision: str, trusted: bool
+) -> None:
+    metadata = ArtifactMetadata("", tree, revision, "t", "b", "", "", "", "", 0.0, 0.0, "", "")
+    assert is_trusted(metadata) is trusted

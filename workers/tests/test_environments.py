@@ -35,7 +35,6 @@ OF_OS = {
     "spawnl",
     "spawnvp",
     "posix_spawn",
-    "fork",
 }
 SECRET = "TOPSECRET-of-the-lab"
 

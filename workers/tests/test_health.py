@@ -32,7 +32,7 @@ def known(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
     monkeypatch.setattr(
         "workers.health.make_bench", lambda home: Bench(fake_lab.home, {"libvirt": fake_lab.driver})
     )
-    monkeypatch.setattr("workers.health.choose_accelerator", lambda home, kernel: "tcg")
+    monkeypatch.setattr("workers.health.choose_accelerator", lambda home, kernel, trusted: "tcg")
     fake_lab.run(fake_lab.spec({}, measure={"boots": 2, "iterations": 2, "warmup": 1}))
     return fake_lab
 
