@@ -11,7 +11,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast slow campaign fleet test-fleet lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape
+.PHONY: help demo up down status test test-all check fast slow campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,7 +38,7 @@ test: setup-dev  ## linters, types, fast tests, and one of each real thing: kern
 	$(call parts,lint fast postgres slow)
 
 test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint fast postgres slow campaign fleet)
+	$(call parts,lint audit fast postgres slow campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, fast tests
 	$(call parts,lint fast)
@@ -88,6 +88,12 @@ fuzz: setup-dev  ## fuzz the readers of what strangers send: TARGET=mail|…|all
 
 test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; a table of what came of each
 	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) --write build/faults.json
+
+sbom: setup-dev  ## a bill of materials of this machine's lab, CycloneDX, in build/sbom.json
+	@$(PYTHON) -m containers.sbom build/sbom.json
+
+audit: setup-dev  ## its packages beside Debian's list and, ADVISORIES=FOLDER, a folder of OSV files
+	@$(PYTHON) -m containers.audit $(if $(ADVISORIES),--advisories $(ADVISORIES))
 
 lint:
 	@.venv/bin/ruff check --no-cache .

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("kernels", "workloads", "lab", "workers", "web", "bench")
+OURS = ("kernels", "workloads", "lab", "workers", "web", "bench", "containers")
 EDGES = {"celery", "kombu", "libvirt", "libvirt_qemu", "paramiko"}
 
 # package or module → what it may import of ours; whether Django; whether Celery, libvirt, ssh.
@@ -31,6 +31,7 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
     "web": ({"lab", "web"}, True, False),
     "bench": (set(OURS), True, True),
     "docs": (set(OURS) | {"docs"}, True, True),
+    "containers": ({"containers"}, False, False),
     "manage": ({"lab"}, True, False),
 }
 
