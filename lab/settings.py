@@ -219,11 +219,6 @@ SPECTACULAR_SETTINGS = {
 
 _store = store_settings()
 STORE_PROBLEM = _store.problem
-STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    **_store.storages,
-}
 CACHE_GIB = given_number("KPERFLAB_CACHE_GIB", 0)
 KEEP_DAYS = given_number("KPERFLAB_KEEP_DAYS", 90)
 
@@ -243,6 +238,7 @@ STORAGES = {
         if STATIC_ROOT
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
+    **_store.storages,
 }
 
 X_FRAME_OPTIONS = "DENY"

@@ -24,7 +24,7 @@ def manage(home: Path, *arguments: str, **variables: str) -> subprocess.Complete
         env=mine | {"KPERFLAB_HOME": str(home)} | variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 

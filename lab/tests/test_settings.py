@@ -61,3 +61,20 @@ def test_a_page_may_set_a_stricter_policy_of_its_own() -> None:
     own = {"Content-Security-Policy": "default-src 'none'"}
     answer = content_security_policy(lambda _: HttpResponse("x", headers=own))(HttpRequest())
     assert answer.headers["Content-Security-Policy"] == "default-src 'none'"
+
+
+def test_a_process_whose_environment_names_a_store_keeps_artifacts_there(tmp_path: Path) -> None:
+    code = (
+        "import django; django.setup()\n"
+        "from lab.storage.store import lab_store\n"
+        "store = lab_store(); store.put('artifacts/x', b'kernel'); print(store.address)"
+    )
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "lab.settings",
+        "KPERFLAB_HOME": str(tmp_path / "home"),
+        "KPERFLAB_STORE": str(tmp_path / "store"),
+    }
+    (tmp_path / "store").mkdir()
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "store")), done.stderr
+    assert [path.read_bytes() for path in (tmp_path / "store").rglob("x")] == [b"kernel"]
