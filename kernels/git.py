@@ -93,6 +93,7 @@ DEADLINE_S = 120.0
 # The diff of a long series, or a list of a large kernel's files; nothing that we ask git for is longer.
 MOST_OUTPUT = 512 << 20
 DISK_FULL = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
+TOO_MUCH_MEMORY = re.compile(r"[Oo]ut of memory|malloc failed|mmap failed|Cannot allocate memory")
 _PASSWORD = re.compile(r"//[^/@\s]+@")
 
 
@@ -161,6 +162,7 @@ def run_git(
     environment: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
     most_output: int = MOST_OUTPUT,
+    most_memory: int | None = None,
 ) -> bytes:
     """What git writes to stdout for a command on `repository`. Raises GitFailed if its status is not 0."""
     done = try_git(
@@ -170,6 +172,7 @@ def run_git(
         environment=environment,
         deadline_s=deadline_s,
         most_output=most_output,
+        most_memory=most_memory,
     )
     if done.returncode:
         detail = hide_password(done.stderr.decode(errors="replace").strip())

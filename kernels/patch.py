@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernels.diff import FileDiff, parse_diff, render_diff
-from kernels.errors import PatchDamaged, PatchRejected
-from kernels.git import run_git
+from kernels.errors import GitFailed, OutputTooLong, PatchDamaged, PatchRejected
+from kernels.git import TOO_MUCH_MEMORY, run_git
+from kernels.listing import check_tree
 from kernels.mail import Letter, Title, diff_text, read_letters
-from kernels.safety import MAX_PATCHES, check_files, check_size
+from kernels.safety import MAX_INPUT_BYTES, MAX_PATCHES, check_files, check_size
 from kernels.tree import Tree, resolve
 
 Diff = TypeVar("Diff")
+# What git may allocate to compare commits; a kernel's take 100 MiB.
+RANGE_MEMORY = 2 << 30
 _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILINE)
 
 
@@ -132,9 +135,12 @@ def base_commit(texts: Sequence[str]) -> str:
 def read_range(tree: Tree, base: str, tip: str) -> Series:
     """The commits of base..tip as a series; merges cannot be written as patches and are refused.
 
-    Raises UnknownRevision, PatchRejected, GitFailed.
+    Raises UnknownRevision, PatchRejected, TreeUnreadable, GitFailed.
     """
-    start, end = (resolve(tree, revision).commit for revision in (base, tip))
+    first, last = (resolve(tree, revision) for revision in (base, tip))
+    for revision in (first, last):
+        check_tree(tree.repository, revision.tree_id)
+    start, end = first.commit, last.commit
     count = int(run_git(tree.repository, "rev-list", "--count", f"{start}..{end}"))
     if not count:
         raise PatchRejected(
@@ -161,8 +167,30 @@ def read_range(tree: Tree, base: str, tip: str) -> Series:
         "-n",
         f"--base={start}",
     )
-    mbox = run_git(tree.repository, "format-patch", "--stdout", *options, f"{start}..{end}")
-    return read_series(mbox)
+    return read_series(_written(tree, f"{base}..{tip}", (*options, f"{start}..{end}")))
+
+
+def _written(tree: Tree, shown: str, options: tuple[str, ...]) -> bytes:
+    """Return commits as an mbox; a commit between two harmless ones may hold what is too large to compare."""
+    try:
+        return run_git(
+            tree.repository,
+            "format-patch",
+            "--stdout",
+            *options,
+            most_output=MAX_INPUT_BYTES,
+            most_memory=RANGE_MEMORY,
+        )
+    except OutputTooLong as exc:
+        raise PatchRejected(
+            f"{shown} is more than {MAX_INPUT_BYTES >> 20} MiB as patches; name a shorter range"
+        ) from exc
+    except GitFailed as exc:
+        if not TOO_MUCH_MEMORY.search(exc.detail):
+            raise
+        raise PatchRejected(
+            f"{shown} needs more than {RANGE_MEMORY >> 20:,} MiB to be written as patches; name a shorter range"
+        ) from exc
 
 
 def _touched(file: FileDiff) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from kernels.errors import (
     TreeUnreadable,
     UnknownTree,
 )
-from kernels.git import run_git, try_git
+from kernels.git import TOO_MUCH_MEMORY, run_git, try_git
 from kernels.scratch import free_bytes
 
 _GIB = 1 << 30
@@ -41,7 +41,6 @@ _FLAW = re.compile(
 )
 _NO_SUCH_REPOSITORY = re.compile(r"not found|does not appear to be a git repo|does not exist", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"File too large|signal 25|pack exceeds", re.IGNORECASE)
-_TOO_MUCH_MEMORY = re.compile(r"Out of memory|malloc failed|mmap failed|Cannot allocate memory")
 _REDIRECTED = re.compile(r"returned error: 30\d")
 _PLAIN_FILES = re.compile(r"dumb http transport does not support")
 # What git's check-ref-format refuses, and what no name of a branch needs.
@@ -250,7 +249,7 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
         return TreeTooLarge(
             f"{shown} is more than {limits.bytes >> 20:,} MiB, which is the most that is fetched", detail
         )
-    if _TOO_MUCH_MEMORY.search(detail):
+    if TOO_MUCH_MEMORY.search(detail):
         return TreeTooLarge(
             f"{shown} needs more than {limits.memory >> 20:,} MiB of memory to check, which is the most it may take",
             detail,
