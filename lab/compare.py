@@ -20,6 +20,7 @@ from lab.analysis.estimate import estimate
 from lab.analysis.exact import disagreement, exact_shift
 from lab.analysis.iterations import trend_left
 from lab.analysis.sequential import ALPHA, level_at
+from lab.analysis.spread import Spread, compare_spread, spread_note
 from lab.analysis.verdict import judge
 from lab.basepoints import base_point, store_base_points
 from lab.models import BasePoint, Case, Comparison, Effect, Experiment, Run, Sample, Variant
@@ -42,6 +43,7 @@ class _Shifted:
     judged: Shift
     nominal: float
     floor: float
+    spread: Spread | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -118,7 +120,9 @@ def _shifts(
         else:
             shift = judged = estimate(own, candidate, others, level=1 - nominal, looks=experiment.sequential)
         notes = _notes(experiment, case, metric, [*own, candidate])
-        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, notes))
+        # Boots that should agree to the last instruction have no spread; their disagreement is a note of its own.
+        spread = None if experiment.clock == "instructions" else compare_spread(own, candidate)
+        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, spread, notes))
     layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
     for one in found:
         if one.variant.role == Role.CANDIDATE:
@@ -188,11 +192,22 @@ def _judged(experiment: Experiment, shifted: list[_Shifted]) -> list[Comparison]
     families: dict[int, list[_Shifted]] = defaultdict(list)
     for one in shifted:
         families[one.variant.pk].append(one)
+    for family in families.values():
+        _note_spreads(family)
     return [
         _comparison(one, q_value, partial=partial)
         for family in families.values()
         for one, q_value in zip(family, adjust([one.shift.p_value for one in family]), strict=True)
     ]
+
+
+def _note_spreads(family: list[_Shifted]) -> None:
+    """Add what is certain of how much the boots of one variant differ, over all of its metrics."""
+    spreads = [(one, one.spread) for one in family if one.spread is not None]
+    adjusted = adjust([spread.p_value for _, spread in spreads])
+    for (one, spread), q_value in zip(spreads, adjusted, strict=True):
+        line = spread_note(one.metric["name"], one.variant.name, spread, q_value)
+        one.notes += [line] if line else []
 
 
 def _is_partial(experiment: Experiment) -> bool:

@@ -58,7 +58,7 @@ class Table:
 
 def boot_number(values: Sequence[float], quantile: float = 0.5) -> float:
     """Return the one number a boot counts as: the quantile of its iterations, at least one."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return float(np.quantile(np.asarray(values, dtype=float), quantile))
 
 

@@ -25,8 +25,8 @@ from lab.analysis.boots import MOST_LOG, Arm, boot_number
 
 # Of fewer blocks no order is rare enough.
 LEAST_BLOCKS = 5
-# A change of spread is reported at this q-value: it is a remark, and should be right.
-CERTAIN = 0.01
+# A change of spread is reported at this q-value, as a shift is.
+CERTAIN = 0.05
 # All orders of up to 8 blocks are tried; of more, a fixed random part.
 ALL_ORDERS, SOME_ORDERS, SEED = 8, 4000, 20261122
 ARMS = 3
@@ -121,8 +121,8 @@ def _of_boots(measure: float) -> float:
     return sqrt(max(2 * measure * measure - 0.5, 0.0))
 
 
-def said(metric: str, variant: str, spread: Spread, q_value: float | None) -> str:
-    """Return the remark on a change of spread that is certain, else nothing."""
+def spread_note(metric: str, variant: str, spread: Spread, q_value: float | None) -> str:
+    """Return the line on a change of spread that is certain, else nothing. q_value: from adjust(), None without one."""
     certain = (spread.p_value if q_value is None else q_value) <= CERTAIN
     if not certain or spread.low <= 1 <= spread.high:
         return ""

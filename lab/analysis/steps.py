@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, log, log1p, sqrt
+from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
 import numpy as np
@@ -141,7 +141,9 @@ def _ratio(left: Array, right: Array, kept: float) -> tuple[float | None, float 
 
 
 def _over(before: float, after: float) -> float | None:
-    return after / before if min(before, after) > 0 else None
+    """Return the ratio of two levels, None where a float cannot hold it above 0."""
+    ratio = after / before if min(before, after) > 0 else 0.0
+    return ratio if 0 < ratio < inf else None
 
 
 def _median_variance(values: Array) -> float:

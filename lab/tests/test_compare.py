@@ -202,3 +202,28 @@ def test_samples_of_a_metric_the_workload_does_not_name_are_kept_but_not_compare
         finish_run(run, samples=(SampleValue("secret", 0, False, 1.0),))
     assert not Comparison.objects.exists()
     assert runs[0].samples.count() == 1
+
+
+def test_a_candidate_whose_boots_differ_more_is_noted_and_no_shift_is_called() -> None:
+    experiment = make_experiment(boots=12)
+    base = make_variant(experiment)
+    twin, candidate = make_twin(experiment), make_variant(experiment, "p")
+    case = make_case(experiment)
+    series = {
+        base: [100 + block % 3 for block in range(12)],
+        twin: [100 + (block + 1) % 3 for block in range(12)],
+        candidate: [101 + (-1) ** block * (20 + block) for block in range(12)],
+    }
+    runs = [
+        (make_run(variant, case, block=block), value)
+        for variant, values in series.items()
+        for block, value in enumerate(values)
+    ]
+    finish_builds(experiment)
+    for run, value in runs:
+        finish_run(run, {"ns_per_open": [1e6, value, value]})
+    found = Comparison.objects.get(variant=candidate)
+    assert found.verdict == "inconclusive"
+    (note,) = found.notes
+    assert note.startswith("ns_per_open: boots of p differ ")
+    assert " times as much as the base's (" in note
