@@ -85,6 +85,7 @@ class TakenProfile:
 class RunRecord:
     """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt.
 
+    spares_target: a fault of the lab that others than the target may bring about does not count against it.
     profiles: at most one of a kind. counters, unavailable, steps: as the columns of Run say.
     """
 
@@ -93,6 +94,7 @@ class RunRecord:
     problem: str = ""
     problem_detail: str = ""
     retry: bool = False
+    spares_target: bool = False
     samples: tuple[SampleValue, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     line: str = ""
@@ -206,7 +208,8 @@ def _note_target(run: Run, found: RunRecord) -> None:
     if run.target_id is None:
         return
     if found.outcome != Outcome.FINISHED and found.blame == "lab":
-        note_fault(run.target_id, found.problem)
+        if not found.spares_target:
+            note_fault(run.target_id, found.problem)
     else:
         note_success(run.target_id)
 

@@ -63,6 +63,12 @@ ACCESS = Group(
     "access",
     (
         Field("access.mac", "Network card", "The address of the card it boots from.", "52:54:00:12:34:56"),
+        Field(
+            "access.address",
+            "Reserved address",
+            "The IPv4 address that DHCP reserves for it, if it does: no other is served in its place.",
+            "10.20.0.11",
+        ),
         Field("access.fragments", "Config fragments", "What its kernels need besides.", "metal"),
         Field(
             "access.kexec",

@@ -103,8 +103,7 @@ def _access(typed: Mapping[str, str]) -> dict[str, Any]:
         "kexec": bool(typed["access.kexec"]),
         "power": _part(typed, "access.power."),
     }
-    if typed["access.mac"]:
-        access["mac"] = typed["access.mac"]
+    access |= {name: typed[f"access.{name}"] for name in ("mac", "address") if typed[f"access.{name}"]}
     power, kind = access["power"], typed["access.console.kind"]
     if power.get("kind") != "redfish":
         power.pop("verify", None)

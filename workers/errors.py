@@ -17,6 +17,8 @@ class WorkersError(Exception):
 
     blame: ClassVar[Blame] = "lab"
     retry: ClassVar[bool] = False
+    # A fault of the lab counts against its target, but where others than the target can bring it about.
+    spares_target: ClassVar[bool] = False
 
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(" ".join(message.split()))
@@ -104,6 +106,13 @@ class NotLoaded(WorkersError):
     """A machine that fetched its script, but not the kernel and initrd that it names."""
 
     retry = True
+
+
+class NetbootContested(WorkersError):
+    """Two addresses had a hand in one boot over the network: its records may be anybody's, and are discarded."""
+
+    retry = True
+    spares_target = True
 
 
 class MachineUnfit(WorkersError):

@@ -257,6 +257,7 @@ def _ended_badly(
         problem=str(exc),
         problem_detail=detail,
         retry=exc.retry,
+        spares_target=getattr(exc, "spares_target", False),
         findings=_findings(console),
         console=name_of(console, bench.home),
         directory=name_of(console.parent, bench.home),

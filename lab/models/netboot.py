@@ -26,6 +26,9 @@ class Netboot(models.Model):
     fetched_at = models.DateTimeField(null=True, blank=True)
     fetched_from = models.GenericIPAddressField(null=True, blank=True)
     fetches = models.PositiveIntegerField(default=0)
+    # The address its pieces come from; and the first sign that somebody else has a hand in this boot.
+    reported_from = models.GenericIPAddressField(null=True, blank=True)
+    alarm = models.CharField(max_length=200, blank=True, default="", db_default="")
     # When it fetched its initrd: what follows is the kernel's doing.
     loaded_at = models.DateTimeField(null=True, blank=True)
     # How the kernel is started: "power", by the firmware, or "kexec", by the kernel that the machine runs.

@@ -42,12 +42,16 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a boot is. fetches: how often the machine asked for its script, from which address first."""
+    """How far a boot is. fetches: how often the machine asked for its script, from which address first.
+
+    alarm: a sign that somebody else has a hand in it, "" if there is none.
+    """
 
     fetches: int
     fetched_from: str
     loaded: bool
     received: int
+    alarm: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,9 @@ def netboot_progress(boot_id: int) -> Progress:
     boot = Netboot.objects.filter(pk=boot_id).first()
     if boot is None:
         raise UnknownRow(f"there is no network boot {boot_id}")
-    return Progress(boot.fetches, boot.fetched_from or "", boot.loaded_at is not None, boot.received)
+    return Progress(
+        boot.fetches, boot.fetched_from or "", boot.loaded_at is not None, boot.received, boot.alarm
+    )
 
 
 def take_pieces(boot_id: int, stream: str, first: int) -> list[bytes]:

@@ -2,7 +2,9 @@
 """Boots over the network as the machine sees them: a script once, two files, and pieces of two streams to hand in.
 
 Nobody signs in here: the script goes to whoever asks with the card's address while a boot waits, and all else to who has the
-tokens that are in the script. So nothing is believed: all is bounded, and of one boot only.
+tokens that are in the script. So nothing is believed: all is bounded, and of one boot only. Whoever fetched the script fetches the
+files, and pieces come from one address; where the target's access says which address the machine has, from that alone. A request
+from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import logging
 import re
 import secrets
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from lab.errors import NetbootClosed, PieceRefused
 from lab.models import Netboot, NetbootPiece
 from lab.netboot.files import BootFile, initrd_file, kernel_file
 
+log = logging.getLogger(__name__)
+
 MAC = re.compile(r"([0-9a-f]{2}[:-]){5}[0-9a-f]{2}", re.IGNORECASE)
 STREAMS = frozenset({"records", "console", "kexec"})
 """kexec: why a machine could not start what it was handed."""
@@ -35,6 +40,8 @@ MOST_PIECES = 100_000
 """Of one stream: a day of heartbeats."""
 AHEAD = 32
 """How far before its time a piece may come."""
+
+_CLOSED = "there is no such boot, or it is over"
 
 Part = Literal["kernel", "initrd"]
 
@@ -63,7 +70,7 @@ def hand_out(mac: str, address: str) -> Handout | None:
         return None
     boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver="metal")
     boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
-    if boot is None:
+    if boot is None or not _is_expected(boot, address):
         return None
     if boot.way != "power":
         # Its firmware asks, so it left the kernel that was to start this one: told as one that started again.
@@ -72,6 +79,8 @@ def hand_out(mac: str, address: str) -> Handout | None:
     handout = hand_over(boot, address)
     if handout is None:
         Netboot.objects.filter(pk=boot.pk).update(fetches=F("fetches") + 1)
+        first = Netboot.objects.values_list("fetched_from", flat=True).get(pk=boot.pk)
+        _is_same(boot.pk, first, address, "its script")
     return handout
 
 
@@ -85,9 +94,14 @@ def hand_over(boot: Netboot, address: str) -> Handout | None:
     return Handout(boot.pk, token, f"{boot.pk}.{_proof(hashed)}", boot.cmdline) if first else None
 
 
-def file_of(token: str, part: Part) -> BootFile:
-    """The file a machine boots from, until it has handed something in. Raises NetbootClosed, and as files.py."""
+def file_of(token: str, part: Part, address: str = "") -> BootFile:
+    """The file a machine boots from, until it has handed something in. Raises NetbootClosed, and as files.py.
+
+    address: of the caller, which must be the one that the script went to.
+    """
     boot = _boot_of_files(token)
+    if not _is_same(boot.pk, boot.fetched_from, address, f"its {part}"):
+        raise NetbootClosed(_CLOSED)
     if part == "kernel":
         return kernel_file(boot.artifact_key)
     found = initrd_file(boot.initrd)
@@ -95,9 +109,14 @@ def file_of(token: str, part: Part) -> BootFile:
     return found
 
 
-def keep_piece(token: str, stream: str, number: int, data: bytes) -> bool:
-    """Keep a piece of a stream; False if it was there already. Raises NetbootClosed, PieceRefused."""
+def keep_piece(token: str, stream: str, number: int, data: bytes, address: str = "") -> bool:
+    """Keep a piece of a stream; False if it was there already. Raises NetbootClosed, PieceRefused.
+
+    address: of the caller, which must be the one that the boot's first piece came from.
+    """
     boot = boot_of(token)
+    if not _is_expected(boot, address) or not _is_reporter(boot, address):
+        raise NetbootClosed(_CLOSED)
     if stream not in STREAMS:
         raise PieceRefused(f'there is no stream "{stream[:20]}"', too_much=False)
     if len(data) > PIECE_BYTES or number >= MOST_PIECES:
@@ -123,8 +142,39 @@ def boot_of(token: str) -> Netboot:
     hashed = _hash(token)
     boot = Netboot.objects.filter(token_sha256=hashed, closed_at=None, expires_at__gt=timezone.now()).first()
     if boot is None or not boot.fetches or not hmac.compare_digest(boot.token_sha256, hashed):
-        raise NetbootClosed("there is no such boot, or it is over")
+        raise NetbootClosed(_CLOSED)
     return boot
+
+
+def _is_expected(boot: Netboot, address: str) -> bool:
+    """Whether a caller has the address that the target's access names, if it names one."""
+    expected = boot.target.access.get("address")
+    if not expected or _address(address) == expected:
+        return True
+    log.warning(
+        "netboot %s: %s asked as machine %s, which has %s", boot.pk, address, boot.target.name, expected
+    )
+    return False
+
+
+def _is_reporter(boot: Netboot, address: str) -> bool:
+    """Whether a caller is the one that hands in a boot's pieces; the first that does becomes it."""
+    known = _address(address)
+    if known and boot.reported_from is None:
+        Netboot.objects.filter(pk=boot.pk, reported_from=None).update(reported_from=known)
+        boot.refresh_from_db(fields=["reported_from"])
+    return _is_same(boot.pk, boot.reported_from, address, "pieces of its records")
+
+
+def _is_same(boot_id: int, known: str | None, address: str, what: str) -> bool:
+    """Whether a caller has the address that was there before it; else note an alarm."""
+    caller = _address(address)
+    if not known or not caller or caller == known:
+        return True
+    alarm = f"{what} concerned two addresses, {known} and {caller}"
+    Netboot.objects.filter(pk=boot_id, alarm="").update(alarm=alarm)
+    log.warning("netboot %s: %s", boot_id, alarm)
+    return False
 
 
 def _address(text: str) -> str | None:
@@ -142,7 +192,7 @@ def _boot_of_files(token: str) -> Netboot:
         boot = boots.filter(fetches__gt=0, received=0).first()
         if boot and constant_time_compare(proof, _proof(boot.token_sha256)):
             return boot
-    raise NetbootClosed("there is no such boot, or it is over")
+    raise NetbootClosed(_CLOSED)
 
 
 def _proof(token_sha256: str) -> str:

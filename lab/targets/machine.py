@@ -180,6 +180,7 @@ class Access(_Part):
     """How a metal machine is reached. mac: of the card it boots from; fragments: what its kernels need besides.
 
     kexec: after a boot that went well it stays on, and the next kernel is started by that boot's, without the firmware.
+    address: the IPv4 address that DHCP reserves for it, "" if it reserves none; nothing is given to or taken from another.
     """
 
     mac: Mac
@@ -187,6 +188,15 @@ class Access(_Part):
     console: ConsoleAccess = NoConsole()
     fragments: tuple[str, ...] = ("metal",)
     kexec: StrictBool = False
+    address: Annotated[str, StringConstraints(max_length=15)] = ""
+
+    @field_validator("address")
+    @classmethod
+    def _is_ipv4(cls, address: str) -> str:
+        try:
+            return str(ipaddress.IPv4Address(address)) if address else ""
+        except ValueError:
+            raise ValueError(f'"{address}" is no IPv4 address') from None
 
     @field_validator("fragments")
     @classmethod

@@ -97,7 +97,7 @@ def script(request: HttpRequest, mac: str) -> HttpResponseBase:
     if refused := _too_often(request):
         return refused
     url = netboot_url()
-    handout = hand_out(mac, NetbootLimit().get_ident(request))  # type: ignore[arg-type]
+    handout = hand_out(mac, _caller(request))
     return HttpResponse(LOCAL_DISK if handout is None else _boot_script(handout, url), content_type=_PLAIN)
 
 
@@ -120,8 +120,7 @@ def initrd(request: HttpRequest, token: str) -> HttpResponseBase:
 def following(request: HttpRequest, token: str) -> HttpResponseBase:
     """What the machine of a token is to start by kexec; 204 while there is nothing yet, 404 once nothing will follow."""
     url = netboot_url()
-    address = NetbootLimit().get_ident(request)  # type: ignore[arg-type]
-    found = _await_following(token, address or "")
+    found = _await_following(token, _caller(request))
     if found is None:
         return HttpResponse(status=204)
     return HttpResponse(_told(found, url), content_type=_PLAIN)
@@ -160,7 +159,7 @@ def piece(request: HttpRequest, token: str, stream: str, number: int) -> HttpRes
     length = request.headers.get("Content-Length", "")
     if not length.isdecimal() or len(length) > 9 or int(length) > PIECE_BYTES:
         return _say(f"a piece has a Content-Length of at most {PIECE_BYTES}", 413)
-    kept = keep_piece(token, stream, number, request.body)
+    kept = keep_piece(token, stream, number, request.body, _caller(request))
     return _say("kept", 201) if kept else _say("was there already", 200)
 
 
@@ -174,8 +173,13 @@ def _boot_script(handout: Handout, url: str) -> str:
 
 
 def _file(request: HttpRequest, token: str, part: Part) -> HttpResponseBase:
-    file = file_of(token, part)
+    file = file_of(token, part, _caller(request))
     return stream_file(file.size, file.read, request.headers.get("Range", ""))
+
+
+def _caller(request: HttpRequest) -> str:
+    """The address of a machine, as the limits see it behind a proxy."""
+    return NetbootLimit().get_ident(request) or ""  # type: ignore[arg-type]
 
 
 def _too_often(request: HttpRequest) -> HttpResponse | None:

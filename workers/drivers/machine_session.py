@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.analysis.validity import TROUBLE
-from lab.netboot.boots import extend_netboot
+from lab.netboot.boots import extend_netboot, netboot_progress
 from workers.collect.dmesg import scan_console
 from workers.drivers.base import BootRequest
 from workers.drivers.guest_session import GuestSession
-from workers.drivers.posted import PostedStreams
+from workers.drivers.posted import PostedStreams, check_uncontested
 from workloads.guest.greeting import read_bye
 from workloads.guest.records import Record
 
@@ -51,6 +51,8 @@ class MachineSession(GuestSession):
         extend_netboot(self.booting.id, deadline_s + LIFETIME_SLACK_S)
         for record in super().records(deadline_s):
             if record.kind == "bye":
+                # Nobody else may have come by while its last pieces were on their way.
+                check_uncontested(netboot_progress(self.booting.id))
                 self._bye = record
             yield record
 

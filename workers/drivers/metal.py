@@ -35,7 +35,7 @@ from lab.targets.machine import Access, read_access
 from workers.drivers.base import BootRequest, Way
 from workers.drivers.kexec import TAKE_S, await_heard, await_waiting, sha256_of
 from workers.drivers.machine_session import LIFETIME_SLACK_S, Booting, MachineSession
-from workers.drivers.posted import POLL_S, PostedStreams
+from workers.drivers.posted import POLL_S, PostedStreams, check_uncontested
 from workers.errors import ClaimLost, MachineUnfit, NeverFetched, NotLoaded, WorkersError
 from workers.power.apart import power_of
 from workers.power.base import Power
@@ -216,6 +216,7 @@ class MetalDriver:
         end = started_at + self.fetch_deadline_s
         while True:
             progress = netboot_progress(boot_id)
+            check_uncontested(progress)
             now = time.monotonic()
             if progress.loaded:
                 return fetched_s or now - started_at

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from lab.netboot.boots import netboot_progress, take_pieces
+from lab.netboot.boots import Progress, netboot_progress, take_pieces
 from workers.drivers.streams import Streams
-from workers.errors import WorkersError
+from workers.errors import NetbootContested, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,14 @@ UNANSWERED_S = 30.0
 """How long a BMC that did not answer is left in peace."""
 READ_BYTES = 1 << 16
 TOKEN = re.compile(rb"(/netboot/)[\w-]{20,}")
+
+
+def check_uncontested(progress: Progress) -> None:
+    """Raise NetbootContested for a boot that somebody else had a hand in."""
+    if progress.alarm:
+        raise NetbootContested(
+            f"this boot is discarded: {progress.alarm}; give the target its address, and keep others off its network"
+        )
 
 
 class PostedStreams(Streams):
@@ -63,7 +71,9 @@ class PostedStreams(Streams):
     def _take(self) -> bool:
         """Take what has come; False if nothing has. Notices the end."""
         # Asked first: what a machine handed in before it started again counts.
-        reset = netboot_progress(self._boot_id).fetches > 1
+        progress = netboot_progress(self._boot_id)
+        check_uncontested(progress)
+        reset = progress.fetches > 1
         found = self._take_console()
         for piece in self._pieces("records"):
             self.take_records(piece)

@@ -8,12 +8,15 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.models import Run, Sample
+from lab.models import Run, Sample, Target
+from lab.netboot.boots import Progress
 from lab.queue.claim import next_run
 from workers import local
 from workers.collect import transcript
 from workers.drivers import streams
 from workers.drivers.playing import showgids_line
+from workers.drivers.posted import check_uncontested
+from workers.errors import NetbootContested
 from workers.tests.conftest import FakeLab
 from workers.tests.rawguest import RawDriver, RawGuest
 from workloads.guest.records import Record, encode_record
@@ -341,3 +344,23 @@ def test_a_reader_that_cannot_be_started_is_the_labs_fault(
     run, _ = attacked(fake_lab, monkeypatch, act)
     assert (run.state, run.blame) == ("queued", "lab")
     assert "no process can be started to read apart" in run.problem
+
+
+def test_a_contested_boot_is_discarded_and_its_target_spared(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contested = netboot_progress_of("its script concerned two addresses, 10.0.2.15 and 10.0.2.99")
+    with pytest.raises(NetbootContested, match="this boot is discarded: its script concerned") as caught:
+        check_uncontested(contested)
+
+    def act(guest: RawGuest) -> None:
+        guest.greets()
+
+    monkeypatch.setattr(RawDriver, "boot", lambda self, request: (_ for _ in ()).throw(caught.value))
+    run, _ = attacked(fake_lab, monkeypatch, act)
+    assert (run.state, run.blame, run.outcome) == ("queued", "lab", "lost")
+    assert not Target.objects.filter(faults__gt=0).exists()
+
+
+def netboot_progress_of(alarm: str) -> Progress:
+    return Progress(2, "10.0.2.15", True, 0, alarm)
