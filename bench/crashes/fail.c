@@ -41,7 +41,7 @@ static void hold_inode(void)
 {
 	struct path path;
 
-	if (!kern_path("/tmp/held", 0, &path)) {
+	if (!kern_path("/tmp/held", LOOKUP_FOLLOW, &path)) {
 		igrab(d_inode(path.dentry));
 		path_put(&path);
 	}

@@ -46,6 +46,7 @@ TARGETS: dict[str, Target] = {
     "archive": Target("bench.fuzz.archive", ("kernels", "tarfile"), 32 << 10),
     "paths": Target("bench.fuzz.paths", ("kernels",), 4 << 10),
     "tracing": Target("bench.fuzz.tracing", ("workers",), 16 << 10),
+    "console": Target("bench.fuzz.console", ("workers",), 8 << 10),
 }
 
 

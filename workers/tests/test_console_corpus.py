@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What real kernels printed when our own guests made them fail (bench/crashes), each with its label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.console import read_sample
+from workers.collect.dmesg import scan_console
+
+CORPUS = sorted((Path(__file__).parent / "golden" / "consoles" / "corpus").glob("*.txt"))
+
+
+def test_the_corpus_holds_crashes_and_clean_consoles() -> None:
+    titles = [bool(read_sample(path).title) for path in CORPUS]
+    assert titles.count(True) >= 50
+    assert titles.count(False) >= 20
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_a_console_of_a_real_kernel_is_read_as_labelled(path: Path) -> None:
+    sample = read_sample(path)
+    kinds = [finding.kind for finding in scan_console(sample.console)]
+    if sample.title:
+        assert sample.type in kinds
+    else:
+        assert kinds == []
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "frame"),
+    [
+        ("fail-divide", "divide error: 0000 [#1] PREEMPT SMP", "divide"),
+        ("fail-protection", "general protection fault, maybe for address", "protection"),
+        (
+            "lkdtm-EXCEPTION",
+            "BUG: kernel NULL pointer dereference, address: 0000000000000000",
+            "lkdtm_EXCEPTION",
+        ),
+        ("lkdtm-WARNING", "WARNING: CPU: 0 PID: 35 at drivers/misc/lkdtm/bugs.c", "lkdtm_WARNING"),
+        ("lkdtm-EXHAUST_STACK", "BUG: TASK stack guard page was hit at", "recursive_loop"),
+        ("lkdtm-SOFTLOCKUP", "BUG: soft lockup - CPU#0 stuck for 6s! [busybox:", "lkdtm_SOFTLOCKUP"),
+        ("sysrq-c", "Kernel panic - not syncing: sysrq triggered crash", "sysrq_handle_crash"),
+        ("fail-triple", "the machine began to boot again without a report", ""),
+        ("fail-netdevice", "unregister_netdevice: waiting for held0 to become free. Usage count = 2", ""),
+        ("fail-busy-inodes", "VFS: Busy inodes after unmount of ram0 (ext4)", "kill_block_super"),
+    ],
+)
+def test_a_real_report_names_its_cause_and_function(name: str, title: str, frame: str) -> None:
+    (path,) = [path for path in CORPUS if path.stem == f"{name}-plain"]
+    first = scan_console(read_sample(path).console)[0]
+    assert first.title.startswith(title)
+    assert (first.frame, first.corrupted) == (frame, False)
