@@ -7,54 +7,28 @@ An artifact appears by one rename when it is whole; until then nothing of it is 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import stat
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, ArtifactRefused
-from kernels.handout import FOLDER, MAX_FILE, MAX_FILES, MAX_TOTAL, PLAIN_NAME
+from kernels.record import (
+    METADATA,
+    ArtifactMetadata,
+    ArtifactRecord,
+    is_signed,
+    read_record,
+    write_record,
+)
 from kernels.scratch import remove_tree, sync_directory, write_synced
+from kernels.seal import Seal
 
-METADATA = "metadata.json"
-_FORMAT = 1
+__all__ = ["METADATA", "Artifact", "ArtifactMetadata", "ArtifactRecord", "ArtifactStore"]
+
+KEYS = "keys"
+"""The folder of signing keys, beside that of the artifacts."""
 _KEY = re.compile(r"[0-9a-f]{64}")
-_LONGEST = 4000
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactMetadata:
-    """What a build was made of and how it went.
-
-    release: what `uname -r` says in it. revision: commit. code_hash: equal for kernels whose loaded
-    code and data are equal but for the release. layer: the base's build it was built over, "" if
-    from nothing. Seconds are those of this build alone.
-    """
-
-    release: str
-    tree: str
-    revision: str
-    tree_id: str
-    base: str
-    config_sha256: str
-    toolchain: str
-    toolchain_identity: str
-    code_hash: str
-    seconds_cpu: float
-    seconds_wall: float
-    layer: str
-    built_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactRecord:
-    """What metadata.json says. files: size in bytes and SHA-256 of each, by its path in the artifact."""
-
-    metadata: ArtifactMetadata
-    files: Mapping[str, tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +81,27 @@ class Artifact:
 
 
 class ArtifactStore:
-    """Artifacts under one directory, each in `<root>/<key>`."""
+    """Artifacts under one directory, each in `<root>/<key>`, signed when it was built.
 
-    def __init__(self, root: Path) -> None:
+    seal: who signs here, and whose signatures count; this machine alone if None.
+    """
+
+    def __init__(self, root: Path, seal: Seal | None = None) -> None:
         self.root = root
+        self.seal = seal or Seal(root.parent / KEYS)
 
     def has(self, key: str) -> bool:
-        """Whether get would find it."""
-        return bool(_KEY.fullmatch(key)) and (self.root / key / METADATA).is_file()
+        """Return whether get would find it; one from before artifacts were signed it would not."""
+        try:
+            return bool(_KEY.fullmatch(key)) and is_signed((self.root / key / METADATA).read_bytes())
+        except OSError:
+            return False
 
     def get(self, key: str) -> Artifact:
-        """The artifact of a key. Raises ArtifactMissing, or ArtifactCorrupt when a file has another size."""
+        """Return the artifact of a key.
+
+        Raises ArtifactMissing, or ArtifactCorrupt where no machine of ours signed it or a file has another size.
+        """
         if not self.has(key):
             raise ArtifactMissing(f"no artifact {key[:12]} under {self.root}; build it again")
         directory = self.root / key
@@ -131,8 +115,10 @@ class ArtifactStore:
         """What an artifact's metadata.json says; its files are not looked at. Raises ArtifactCorrupt."""
         directory = self.root / key
         try:
-            return read_record((directory / METADATA).read_bytes())
-        except (ValueError, OSError) as exc:
+            return read_record((directory / METADATA).read_bytes(), key, self.seal)
+        except ValueError as exc:
+            raise _corrupt(directory, METADATA, str(exc)) from exc
+        except OSError as exc:
             raise _corrupt(directory, METADATA) from exc
 
     def checksums(self, key: str) -> dict[str, str]:
@@ -151,15 +137,15 @@ class ArtifactStore:
     def add(self, key: str, directory: Path, metadata: ArtifactMetadata) -> Artifact:
         """Move a directory of finished files (from handout.take) in under the key, at once.
 
-        It must be on the same file system. If the key is there already, that artifact stays.
+        It must be on the same file system. If the key is there already, that artifact stays. Raises SigningKeyUnusable.
         """
         if not _KEY.fullmatch(key):
             raise ArtifactRefused(f'"{key[:80]}" is no artifact key')
         self.root.mkdir(parents=True, exist_ok=True)
         names = [path for path in sorted(directory.rglob("*")) if path.is_file()]
         files = {str(path.relative_to(directory)): (_size(path), _sha256(path)) for path in names}
-        record = {"format": _FORMAT, "metadata": asdict(metadata), "files": files}
-        write_synced(directory / METADATA, json.dumps(record, indent=1).encode())
+        record = ArtifactRecord(metadata, files)
+        write_synced(directory / METADATA, write_record(key, record, self.seal))
         return self.adopt(key, directory)
 
     def adopt(self, key: str, directory: Path) -> Artifact:
@@ -170,9 +156,11 @@ class ArtifactStore:
         sync_directory(directory)
         try:
             directory.rename(self.root / key)
-        except OSError:  # another process was first
-            if not self.has(key):
-                raise
+        except OSError:
+            if not self.has(key):  # one from before artifacts were signed, or what is left of one
+                self.remove(key)
+                directory.rename(self.root / key)
+            # else another process was first
         sync_directory(self.root)
         return self.get(key)
 
@@ -180,43 +168,6 @@ class ArtifactStore:
         """Forget an artifact; nothing happens when there is none."""
         if _KEY.fullmatch(key):
             remove_tree(self.root / key)
-
-
-def read_record(data: bytes) -> ArtifactRecord:
-    """Read a metadata.json that anybody may have written.
-
-    Raises ValueError for what no build of ours says: names that lead elsewhere, or more and larger files than a build hands out.
-    """
-    try:
-        found = json.loads(data)
-        given, listed = found["metadata"], found["files"]
-        wanted = {field.name: str if field.type == "str" else float for field in fields(ArtifactMetadata)}
-        if not isinstance(given, dict) or set(given) != set(wanted) or not isinstance(listed, dict):
-            raise ValueError("it says other things than a build does")
-        told: dict[str, Any] = {name: _of_kind(given[name], kind) for name, kind in wanted.items()}
-        files = {name: (size, digest) for name, (size, digest) in listed.items()}
-    except (TypeError, KeyError, RecursionError) as exc:
-        raise ValueError("it is not a build's") from exc
-    if len(files) > MAX_FILES:
-        raise ValueError(f"it lists {len(files)} files")
-    for name, (size, digest) in files.items():
-        if not PLAIN_NAME.fullmatch(name.removeprefix(f"{FOLDER}/")) or name in (METADATA, FOLDER):
-            raise ValueError(f"it lists {name[:80]!a}")
-        if type(size) is not int or not 0 <= size <= MAX_FILE or not isinstance(digest, str):
-            raise ValueError(f"it gives {name[:80]!a} no size and hash")
-        if not _KEY.fullmatch(digest):
-            raise ValueError(f"it gives {name[:80]!a} no SHA-256")
-    if sum(size for size, _ in files.values()) > MAX_TOTAL:
-        raise ValueError("it lists more bytes than a build hands out")
-    return ArtifactRecord(ArtifactMetadata(**told), files)
-
-
-def _of_kind(value: object, kind: type) -> object:
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    if kind is str and isinstance(value, str) and len(value) <= _LONGEST:
-        return value
-    raise ValueError("it says something of another kind than a build does")
 
 
 def _size(path: Path) -> int:
@@ -232,5 +183,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _corrupt(directory: Path, name: str) -> ArtifactCorrupt:
-    return ArtifactCorrupt(f"{directory / name} is not what was built; remove {directory} and build again")
+def _corrupt(directory: Path, name: str, why: str = "") -> ArtifactCorrupt:
+    reason = f": {why}" if why else ""
+    return ArtifactCorrupt(
+        f"{directory / name} is not what was built{reason}; remove {directory} and build again"
+    )

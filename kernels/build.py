@@ -123,7 +123,7 @@ class Builder:
         plan = self._plan(request, lambda: on_progress(0, 0))
         progress = Progress(self._layers.objects / "steps", on_line, on_progress)
         with locked(self._layers.lock(f"build-{plan.key}"), on_wait=progress.tick):
-            with contextlib.suppress(ArtifactCorrupt):
+            with contextlib.suppress(ArtifactCorrupt):  # or one that nobody of ours signed
                 if self.artifacts.has(plan.key):
                     return self.artifacts.get(plan.key)
             self.artifacts.remove(plan.key)

@@ -254,6 +254,10 @@ class ArtifactCorrupt(KernelsError):
     retry = True
 
 
+class SigningKeyUnusable(KernelsError):
+    """The key that this machine signs artifacts with is not its own secret, or no key."""
+
+
 class BundleRefused(KernelsError):
     """A git bundle that is damaged, or holds something else than the one commit that was asked for."""
 

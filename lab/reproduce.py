@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.artifact import Artifact, ArtifactStore
+from kernels.artifact import Artifact
 from lab.models import Variant
 from lab.queries.environment import stored_artifact
+from lab.storage.artifacts import recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def kernel_of(variant: Variant, root: Path) -> Kernel:
 
 
 def _digest(artifact: Artifact) -> str:
-    return ArtifactStore(artifact.directory.parent).record(artifact.key).files.get("vmlinux", (0, ""))[1]
+    return recorded(artifact).files.get("vmlinux", (0, ""))[1]
 
 
 def told_difference(wanted: Kernel, found: Kernel) -> str:

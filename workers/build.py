@@ -20,6 +20,7 @@ from lab.queue.holder import Claim
 from lab.record import BuildSuccess, Failure, record_build_failure, record_build_log, record_build_success
 from lab.storage.files import name_of
 from lab.storage.holding import in_use
+from lab.storage.signing import register_key
 from workers.carry import bring_if_there, send
 from workers.errors import SourceMissing
 from workers.lease import Lease
@@ -42,6 +43,7 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
 def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failure:
     order = build_order(claim.id)
     try:
+        register_key(builder.home)
         bring_sources(order, builder.home, lease.beat)
         request = build_request(order, builder.home / "trees")
         key = builder.key(request, on_wait=lease.beat)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from django.conf import settings
 
-from kernels.artifact import METADATA, Artifact, ArtifactStore
+from kernels.artifact import METADATA, Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from kernels.scratch import locked
 from lab.errors import LabError
-from lab.storage.artifacts import drop_artifact, fetch_artifact, in_store, send_artifact
+from lab.storage.artifacts import artifacts_of, drop_artifact, fetch_artifact, in_store, send_artifact
 from lab.storage.holding import artifact_lock, in_use, unless_in_use
 from lab.storage.store import lab_store
 
@@ -41,14 +41,15 @@ class _Kept:
 def at_hand(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Artifact]:
     """An artifact on this machine, from the store where it is not here, for as long as the block runs.
 
+    Every byte of it is checked against what a machine of this lab signed: nothing else is booted.
     Raises ArtifactMissing; ArtifactCorrupt, after the bad copy was removed wherever it was; DiskFull, StoreUnreachable, StoreRefused.
     """
-    artifacts = ArtifactStore(home / "artifacts")
+    artifacts = artifacts_of(home)
     with in_use(home, key, on_wait):
         if not artifacts.has(key):
             bring(home, key, on_wait)
         try:
-            artifact = artifacts.get(key)
+            artifact = artifacts.verify(key)
         except ArtifactCorrupt:
             artifacts.remove(key)
             raise
@@ -59,7 +60,7 @@ def at_hand(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) ->
 
 def bring(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Artifact:
     """Fetch an artifact from the store, once for all processes here. Raises as at_hand."""
-    artifacts, store = ArtifactStore(home / "artifacts"), lab_store()
+    artifacts, store = artifacts_of(home), lab_store()
     with locked(artifact_lock(home, f"fetch-{key}"), on_wait=on_wait):
         if store is None or artifacts.has(key):
             return artifacts.get(key)
@@ -74,7 +75,7 @@ def bring(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> A
 
 def bring_if_there(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> None:
     """Fetch what the store may have of an artifact, before it is built in vain; a bad one is as good as none."""
-    if lab_store() is not None and not ArtifactStore(home / "artifacts").has(key):
+    if lab_store() is not None and not artifacts_of(home).has(key):
         with suppress(ArtifactMissing, ArtifactCorrupt):
             bring(home, key, on_wait)
 
@@ -92,7 +93,7 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
             log.info("artifact %s sent: %.1f MiB", artifact.key[:12], sent / (1 << 20))
     except ArtifactCorrupt:
         log.warning("artifact %s on this machine is corrupt: removed, to be built again", artifact.key[:12])
-        ArtifactStore(home / "artifacts").remove(artifact.key)
+        artifacts_of(home).remove(artifact.key)
         raise
     make_room(home)
 
@@ -128,7 +129,7 @@ def _drop(home: Path, key: str) -> bool:
     with unless_in_use(home, key) as free:
         if not free or not in_store(key):
             return False
-        ArtifactStore(home / "artifacts").remove(key)
+        artifacts_of(home).remove(key)
         log.info("artifact %s dropped here for room; the store has it", key[:12])
         return True
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
-from kernels.artifact import Artifact, ArtifactStore
+from kernels.artifact import Artifact
 from kernels.decode import decode_oops
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.errors import LabError
@@ -30,7 +30,9 @@ from lab.record import (
     record_run_console,
 )
 from lab.states import Outcome
+from lab.storage.artifacts import artifacts_of
 from lab.storage.files import name_of
+from lab.storage.signing import heed_revocation
 from lab.targets.machine import read_tuning
 from lab.targets.quarantine import hand_back_unbooted
 from workers.accelerator import choose_accelerator, is_trusted
@@ -88,6 +90,7 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
             claim, console=name_of(console, bench.home), directory=name_of(directory, bench.home)
         )
         try:
+            heed_revocation(bench.home)
             with (
                 at_hand(bench.home, order.artifact_key, lease.beat) as artifact,
                 shown_live(console, bench.home),
@@ -248,7 +251,7 @@ def _ended_badly(
     outcome = Outcome(getattr(exc, "outcome", usual))
     detail = exc.detail
     with suppress(KernelsError):
-        artifact = ArtifactStore(bench.home / "artifacts").get(order.artifact_key)
+        artifact = artifacts_of(bench.home).get(order.artifact_key)
         if outcome in {Outcome.PANICKED, Outcome.BOOT_FAILED} and detail:
             detail = "\n".join(decode_oops(detail.splitlines(), artifact))
     return RunRecord(

@@ -30,6 +30,7 @@ from lab.settle import settle_open
 from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.look import due_standings, look
 from lab.states import Outcome
+from lab.storage.artifacts import artifacts_of
 from lab.storage.retention import bytes_left, expire, plan_expiry
 from lab.targets.notices import tell_operators
 from workers.alone import OneAtATime, seldom
@@ -50,7 +51,9 @@ def build_kernel(build_id: int) -> None:
     """Build one kernel, if nobody else is at it."""
     claim = claim_build(build_id, by=worker_identity())
     if claim is not None:
-        guarded(claim, lambda: build_claimed(claim, Builder(settings.HOME)))
+        guarded(
+            claim, lambda: build_claimed(claim, Builder(settings.HOME, artifacts=artifacts_of(settings.HOME)))
+        )
         log.info("%s", ended(claim.kind, claim.id))
 
 

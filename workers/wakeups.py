@@ -21,6 +21,7 @@ from lab.queries.orders import run_order
 from lab.queue.claim import claim_next_build, claim_next_run, next_run, release
 from lab.queue.holder import Claim, worker_identity
 from lab.queue.waiting import waiting_queues
+from lab.storage.artifacts import artifacts_of
 from workers.alone import OneAtATime, Patient
 from workers.app import app
 from workers.bench import make_bench, takes_machine_time
@@ -87,7 +88,9 @@ def _build_one(queue: str) -> bool:
         if claim is None:
             return False
         held = claim
-        guarded(held, lambda: build_claimed(held, Builder(settings.HOME)))
+        guarded(
+            held, lambda: build_claimed(held, Builder(settings.HOME, artifacts=artifacts_of(settings.HOME)))
+        )
         log.info("%s", ended(held.kind, held.id))
     return True
 

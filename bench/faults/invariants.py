@@ -12,10 +12,10 @@ from typing import Literal
 from django.db.models import Count, Max, Min
 
 from bench.faults.audit import Entry, entries
-from kernels.artifact import ArtifactStore
 from kernels.errors import KernelsError
 from lab.models import Build, Experiment, Run, Sample
 from lab.states import MOVES, BuildState, ExperimentState, RunState
+from lab.storage.artifacts import artifacts_of
 
 Kind = Literal["lost", "doubled", "illegal", "open", "failed"]
 OVER = {ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED}
@@ -102,7 +102,7 @@ def _samples() -> Iterator[Breach]:
 
 
 def _artifacts(home: Path) -> Iterator[Breach]:
-    store = ArtifactStore(home / "artifacts")
+    store = artifacts_of(home)
     for build in Build.objects.filter(state=BuildState.BUILT):
         try:
             store.verify(build.artifact_key)

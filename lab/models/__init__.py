@@ -3,7 +3,7 @@
 from lab.models.audit import AuditEntry
 from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
-from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, Target, Worker
+from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
 from lab.models.people import IdempotencyKey, SavedView, Token, User
@@ -39,6 +39,7 @@ __all__ = [
     "Run",
     "Sample",
     "SavedView",
+    "SigningKey",
     "Standing",
     "Switch",
     "Target",

@@ -100,6 +100,22 @@ class Worker(models.Model):
         return self.name
 
 
+class SigningKey(models.Model):
+    """The public key that a machine signs artifacts with; what it signed counts until it is revoked."""
+
+    # Ed25519, in hex.
+    public = models.CharField(max_length=64, unique=True)
+    machine = models.CharField(max_length=255)
+    made_at = models.DateTimeField(default=timezone.now)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("made_at", "pk")
+
+    def __str__(self) -> str:
+        return f"{self.machine} {self.public[:12]}"
+
+
 class Deployment(models.Model):
     """A version of the code that was made the lab's; the newest counts."""
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from kernels.artifact import read_record
 from lab.errors import StoreLacks
-from lab.storage.artifacts import MOST_METADATA, name_in_store
+from lab.storage.artifacts import fetch_kernel
 from lab.storage.store import Store, lab_store
 
 
@@ -34,14 +33,15 @@ class BootFile:
 
 
 def kernel_file(key: str) -> BootFile:
-    """An artifact's bzImage. Raises StoreLacks where it is nowhere, and what the store raises."""
+    """Return an artifact's bzImage, checked where it comes from the store.
+
+    Raises StoreLacks where it is nowhere, ArtifactCorrupt, DiskFull, and what the store raises.
+    """
     here = settings.HOME / "artifacts" / key / "bzImage"
     if here.is_file():
         return BootFile(here.stat().st_size, here)
-    store = _store(f"artifact {key[:12]}")
-    record = read_record(store.read(name_in_store(key), MOST_METADATA))
-    size, digest = record.files["bzImage"]
-    return BootFile(size, name_in_store(key, digest))
+    path = fetch_kernel(_store(f"artifact {key[:12]}"), settings.HOME / "papers", key)
+    return BootFile(path.stat().st_size, path)
 
 
 def initrd_file(name: str) -> BootFile:

@@ -9,12 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from kernels.artifact import Artifact, ArtifactStore
+from kernels.artifact import Artifact
 from kernels.errors import KernelsError
 from lab.errors import LabError
 from lab.models import Build, Experiment, Run
 from lab.states import Purpose, Role, RunState
-from lab.storage.artifacts import fetch_papers
+from lab.storage.artifacts import artifacts_of, fetch_papers
 from lab.storage.store import lab_store
 
 
@@ -75,7 +75,7 @@ def stored_artifact(build: Build | None, root: Path) -> Artifact | None:
 def artifact_of(key: str, root: Path) -> Artifact | None:
     """As stored_artifact, by the key."""
     try:
-        here = ArtifactStore(root / "artifacts")
+        here = artifacts_of(root)
         if here.has(key):
             return here.get(key)
         store = lab_store()

@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from kernels.artifact import METADATA, Artifact, ArtifactRecord, ArtifactStore, read_record
+from kernels.artifact import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
 from kernels.handout import FOLDER
-from kernels.request import local_version
+from kernels.record import read_record
 from kernels.scratch import free_bytes, remove_leftovers, scratch
+from kernels.seal import Seal
 from lab.errors import StoreLacks
+from lab.storage.signing import is_ours
 from lab.storage.store import Store, lab_store
 
 # Compressed by the kernel's own makefile.
@@ -41,6 +43,17 @@ _COMING = ".coming"
 _SPARE = 64 << 20
 
 
+def artifacts_of(home: Path) -> ArtifactStore:
+    """Return the artifacts of a state root; those that any machine of this lab signed count, unless its key was revoked."""
+    return ArtifactStore(home / "artifacts", Seal(home / KEYS, is_ours))
+
+
+def recorded(artifact: Artifact) -> ArtifactRecord:
+    """Return what an artifact's metadata says, wherever below a state root it lies. Raises ArtifactCorrupt."""
+    root = artifact.directory.parent
+    return ArtifactStore(root, artifacts_of(root.parent).seal).record(artifact.key)
+
+
 def name_in_store(key: str, digest: str = "") -> str:
     """Where a file of an artifact is in the store; its metadata without a digest."""
     return f"artifacts/{key}/{digest or METADATA}"
@@ -54,7 +67,7 @@ def in_store(key: str) -> bool:
 
 def is_kept(key: str, root: Path) -> bool:
     """Whether an artifact is here or in the store. root: the state root."""
-    return ArtifactStore(root / "artifacts").has(key) or in_store(key)
+    return artifacts_of(root).has(key) or in_store(key)
 
 
 def send_artifact(store: Store, artifact: Artifact, on_wait: Callable[[], None] = lambda: None) -> int:
@@ -64,15 +77,13 @@ def send_artifact(store: Store, artifact: Artifact, on_wait: Callable[[], None] 
     """
     if store.has(name_in_store(artifact.key)):
         return 0
-    metadata = artifact.directory / METADATA
-    sent = 0
-    for name, (_, digest) in ArtifactStore(artifact.directory.parent).record(artifact.key).files.items():
+    data, sent = (artifact.directory / METADATA).read_bytes(), 0
+    for name, (_, digest) in recorded(artifact).files.items():
         on_wait()
         with _packed(artifact.directory, name, digest) as file:
             sent += file.seek(0, 2)
             file.seek(0)
             store.put(name_in_store(artifact.key, digest), file)
-    data = metadata.read_bytes()
     store.put(name_in_store(artifact.key), data)
     return sent + len(data)
 
@@ -84,7 +95,7 @@ def fetch_artifact(
 
     Raises ArtifactMissing, ArtifactCorrupt where what the store has is not what was built, DiskFull, and what the store raises.
     """
-    data, record = _record(store, key)
+    data, record = _record(store, key, artifacts.seal)
     if lacking := sorted(NEEDED - set(record.files)):
         raise _corrupt(store, key, f"it has no {lacking[0]}")
     with _room(artifacts.root, sum(size for size, _ in record.files.values())) as place:
@@ -97,9 +108,9 @@ def fetch_artifact(
 
 def fetch_papers(store: Store, folder: Path, key: str) -> Artifact:
     """Bring an artifact's config, log and script to `<folder>/<key>`, for machines that boot nothing. Raises as fetch_artifact."""
-    papers = ArtifactStore(folder)
+    papers = ArtifactStore(folder, artifacts_of(folder.parent).seal)
     if not papers.has(key):
-        data, record = _record(store, key)
+        data, record = _record(store, key, papers.seal)
         with _room(folder, 0) as place:
             (place / "papers").mkdir(mode=0o755)
             _bring(store, key, record, PAPERS & set(record.files), place / "papers", lambda: None)
@@ -112,6 +123,18 @@ def fetch_papers(store: Store, folder: Path, key: str) -> Artifact:
     return Artifact(key, folder / key, papers.record(key).metadata)
 
 
+def fetch_kernel(store: Store, folder: Path, key: str) -> Path:
+    """Bring an artifact's bzImage beside its papers, for a host that hands it to a machine. Raises as fetch_artifact."""
+    artifact = fetch_papers(store, folder, key)
+    path = artifact.bzimage
+    if not path.is_file():
+        record = recorded(artifact)
+        with _room(folder, record.files[path.name][0]) as place:
+            _bring(store, key, record, frozenset({path.name}), place, lambda: None)
+            (place / path.name).rename(path)
+    return path
+
+
 def drop_artifact(store: Store, key: str) -> int:
     """Remove an artifact from the store, its metadata first: from then on it is not there. Returns the bytes freed."""
     store.remove(name_in_store(key))
@@ -122,7 +145,7 @@ def drop_artifact(store: Store, key: str) -> int:
     return freed
 
 
-def _record(store: Store, key: str) -> tuple[bytes, ArtifactRecord]:
+def _record(store: Store, key: str, seal: Seal) -> tuple[bytes, ArtifactRecord]:
     try:
         data = store.read(name_in_store(key), MOST_METADATA + 1)
     except StoreLacks as exc:
@@ -132,12 +155,9 @@ def _record(store: Store, key: str) -> tuple[bytes, ArtifactRecord]:
     try:
         if len(data) > MOST_METADATA:
             raise ValueError("it is too long")
-        record = read_record(data)
+        return data, read_record(data, key, seal)
     except ValueError as exc:
         raise _corrupt(store, key, f"{METADATA}: {exc}") from exc
-    if not record.metadata.release.endswith(local_version(key)):
-        raise _corrupt(store, key, f"it is the kernel {record.metadata.release[:80]!a}")
-    return data, record
 
 
 def _bring(

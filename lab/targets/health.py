@@ -11,14 +11,15 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from lab.access import may
 from lab.errors import FieldRefused, NotAllowed
-from lab.models import Build, HealthCheck, Run, Target, User, Variant
+from lab.models import Build, HealthCheck, Run, Target, Tree, User, Variant
 from lab.states import BuildState, ExperimentState, Outcome, Role, RunState
+from lab.storage.artifacts import is_kept
 from lab.targets.hardware import get_target
 from lab.targets.quarantine import note_fault, note_success
 
@@ -26,6 +27,16 @@ WORKLOAD, PRESET = "showgids", "smoke"
 ITERATIONS, WARMUP = 5, 1
 # A check that shows no life for so long is over: its process was killed.
 HELD_S = 300.0
+# Kernels of this many experiments are looked for before there is none.
+_LOOKED_AT = 20
+_CHOSEN_HERE = (
+    Q(experiment__submitter=None)
+    | Q(experiment__submitter__role=User.Role.OPERATOR)
+    | Q(
+        experiment__tree__kind=Tree.Kind.ARCHIVE,
+        experiment__base_name=F("experiment__tree__default_revision"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +65,17 @@ def ask_check(*, by: User | None, target_id: int) -> Target:
 
 
 def known_kernel(target: Target) -> str:
-    """The artifact to check with: the configured one, that of the last check that went well, else of the last experiment.
+    """Return the artifact to check with: the configured one, that of the last check that went well, else of the last experiment.
 
-    The same one as long as it is there: figures of different kernels show no drift. Raises FieldRefused where there is none.
+    The same one as long as it is there: figures of different kernels show no drift. Only bases that an operator chose, or
+    a whole archive: a stranger's kernel may behave well once and badly in every check. Raises FieldRefused where there is none.
     """
     if settings.CHECK_KERNEL:
         return str(settings.CHECK_KERNEL)
     built = Build.objects.filter(state=BuildState.BUILT).exclude(artifact_key="")
     last = HealthCheck.objects.filter(target=target, ok=True).order_by("-at", "-pk").first()
     key = last.environment.get("artifact_key", "") if last else ""
-    if key and built.filter(artifact_key=key).exists():
+    if key and built.filter(artifact_key=key).exists() and is_kept(key, settings.HOME):
         return str(key)
     good = Variant.objects.filter(
         role=Role.BASE,
@@ -72,14 +84,15 @@ def known_kernel(target: Target) -> str:
         runs__target=target,
         runs__outcome=Outcome.FINISHED,
     )
-    newest = good.order_by("-experiment__finished_at", "-pk")
-    found = newest.values_list("build__artifact_key", flat=True).first()
-    if found is None:
-        raise FieldRefused(
-            "target",
-            f"{target.name} has no kernel known to be good: an experiment that ends well there leaves one",
-        )
-    return str(found)
+    newest = good.filter(_CHOSEN_HERE).order_by("-experiment__finished_at", "-pk")
+    for found in newest.values_list("build__artifact_key", flat=True)[:_LOOKED_AT]:
+        if is_kept(found, settings.HOME):
+            return str(found)
+    raise FieldRefused(
+        "target",
+        f"{target.name} has no kernel known to be good: "
+        "an operator's experiment that ends well there leaves one, and one on an archive's own revision",
+    )
 
 
 def due_checks(now: datetime | None = None) -> list[str]:

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from kernels.artifact import METADATA, ArtifactStore
+from kernels.artifact import KEYS, METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
+from kernels.seal import Seal
 from lab.errors import StoreUnreachable
 from lab.storage.artifacts import (
     PAPERS,
@@ -28,6 +29,7 @@ from lab.storage.artifacts import (
     is_kept,
     send_artifact,
 )
+from lab.storage.signing import register_key
 from lab.storage.store import Store
 from lab.tests.made import files_of, key_of, make_artifact
 from lab.tests.stores import directory_store
@@ -45,7 +47,8 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def there(tmp_path: Path) -> ArtifactStore:
-    return ArtifactStore(tmp_path / "there" / "artifacts")
+    """Another machine of the same lab."""
+    return ArtifactStore(tmp_path / "there" / "artifacts", Seal(tmp_path / "here" / KEYS))
 
 
 @pytest.fixture
@@ -109,7 +112,8 @@ def test_two_workers_that_made_it_at_once_do_not_mix_theirs(folder: Store, tmp_p
             list(pool.map(lambda made: send_artifact(folder, made), makers))
     finally:
         Store.has = has  # type: ignore[method-assign]
-    fetched = fetch_artifact(folder, ArtifactStore(tmp_path / "there"), KEY)
+    there = ArtifactStore(tmp_path / "there", Seal(tmp_path / "keys", lambda public: True))
+    fetched = fetch_artifact(folder, there, KEY)
     assert files_of(fetched) in [files_of(made) for made in makers]
 
 
@@ -218,6 +222,12 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "no pair": hostile(lambda r: r["files"].update({"vmlinux": "ab"})),
     "no kernel": hostile(lambda r: r["files"].pop("vmlinux.boot")),
     "another kernel": hostile(lambda r: r["metadata"].update(release="6.1.192-k000000000000")),
+    "another key": hostile(lambda r: r.update(key=key_of(2))),
+    "no signature": hostile(lambda r: r.pop("signature")),
+    "another format": hostile(lambda r: r.update(format=1)),
+    "a signature that is a list": hostile(lambda r: r.update(signature=[])),
+    "another's signature": hostile(lambda r: r["signature"].update(key="f" * 64)),
+    "a kernel with its hash": hostile(lambda r: r["files"].update({"vmlinux.boot": [0, DIGEST]})),
     "a release that is a list": hostile(lambda r: r["metadata"].update(release=["x"])),
     "a long release": hostile(lambda r: r["metadata"].update(release="x" * 10_000)),
     "more fields": hostile(lambda r: r["metadata"].update(extra="x")),
@@ -282,7 +292,7 @@ def test_a_disk_that_fills_up_while_it_is_fetched_keeps_no_part(
     folder: Store, here: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_artifact(folder, make_artifact(here, size=600_000))
-    there = ArtifactStore(small_disk / "artifacts")
+    there = ArtifactStore(small_disk / "artifacts", Seal(here / KEYS))
     with pytest.raises(DiskFull, match=r"there are .* MiB free; free some space"):
         fetch_artifact(folder, there, KEY)
     monkeypatch.setattr("lab.storage.artifacts.free_bytes", lambda root: 1 << 40)
@@ -310,8 +320,10 @@ def test_a_write_that_fails_keeps_no_part(
     assert nothing_of(there)
 
 
+@pytest.mark.django_db
 def test_papers_come_without_the_kernel(folder: Store, here: Path, tmp_path: Path) -> None:
     made = make_artifact(here)
+    register_key(here)
     send_artifact(folder, made)
     for _ in range(2):
         papers = fetch_papers(folder, tmp_path / "papers", KEY)

@@ -14,6 +14,7 @@ from django.core.cache import cache
 from lab.errors import FileGone, StoreUnreachable
 from lab.storage.artifacts import send_artifact
 from lab.storage.files import TAIL_BYTES, KeptFile, Piece, drop_tail, name_of, put_tail
+from lab.storage.signing import register_key
 from lab.storage.store import Store
 from lab.tests.made import make_artifact
 from lab.tests.stores import directory_store
@@ -73,6 +74,7 @@ def test_the_end_of_what_another_machine_writes_is_followed(
     assert KeptFile(NAME).piece(0, 5).data == b"one\nx"
 
 
+@pytest.mark.django_db
 def test_a_log_of_a_build_is_found_under_its_own_name_and_in_the_artifact(
     settings: Any, tmp_path: Path, home: Path
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_log_of_a_build_is_found_under_its_own_name_and_in_the_artifact(
     store.put("logs/abc.log", b"error: no\n")
     assert KeptFile("objects/logs/abc.log").piece(0, 100).data == b"error: no\n"
     made = make_artifact(tmp_path / "there", log="CC everything\n")
+    register_key(tmp_path / "there")
     send_artifact(store, made)
     assert KeptFile(f"artifacts/{made.key}/build.log").piece(0, 100).data == b"CC everything\n"
     assert KeptFile(f"artifacts/{made.key}/reproducer.sh").piece(0, 1).data

@@ -30,6 +30,7 @@ from lab.netboot.files import initrd_file, kernel_file, offer_initrd, withdraw_i
 from lab.netboot.machine import AHEAD, Handout, file_of, hand_out, keep_piece
 from lab.storage.artifacts import send_artifact
 from lab.storage.directory import DirectoryStorage
+from lab.storage.signing import register_key
 from lab.storage.store import Store
 from lab.tests.made import make_artifact
 
@@ -169,6 +170,7 @@ def test_the_files_come_from_the_store_where_the_host_has_none(
     worker, web = tmp_path / "worker", tmp_path / "web"
     settings.HOME = worker
     key = make_artifact(worker).key
+    register_key(worker)
     (worker / "runs/1-1").mkdir(parents=True)
     (worker / "runs/1-1/initrd").write_bytes(b"the initrd")
     store = Store(DirectoryStorage(str(tmp_path / "store")))

@@ -88,7 +88,7 @@ def kernels_here() -> list[Artifact]:
     return [
         store.get(path.parent.name)
         for path in found
-        if "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()
+        if store.has(path.parent.name) and "CONFIG_IP_PNP_DHCP=y" in path.with_name("config").read_text()
     ]
 
 

@@ -15,7 +15,7 @@ from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from lab.models import Build, Experiment, Run
 from lab.queue.claim import next_build, next_run
 from lab.settle import settle
-from lab.storage.artifacts import in_store, send_artifact
+from lab.storage.artifacts import artifacts_of, in_store, send_artifact
 from lab.storage.files import KeptFile
 from lab.storage.holding import in_use
 from lab.storage.store import Store
@@ -88,8 +88,8 @@ def test_a_kernel_built_on_one_machine_boots_on_another(store: Store, machines: 
         # The server has neither; its pages read them from the store.
         assert b"".join(KeptFile(name).pieces())
     key = Build.objects.get().artifact_key
-    assert files_of(ArtifactStore(machines.other / "artifacts").get(key)) == files_of(
-        ArtifactStore(machines.lab.home / "artifacts").get(key)
+    assert files_of(artifacts_of(machines.other).get(key)) == files_of(
+        artifacts_of(machines.lab.home).get(key)
     )
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from kernels.artifact import Artifact, ArtifactStore
+from kernels.artifact import Artifact
 from kernels.scratch import remove_tree
+from lab.storage.artifacts import artifacts_of
+from lab.storage.signing import register_key
 from lab.tests.stores import bucket_store
 from lab.tests.stores import moto as moto
 from workers import carry
@@ -40,10 +42,11 @@ def test_a_kernel_that_came_from_a_bucket_boots(
     artifact: Artifact, settings: Any, moto: str, other: Path
 ) -> None:
     bucket_store(settings, moto)
+    register_key(artifact.directory.parents[1])
     carry.send(artifact.directory.parents[1], artifact)
     with carry.at_hand(other, artifact.key) as fetched:
         assert fetched.directory.parent == other / "artifacts"
-        assert ArtifactStore(other / "artifacts").verify(artifact.key).metadata == artifact.metadata
+        assert artifacts_of(other).verify(artifact.key).metadata == artifact.metadata
         directory = other / "runs" / "carried"
         directory.mkdir(parents=True)
         plan = Plan((Step("talk", ("/bin/sh", "-c", "uname -r"), 30, "measure", ()),))

@@ -169,7 +169,7 @@ def test_a_real_kernel_boots_in_the_guests_container(lab: Engine) -> None:
     commit = base.stdout.decode().strip()
     _hand_over(lab, "web", f"{HOME}/real", tree, ["."])
     # What was built here is built there: the keys are those of equal inputs.
-    _hand_over(lab, "builds", HOME, settings.HOME, ["objects/configs", *_kernels_of(commit)])
+    _hand_over(lab, "builds", HOME, settings.HOME, ["objects/configs", "keys", *_kernels_of(commit)])
     program = REAL.format(location=f"{HOME}/real", base=commit) + smoke.TOKEN
     token = inside(lab, "web", "python3 /opt/kperflab/manage.py shell", program.encode()).split()[-1]
     body = {

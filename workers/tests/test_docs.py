@@ -116,7 +116,7 @@ def _home() -> Iterator[Path]:
     home.mkdir()
     home.chmod(0o755)
     try:
-        for name in ("trees", "artifacts", "objects", "sources", "initramfs", "programs", "images"):
+        for name in ("trees", "artifacts", "keys", "objects", "sources", "initramfs", "programs", "images"):
             (mine / name).mkdir(exist_ok=True)
             (home / name).symlink_to(mine / name)
         yield home

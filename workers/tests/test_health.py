@@ -11,11 +11,13 @@ from django.core import mail
 from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.models import Build, HealthCheck, Run, Target, User
+from lab.models import Build, Experiment, HealthCheck, Run, Target, User
 from lab.queue.claim import claim_next_run, waiting_queues
+from lab.storage.artifacts import artifacts_of
 from lab.targets.health import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
 from lab.targets.quarantine import quarantine_target, release_target
 from lab.tests.factories import make_build, make_user
+from lab.tests.made import make_artifact
 from workers import local, tasks, upkeep, wakeups, work
 from workers.drivers.fake import Script
 from workers.errors import GuestPanicked
@@ -141,11 +143,27 @@ def test_a_target_without_a_good_kernel_says_what_would_give_it_one(db: None) ->
 
 def test_the_same_kernel_is_taken_as_long_as_it_is_there(known: FakeLab) -> None:
     older = Build.objects.get(artifact_key=known_kernel(guest()))
-    newer = make_build("n" * 64, state="built", artifact_key="f" * 64)
+    made = make_artifact(known.home, 77)
+    newer = make_build("n" * 64, state="built", artifact_key=made.key)
     record_check(guest().pk, Checked(True, environment={"artifact_key": newer.artifact_key}))
     assert known_kernel(guest()) == newer.artifact_key
     Build.objects.filter(pk=newer.pk).update(state="queued")
     assert known_kernel(guest()) == older.artifact_key
+    Build.objects.filter(pk=newer.pk).update(state="built")
+    artifacts_of(known.home).remove(made.key)
+    assert known_kernel(guest()) == older.artifact_key
+
+
+@pytest.mark.hostile
+def test_machines_are_not_checked_with_a_kernel_that_a_stranger_chose(known: FakeLab) -> None:
+    """It could behave well in its experiment, and badly in every check of a machine from then on."""
+    assert known_kernel(guest())
+    Experiment.objects.update(submitter=make_user("mallory", User.Role.SUBMITTER))
+    with pytest.raises(FieldRefused, match="an operator's experiment that ends well there leaves one"):
+        known_kernel(guest())
+    assert due_checks(timezone.now() + timedelta(days=2)) == []
+    Experiment.objects.update(submitter=make_user("olga", User.Role.OPERATOR))
+    assert known_kernel(guest())
 
 
 def test_upkeep_mails_operators_of_a_quarantine_and_says_so(

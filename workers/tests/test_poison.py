@@ -123,9 +123,12 @@ def test_a_hostile_commit_within_the_very_tree_poisons_no_build_of_another_base(
 ) -> None:
     """The stranger names the trusted tree itself: everything but the base is what the victim asks for."""
     patch = mallory.plants("fs/buffer")
-    trusted = ("git", "-C", str(fake_lab.kernel.work), "fetch", "--quiet", str(mallory.work), "main:evil")
-    subprocess.run(trusted, check=True)
-    theirs = submitted(fake_lab, "mallory", {"p": patch}, base="evil")
+    trusted = ("git", "-C", str(fake_lab.kernel.work))
+    subprocess.run([*trusted, "fetch", "--quiet", str(mallory.work), "main:evil"], check=True)
+    try:
+        theirs = submitted(fake_lab, "mallory", {"p": patch}, base="evil")
+    finally:
+        subprocess.run([*trusted, "branch", "--quiet", "-D", "evil"], check=True)
     bad = build_of(theirs, "p")
     assert b"BACKDOOR" in vmlinux(fake_lab, bad)
     ours = build_of(submitted(fake_lab, "victim", {}), "base")
