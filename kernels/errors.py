@@ -63,6 +63,14 @@ class MailUnreadable(PatchRejected):
     """A mail that is built in a way no mailer builds one; names the mail by its number."""
 
 
+class SeriesIncomplete(PatchRejected):
+    """A series with gaps or of several versions, which is taken only on the submitter's word."""
+
+    def __init__(self, reason: str) -> None:
+        ways = "send the whole series (b4 am <message-id> fetches it), or set partial = true to take what is here"
+        super().__init__(f"{reason}; {ways}")
+
+
 class PatchDamaged(PatchRejected):
     """A diff that cannot be read as it stands; a repair against the base may make sense of it."""
 

@@ -8,13 +8,14 @@ parsed, so it holds nothing that was not looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from kernels.diff import FileDiff, parse_diff, render_diff
 from kernels.errors import GitFailed, OutputTooLong, PatchDamaged, PatchRejected
 from kernels.git import TOO_MUCH_MEMORY, run_git
+from kernels.lineup import Lineup, line_up
 from kernels.listing import check_tree
 from kernels.mail import Letter, Title, diff_text, read_letters
 from kernels.safety import MAX_INPUT_BYTES, MAX_PATCHES, check_files, check_size
@@ -28,7 +29,11 @@ _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One diff with its commit message. `date` is ISO 8601 where it could be read; author and others may be ""."""
+    """One diff with its commit message. `date` is ISO 8601 where it could be read; author and others may be "".
+
+    number of total in the series of that version, as its subject says; 0 where it says nothing. The diff's bytes that
+    are not UTF-8 are lone surrogates.
+    """
 
     title: str
     author: str
@@ -37,46 +42,76 @@ class Patch:
     message_id: str
     diff: str
     files: tuple[str, ...]
+    number: int = 0
+    total: int = 0
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Patches in the order they apply, with the version of the series and its cover letter, if it has one."""
+    """Patches in the order they apply, with the version of the series and its cover letter, if it has one.
+
+    notes: lines for people on which mails were chosen and which left out.
+    """
 
     title: str
     version: int
     cover: str
     patches: tuple[Patch, ...]
     base_commit: str
+    notes: tuple[str, ...] = ()
 
 
-def read_series(data: bytes) -> Series:
-    """A series from one or more mboxes of git format-patch, one bare mail, or a plain unified diff.
+def read_series(data: bytes, *, partial: bool = False) -> Series:
+    """Return the series of one or more mboxes of git format-patch, one bare mail, or a plain unified diff.
 
-    Of several versions of a series the newest is taken; replies without a diff are passed over.
-    Raises PatchRejected (what it may not do, or what is missing), PatchDamaged where a diff cannot be read.
+    Of several versions of a series the newest is taken; replies without a diff are passed over. partial: take a series
+    with gaps, too. Raises PatchRejected (what it may not do, or what is missing), SeriesIncomplete where a gap needs
+    `partial`, PatchDamaged where a diff cannot be read.
     """
-    return read_with(data, lambda letter: parse_diff(letter.rest))
-
-
-def read_with(data: bytes, parse: Callable[[Letter], Sequence[FileDiff]]) -> Series:
-    """As read_series, with `parse` to find the files' diffs in a letter; a plain diff is a letter without headers."""
     check_size(data)
     letters = read_letters(data) or (Letter(Title(""), "", "", "", "", diff_text(data)),)
-    letters = newest(letters)
-    read = [(letter, parse(letter)) for letter in letters]
-    patched = in_order([(letter, files) for letter, files in read if files])
-    if not patched:
+    read = _read_diffs(letters)
+    lineup = line_up([(letter, files) for letter, files in read if files], partial=partial)
+    if not lineup.patches:
         kind = PatchDamaged if any("@@ -" in letter.text for letter in letters) else PatchRejected
         raise kind("there is no diff in it; send what git format-patch wrote, or a unified diff")
-    cover = next((letter for letter, files in read if not files and not letter.title.reply), None)
-    patches = tuple(make_patch(letter, files) for letter, files in patched)
+    patches = tuple(make_patch(letter, files) for letter, files in lineup.patches)
+    return make_series(patches, letters, lineup)
+
+
+def _read_diffs(letters: Sequence[Letter]) -> list[tuple[Letter, tuple[FileDiff, ...]]]:
+    """Parse each letter; what is wrong with the diff of a reply counts only where there is no patch besides."""
+    own = [(letter, parse_diff(letter.rest)) for letter in letters if not letter.title.reply]
+    if not any(files for _, files in own):
+        return [(letter, parse_diff(letter.rest)) for letter in letters]
+    diffs = iter(own)
+    found = []
+    for letter in letters:
+        if not letter.title.reply:
+            found.append(next(diffs))
+            continue
+        try:
+            found.append((letter, parse_diff(letter.rest)))
+        except PatchRejected:
+            continue
+    return found
+
+
+def make_series(patches: tuple[Patch, ...], letters: Sequence[Letter], lineup: Lineup[Diff]) -> Series:
+    """Return the series of these patches; cover letter and base are of the version that was taken."""
+    own = [letter for letter in letters if letter.title.version == lineup.version]
+    chosen = [letter for letter, _ in lineup.patches]
+    covers = [letter for letter in own if letter not in chosen and not letter.title.reply]
+    covers = [letter for letter in covers if letter.title.number == 0]
+    cover = covers[0] if covers else None
     return Series(
         title=cover.title.text if cover and cover.title.text else patches[0].title,
-        version=max(letter.title.version for letter, _ in patched),
+        version=lineup.version,
         cover=cover.text.strip() if cover else "",
         patches=patches,
-        base_commit=base_commit([letter.text for letter, _ in read]),
+        base_commit=base_commit([letter.text for letter in (*own, *chosen)]),
+        notes=tuple(lineup.notes),
     )
 
 
@@ -87,44 +122,9 @@ def make_patch(letter: Letter, files: Sequence[FileDiff]) -> Patch:
     title = letter.title.text or f"changes {touched[0]}" + (
         f" and {len(touched) - 1} more" if touched[1:] else ""
     )
-    return Patch(
-        title, letter.author, letter.date, letter.message, letter.message_id, render_diff(files), touched
-    )
-
-
-def newest(letters: Sequence[Letter]) -> tuple[Letter, ...]:
-    """The letters of the newest version among them."""
-    version = max(letter.title.version for letter in letters)
-    return tuple(letter for letter in letters if letter.title.version == version)
-
-
-def in_order(patched: Sequence[tuple[Letter, Sequence[Diff]]]) -> list[tuple[Letter, Sequence[Diff]]]:
-    """Put a series' patches in the order of their n/m; the same patch twice counts once.
-
-    Raises PatchRejected if one is missing, or two differ that have the same number.
-    """
-    if len(patched) > MAX_PATCHES:
-        raise PatchRejected(
-            f"{len(patched)} patches, a series may have {MAX_PATCHES}; name a git range or split it"
-        )
-    total = max((letter.title.total for letter, _ in patched), default=0)
-    if total < 2 or len(patched) == 1:
-        return list(patched)
-    numbered: dict[int, tuple[Letter, Sequence[Diff]]] = {}
-    for letter, files in patched:
-        known = numbered.setdefault(letter.title.number, (letter, files))
-        if tuple(known[1]) != tuple(files):
-            raise PatchRejected(
-                f"two different patches are both {letter.title.number}/{total}: "
-                f'"{known[0].title.text}" and "{letter.title.text}"; send one series'
-            )
-    missing = [str(number) for number in range(1, total + 1) if number not in numbered]
-    if missing:
-        raise PatchRejected(
-            f"of {total} patches {', '.join(missing[:10])} {'is' if len(missing) == 1 else 'are'} missing; "
-            "send the whole series (b4 am <message-id> fetches it)"
-        )
-    return [numbered[number] for number in sorted(numbered)]
+    diff = render_diff(files)
+    place = (letter.title.number, letter.title.total, letter.title.version)
+    return Patch(title, letter.author, letter.date, letter.message, letter.message_id, diff, touched, *place)
 
 
 def base_commit(texts: Sequence[str]) -> str:

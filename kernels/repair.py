@@ -23,10 +23,11 @@ from kernels.damage import (
 )
 from kernels.diff import FileDiff, parse_diff
 from kernels.errors import PatchDamaged, PatchRejected, UnknownPath
+from kernels.lineup import line_up
 from kernels.mail import Letter, diff_text, read_letters
 from kernels.mending import Mended, RefusedHunk, mend_file, mend_new_file
 from kernels.overlay import Overlay, ReadBase, apply_exactly
-from kernels.patch import Patch, Series, base_commit, in_order, make_patch, newest, read_series
+from kernels.patch import Patch, Series, make_patch, make_series, read_series
 from kernels.safety import check_files, check_size
 
 # The repair is slower than reading; an archived mail is nowhere near this.
@@ -50,38 +51,45 @@ class Intake:
     alternatives: tuple[Series, ...] = ()
 
 
-def take_in(data: bytes, read_base: ReadBase) -> Intake:
+def take_in(data: bytes, read_base: ReadBase, *, partial: bool = False) -> Intake:
     """Read a submission (mbox, mail, archived page, plain diff), repairing it against the base if it is damaged.
 
-    read_base: a path's bytes in the base, raising UnknownPath. Raises PatchRejected if nothing of it can be used.
+    read_base: a path's bytes in the base, raising UnknownPath. partial: take a series with gaps, too. Raises PatchRejected
+    if nothing of it can be used, SeriesIncomplete where a gap needs `partial`.
     """
     try:
-        whole = read_series(data)
+        whole = read_series(data, partial=partial)
     except PatchDamaged:
-        return repair_series(data, read_base)
+        return repair_series(data, read_base, partial=partial)
     overlay = Overlay(read_base)
     every = [parse_diff(patch.diff) for patch in whole.patches]
     if sum(len(file.hunks) for files in every for file in files) > MAX_PARTS:
         return Intake(whole)
     for files in every:
         if _lost_blanks(files, overlay):
-            return repair_series(data, read_base)
+            return repair_series(data, read_base, partial=partial)
         overlay.apply(files)
     return Intake(whole)
 
 
-def repair_series(data: bytes, read_base: ReadBase) -> Intake:
+def repair_series(data: bytes, read_base: ReadBase, *, partial: bool = False) -> Intake:
     """As take_in, for a submission that is known to be damaged."""
     check_size(data)
     if len(data) > MAX_REPAIR_BYTES:
         raise PatchRejected(
             f"a damaged diff of more than {MAX_REPAIR_BYTES} bytes is not repaired; send it undamaged"
         )
-    letters = newest(read_letters(data) or (archived_letter(diff_text(data)),))
+    letters = read_letters(data) or (archived_letter(diff_text(data)),)
+    letters = tuple(letter for letter in letters if not letter.title.reply) or letters
     read = [(letter, _find(letter)) for letter in letters]
-    with_diffs = [(letter, diffs) for letter, diffs in read if diffs]
-    flat = [refused for letter, diffs in read for refused in _flat(letter, diffs)]
-    if not with_diffs:
+    lineup = line_up([(letter, diffs) for letter, diffs in read if diffs], partial=partial)
+    flat = [
+        refused
+        for letter, diffs in read
+        if letter.title.version == lineup.version or not lineup.patches
+        for refused in _flat(letter, diffs)
+    ]
+    if not lineup.patches:
         reason = (
             str(flat[0])
             if flat
@@ -89,25 +97,14 @@ def repair_series(data: bytes, read_base: ReadBase) -> Intake:
         )
         raise PatchRejected(reason)
     work = _Work(Overlay(read_base), refused=flat)
-    if len(with_diffs) == 1 and len(with_diffs[0][1]) > 1:
-        patches = work.alternatives(*with_diffs[0])
-        every = offered = tuple(_series((patch,), letters, None) for patch in patches)
+    if len(lineup.patches) == 1 and len(lineup.patches[0][1]) > 1:
+        patches = work.alternatives(*lineup.patches[0])
+        every = offered = tuple(make_series((patch,), letters, lineup) for patch in patches)
     else:
-        patches = work.patches([(letter, _only(letter, diffs)) for letter, diffs in with_diffs])
-        every = (_series(patches, letters, next((letter for letter, diffs in read if not diffs), None)),)
+        patches = work.patches([(letter, _only(letter, diffs)) for letter, diffs in lineup.patches])
+        every = (make_series(patches, letters, lineup),)
         offered = ()
     return Intake(every[0], tuple(work.repaired), tuple(work.refused), offered)
-
-
-def _series(patches: tuple[Patch, ...], letters: Sequence[Letter], cover: Letter | None) -> Series:
-    titled = cover if cover and cover.title.text and not cover.title.reply else None
-    return Series(
-        title=titled.title.text if titled else patches[0].title,
-        version=max(letter.title.version for letter in letters),
-        cover=titled.text.strip() if titled else "",
-        patches=patches,
-        base_commit=base_commit([letter.text for letter in letters]),
-    )
 
 
 def _find(letter: Letter) -> tuple[Draft, ...]:
@@ -118,7 +115,7 @@ def _find(letter: Letter) -> tuple[Draft, ...]:
     return drafts
 
 
-def _only(letter: Letter, drafts: tuple[Draft, ...]) -> Draft:
+def _only(letter: Letter, drafts: Sequence[Draft]) -> Draft:
     if len(drafts) > 1:
         raise PatchRejected(
             f'"{letter.title.text}" offers {len(drafts)} diffs for the same places, in the midst of a series; send one'
@@ -177,12 +174,11 @@ class _Work:
     refused: list[RefusedHunk] = field(default_factory=list)
 
     def patches(self, drafts: Sequence[tuple[Letter, Draft]]) -> tuple[Patch, ...]:
-        """The patches of a series, each repaired on top of those before it."""
-        ordered = in_order(drafts)
+        """The patches of a series in their order, each repaired on top of those before it."""
         made = [
             make_patch(letter, files)
-            for letter, draft in ordered
-            if (files := self._files(letter, tuple(draft), self.overlay, len(ordered) > 1))
+            for letter, draft in drafts
+            if (files := self._files(letter, draft, self.overlay, len(drafts) > 1))
         ]
         return self._any(made)
 

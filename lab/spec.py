@@ -84,7 +84,8 @@ class PatchSpec(_Switch):
     """A patch or series as one switch: given as text, from the catalogue, or as a git range.
 
     text: mbox or unified diff; origin: the file it was read from, if any. range: `base..tip`.
-    alternative: which of several diffs that one mail offers for the same places, from 1.
+    alternative: which of several diffs that one mail offers for the same places, from 1. partial: take a series of which
+    patches are missing, or of several versions, as far as it is here.
     """
 
     text: Text | None = None
@@ -101,6 +102,7 @@ class PatchSpec(_Switch):
     ) = None
 
     alternative: Annotated[StrictInt, Field(ge=1, le=16)] | None = None
+    partial: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -340,6 +342,9 @@ def spec_digest(spec: ExperimentSpec) -> str:
         del said["measure"]["off_cpu"]
     if spec.reproduces is None:
         del said["reproduces"]
+    for patch in said["patches"]:
+        if not patch["partial"]:
+            del patch["partial"]
     canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 

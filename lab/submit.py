@@ -158,6 +158,7 @@ def _write_switches(experiment: Experiment, prepared: Prepared) -> None:
             requires=list(taken.toggle.requires),
             excludes=list(taken.toggle.excludes),
             report=list(taken.report),
+            notes=list(taken.notes),
             claims=[asdict(claim) for claim in taken.claims],
         )
         for position, (name, taken) in enumerate(prepared.switches.items())

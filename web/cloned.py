@@ -68,6 +68,7 @@ def _switches(given: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
             requires=", ".join(one.get("requires", ())),
             excludes=", ".join(one.get("excludes", ())),
             alternative=str(one.get("alternative", "")),
+            partial=bool(one.get("partial")),
         )
 
 

@@ -27,6 +27,7 @@ class TypedSwitch:
     requires: str = ""
     excludes: str = ""
     alternative: str = ""
+    partial: bool = False
 
     @property
     def filled(self) -> bool:
@@ -136,7 +137,8 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
 def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
     # Browsers send \r\n; a patch is compared byte for byte with a tree of \n.
     words = {part: str(given.get(f"{key}-{part}", "")).strip() for part in _PARTS}
-    return TypedSwitch(text=str(given.get(f"{key}-text", "")).replace("\r\n", "\n"), **words)
+    text = str(given.get(f"{key}-text", "")).replace("\r\n", "\n")
+    return TypedSwitch(text=text, partial=f"{key}-partial" in given, **words)
 
 
 def describe(typed: Typed) -> Description:
@@ -172,7 +174,9 @@ def _describe_patches(typed: Typed, made: Description) -> None:
         number, wrong = _whole(patch.alternative) if patch.alternative else (None, "")
         if wrong:
             made.errors[f"{key}-alternative"] = wrong
-        chosen = {} if number is None else {"alternative": number}
+        chosen: dict[str, Any] = {} if number is None else {"alternative": number}
+        if patch.partial:
+            chosen["partial"] = True
         patches.append({**_partners(patch), **chosen, "text": patch.text})
     made.mapping["patches"] = patches
 

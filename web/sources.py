@@ -89,7 +89,10 @@ def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
         taken.add(name)
         patches.append(TypedSwitch(name, one.text))
         many = f"{one.patches} patches" if one.patches > 1 else "one patch"
-        arrived.told.append(f"{one.source}: {many if one.patches else 'to be repaired'}, as switch “{name}”")
+        gap = f". It is incomplete: {one.gap}" if one.gap else ""
+        arrived.told.append(
+            f"{one.source}: {many if one.patches else 'to be repaired'}, as switch “{name}”{gap}"
+        )
     arrived.typed = replace(arrived.typed, patches=tuple(patches))
 
 
@@ -119,7 +122,7 @@ def _split(arrived: Arrived) -> None:
             continue
         others = {one.name for one in (*typed.patches, *patches) if one is not switch}
         try:
-            parts = each_patch(received(switch), others=others)
+            parts = each_patch(received(switch), others=others, partial=switch.partial)
         except LabError as exc:
             arrived.errors["each"] = str(exc)
             return

@@ -187,7 +187,7 @@ BEFORE = {"lib/pool.c": POOL_C, "lib/pool.h": POOL_H}
 AFTER = {"lib/pool.c": POOL_C_AFTER, "lib/pool.h": POOL_H_AFTER}
 
 HEAD = """\
-[PATCH v4 1/2] pool: look before taking
+[PATCH v4] pool: look before taking
 
 From: Ada Lovelace
 Date: Tue Jun 11 2024 - 13:41:17 EST

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import PatchRejected, UnknownRevision
+from kernels.errors import PatchRejected, SeriesIncomplete, UnknownRevision
 from kernels.mail import Letter, Title, read_letters, write_letter
 from kernels.patch import Series, read_range, read_series
 from kernels.tests.damaging import AFTER, BEFORE, diff_of
@@ -112,13 +112,23 @@ def test_mails_are_put_in_the_order_of_their_numbers(repository: Repository, tmp
 def test_a_missing_patch_is_named(repository: Repository, tmp_path: Path) -> None:
     repository.git("format-patch", "-o", str(tmp_path), "v1..main")
     mboxes = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
-    with pytest.raises(PatchRejected, match="of 3 patches 2 is missing; send the whole series"):
+    with pytest.raises(
+        PatchRejected,
+        match=r"^it has patches 1, 3 of 3, 2 is missing; send the whole series .*, or set partial = true",
+    ):
         read_series(mboxes[0] + b"\n" + mboxes[2])
 
 
-def test_one_patch_of_a_series_may_come_alone(repository: Repository, tmp_path: Path) -> None:
+def test_one_patch_of_a_series_comes_alone_on_the_submitters_word(
+    repository: Repository, tmp_path: Path
+) -> None:
     repository.git("format-patch", "-o", str(tmp_path), "v1..main")
-    assert titles(read_series(min(tmp_path.iterdir()).read_bytes())) == ALL[:1]
+    data = min(tmp_path.iterdir()).read_bytes()
+    with pytest.raises(SeriesIncomplete, match=r"^it has patch 1 of 3, 2, 3 are missing"):
+        read_series(data)
+    series = read_series(data, partial=True)
+    assert titles(series) == ALL[:1]
+    assert series.notes == ("of 3 patches 2, 3 are missing, as the submitter allows",)
 
 
 def test_the_newest_of_several_versions_is_taken(repository: Repository) -> None:

@@ -90,6 +90,8 @@ class Switch(models.Model):
     claims = models.JSONField(default=list)
     # What intake repaired in a damaged diff, line by line.
     report = models.JSONField(default=list)
+    # Which mails of the series were chosen, which left out, and why, line by line.
+    notes = models.JSONField(default=list)
 
     class Meta:
         ordering = ("position",)

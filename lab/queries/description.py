@@ -22,7 +22,8 @@ class ClaimView:
 
 @dataclass(frozen=True, slots=True)
 class SwitchView:
-    """A patch or config fragment of the experiment; report tells what intake repaired.
+    """A patch or config fragment of the experiment; report tells what intake repaired,
+    notes which mails of a series it chose.
 
     text: a diff as kernels.stored keeps it.
     """
@@ -37,6 +38,7 @@ class SwitchView:
     excludes: tuple[str, ...]
     report: tuple[str, ...]
     claims: tuple[ClaimView, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -83,6 +85,7 @@ def switch_view(switch: Switch) -> SwitchView:
         excludes=tuple(switch.excludes),
         report=tuple(switch.report),
         claims=tuple(ClaimView(**claim) for claim in switch.claims),
+        notes=tuple(switch.notes),
     )
 
 

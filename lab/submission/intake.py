@@ -47,7 +47,7 @@ class Source:
 class Taken:
     """A switch that was taken in. patches is empty for a config switch, fragment None for a patch.
 
-    text: the diff as it will be applied, as kernels.stored keeps it, or the fragment; report: what was repaired in it.
+    text: the diff as it will be applied, as kernels.stored keeps it, or the fragment; report: what was repaired in it; notes: which mails were chosen, which left out, and why.
     """
 
     toggle: Toggle
@@ -58,6 +58,7 @@ class Taken:
     link: str = ""
     version: int = 1
     report: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     claims: tuple[catalog.Claim, ...] = ()
     patches: tuple[Patch, ...] = ()
     fragment: Fragment | None = None
@@ -127,7 +128,8 @@ def _blamed_on(name: str) -> Iterator[None]:
 
 
 def _from_text(spec: PatchSpec, tree: Tree, base: Revision) -> Taken:
-    intake = repair.take_in((spec.text or "").encode(), lambda path: read_file(tree, base.tree_id, path))
+    data = (spec.text or "").encode()
+    intake = repair.take_in(data, lambda path: read_file(tree, base.tree_id, path), partial=spec.partial)
     series = _chosen(spec, intake)
     titles = {patch.title for patch in series.patches}
     refused = [str(hunk) for hunk in intake.refused if not intake.alternatives or hunk.patch in titles]
@@ -182,6 +184,7 @@ def _taken(spec: PatchSpec, series: Series, report: tuple[str, ...]) -> Taken:
         version=series.version,
         text=stored_diff("\n".join(patch.diff for patch in series.patches)),
         report=tuple(shown_line(line) for line in report),
+        notes=tuple(shown_line(line) for line in series.notes),
         patches=series.patches,
         files=frozenset(path for patch in series.patches for path in patch.files),
     )

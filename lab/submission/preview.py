@@ -9,6 +9,7 @@ from django.conf import settings
 
 from kernels.diff import parse_diff
 from kernels.patch import Patch
+from kernels.shown import shown
 from lab.analysis.sequential import LOOKS, detectable
 from lab.models import Build, User
 from lab.queries.history import boot_duration, build_durations, deviation
@@ -47,7 +48,10 @@ class Detectable:
 
 @dataclass(frozen=True, slots=True)
 class PatchPreview:
-    """One patch as it was understood: date is ISO 8601 where it could be read; added, removed: lines."""
+    """One patch as it was understood: date is ISO 8601 where it could be read; added, removed: lines.
+
+    number of total in that version of its series, as its subject says; 0 where it says nothing.
+    """
 
     title: str
     author: str
@@ -55,11 +59,17 @@ class PatchPreview:
     files: tuple[str, ...]
     added: int
     removed: int
+    number: int = 0
+    total: int = 0
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPreview:
-    """One switch as it was understood. report: what was repaired; text: of a config switch."""
+    """One switch as it was understood. report: what was repaired; text: of a config switch.
+
+    notes: which mails of the series were chosen, which left out, and why.
+    """
 
     name: str
     kind: str
@@ -72,6 +82,7 @@ class SwitchPreview:
     requires: tuple[str, ...]
     excludes: tuple[str, ...]
     text: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +155,16 @@ def _switch(taken: Taken) -> SwitchPreview:
         report=taken.report,
         requires=taken.toggle.requires,
         excludes=taken.toggle.excludes,
-        text=taken.text if taken.kind == "config" else "",
+        text=shown(taken.text) if taken.kind == "config" else "",
+        notes=taken.notes,
     )
 
 
 def _patch(patch: Patch) -> PatchPreview:
     lines = [line for file in parse_diff(patch.diff) for hunk in file.hunks for line in hunk.lines]
     added, removed = (sum(line[0] == sign for line in lines) for sign in "+-")
-    return PatchPreview(patch.title, patch.author, patch.date, patch.files, added, removed)
+    place = (patch.number, patch.total, patch.version)
+    return PatchPreview(patch.title, patch.author, patch.date, patch.files, added, removed, *place)
 
 
 def _variant(plan: PlannedVariant, root: Path) -> VariantPreview:

@@ -6,7 +6,7 @@ Whatever way it came, a series ends as a text that a description carries, so tha
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from django.conf import settings
@@ -25,7 +25,7 @@ from kernels.bundle import (
 from kernels.bundle import (
     Upload as Upload,
 )
-from kernels.errors import KernelsError, MailUnreadable, PatchDamaged
+from kernels.errors import KernelsError, MailUnreadable, PatchDamaged, SeriesIncomplete
 from kernels.lore import message_id, read_thread
 from kernels.mail import Letter, Title, as_text, write_letter
 from kernels.patch import Series, read_series
@@ -47,7 +47,10 @@ _PART_LENGTH = 28
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One series. name: for its switch; text: mails or a diff; source: a line for people; patches: 0 if damaged."""
+    """One series. name: for its switch; text: mails or a diff; source: a line for people; patches: 0 if damaged.
+
+    gap: what is missing of it, which the submitter has to allow.
+    """
 
     name: str
     text: str
@@ -55,6 +58,7 @@ class Received:
     title: str = ""
     version: int = 1
     patches: int = 0
+    gap: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +163,22 @@ def receive_message(*, message: str, home: Path | None = None) -> Received:
 
 
 def count_patches(text: str) -> int:
-    """How many patches a text holds; 0 where it is damaged or none, which taking it in will tell."""
+    """Return how many patches a text holds; 0 where it is damaged or none, which taking it in will tell."""
     try:
-        return len(read_series(text.encode()).patches)
+        return len(read_series(text.encode(), partial=True).patches)
     except KernelsError:
         return 0
 
 
-def each_patch(received: Received, *, others: Collection[str] = ()) -> tuple[Received, ...]:
-    """Each patch of a series as one of its own, named after its place and title; others: names that are taken.
+def each_patch(
+    received: Received, *, others: Collection[str] = (), partial: bool = False
+) -> tuple[Received, ...]:
+    """Return each patch of a series as one of its own, named after its place and title; others: names that are taken.
 
-    Raises FieldRefused of the field "each" where that cannot be.
+    partial: the submitter allows that some are missing. Raises FieldRefused of the field "each" where that cannot be.
     """
     try:
-        series = read_series(received.text.encode())
+        series = read_series(received.text.encode(), partial=partial)
     except PatchDamaged as exc:
         raise FieldRefused(
             "each", f"{received.name or 'a series'} is damaged and can be repaired as one switch only: {exc}"
@@ -190,7 +196,9 @@ def each_patch(received: Received, *, others: Collection[str] = ()) -> tuple[Rec
         name = _free(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names)
         names.add(name)
         source = f"patch {number} of {total}, {received.source or received.name}"
-        found.append(Received(name, write_letter(mail), source, mail.title.text, series.version, 1))
+        # By itself it is a whole series, not one patch of several.
+        alone = replace(mail, title=Title(mail.title.text, series.version))
+        found.append(Received(name, write_letter(alone), source, mail.title.text, series.version, 1))
     return tuple(found)
 
 
@@ -231,19 +239,23 @@ def _joined(files: Sequence[Upload]) -> bytes:
 
 
 def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
-    """A damaged series is received too: it is repaired against the base once that is known."""
+    """Receive a damaged series, too: it is repaired against the base once that is known. So is one with gaps."""
     try:
         text = as_text(data)
     except KernelsError as exc:
         raise FieldRefused(field, f"{source}: {exc}") from exc
+    gap = ""
     try:
-        series = read_series(data)
+        try:
+            series = read_series(data)
+        except SeriesIncomplete as exc:
+            gap, series = str(exc), read_series(data, partial=True)
     except MailUnreadable as exc:
         raise FieldRefused(field, f"{source}: {exc}") from exc
     except KernelsError:
         return Received(switch_name(name), text, source)
     named = switch_name(name) if name else switch_name(series.title, _NAME_LENGTH)
-    return Received(named, text, source, series.title, series.version, len(series.patches))
+    return Received(named, text, source, series.title, series.version, len(series.patches), gap)
 
 
 def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> Address:

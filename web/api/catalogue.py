@@ -121,11 +121,12 @@ class PatchRow(serializers.Serializer[Any]):
 
 
 class PatchDetail(PatchRow):
-    """A submitted switch with its text, what is claimed of it, and what was repaired in it."""
+    """A submitted switch with its text, what is claimed of it, what was repaired in it, and how its series was read."""
 
     text = serializers.CharField()
     claims = Listed()
     report = Texts()
+    notes = Texts()
 
 
 class PatchFilters(Filters):

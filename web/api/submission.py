@@ -119,6 +119,11 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
             "default": False,
             "description": "Make a switch of each patch of the series.",
         }
+        whole["properties"]["partial"] = {
+            "type": "boolean",
+            "default": False,
+            "description": "Take the series though patches are missing, or versions are mixed.",
+        }
         whole["examples"] = [EXAMPLE]
         close(whole)
         return whole
@@ -142,6 +147,37 @@ class DetectableShape(serializers.Serializer[Any]):
     experiments = serializers.IntegerField()
 
 
+class PatchPreviewShape(serializers.Serializer[Any]):
+    """One patch as it was read. number of total in that version of its series; 0 where its subject says nothing."""
+
+    title = serializers.CharField()
+    author = serializers.CharField(allow_blank=True)
+    date = serializers.CharField(allow_blank=True)
+    files = serializers.ListField(child=serializers.CharField())
+    added = serializers.IntegerField()
+    removed = serializers.IntegerField()
+    number = serializers.IntegerField()
+    total = serializers.IntegerField()
+    version = serializers.IntegerField()
+
+
+class SwitchPreviewShape(serializers.Serializer[Any]):
+    """One switch as it was read. report: what was repaired; notes: which mails were chosen and left out."""
+
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(("patch", "config"))
+    title = serializers.CharField(allow_blank=True)
+    author = serializers.CharField(allow_blank=True)
+    link = serializers.CharField(allow_blank=True)
+    version = serializers.IntegerField()
+    patches = PatchPreviewShape(many=True)
+    report = serializers.ListField(child=serializers.CharField())
+    notes = serializers.ListField(child=serializers.CharField())
+    requires = serializers.ListField(child=serializers.CharField())
+    excludes = serializers.ListField(child=serializers.CharField())
+    text = serializers.CharField(allow_blank=True)
+
+
 class PreviewShape(serializers.Serializer[Any]):
     """What it would take. boots: at most; fewest: where boots may stop early; seconds: null where not known."""
 
@@ -151,6 +187,7 @@ class PreviewShape(serializers.Serializer[Any]):
     fewest = serializers.IntegerField()
     seconds = Number()
     detectable = DetectableShape(many=True)
+    switches = SwitchPreviewShape(many=True)
 
 
 class Submission(Resource):
@@ -195,21 +232,22 @@ def _mapping(request: Request) -> dict[str, Any]:
     if not isinstance(request.data, dict):
         raise ValidationError("a description is a JSON object")
     body = dict(request.data)
-    series, each = body.pop("series", None), body.pop("each", False)
+    series, each, partial = body.pop("series", None), body.pop("each", False), body.pop("partial", False)
     if series is None:
         return body
-    if not isinstance(series, str) or not isinstance(each, bool):
-        raise ValidationError({"series": ["series is an mbox as text, each is true or false"]})
+    if not isinstance(series, str) or not isinstance(each, bool) or not isinstance(partial, bool):
+        raise ValidationError({"series": ["series is an mbox as text, each and partial are true or false"]})
     if body.get("patches"):
         raise FieldRefused("series", "give patches or a series, not both")
-    return body | {"patches": _patches_of(series, each=each)}
+    return body | {"patches": _patches_of(series, each=each, partial=partial)}
 
 
-def _patches_of(series: str, *, each: bool) -> list[dict[str, str]]:
-    """A series as patches of a description. Raises FieldRefused."""
+def _patches_of(series: str, *, each: bool, partial: bool) -> list[dict[str, Any]]:
+    """Return a series as patches of a description. Raises FieldRefused."""
     try:
         received = receive_files([Upload("series.mbox", series.encode())])
-        parts = each_patch(received[0]) if each else received
+        parts = each_patch(received[0], partial=partial) if each else received
     except FieldRefused as exc:
         raise FieldRefused("each" if exc.field == "each" else "series", str(exc)) from exc
-    return [{"name": one.name, "text": one.text} for one in parts]
+    allowed = {"partial": True} if partial and not each else {}
+    return [{"name": one.name, "text": one.text, **allowed} for one in parts]

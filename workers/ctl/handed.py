@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.environment import passing
-from kernels.errors import KernelsError
+from kernels.errors import KernelsError, SeriesIncomplete
 from kernels.git import try_git
 from kernels.mail import Letter, Title, as_text, write_letter
 from kernels.patch import Patch, Series, read_range, read_series
@@ -70,14 +70,19 @@ def is_series(data: bytes) -> bool:
     return bool(_MAIL.match(data) or _DIFF.search(data))
 
 
-def handed_series(data: bytes, source: Path) -> Handed:
-    """Return a series from mails or a diff. Raises SpecError where a mail cannot be read."""
+def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed:
+    """Return a series from mails or a diff. partial: one with gaps, too.
+
+    Raises SpecError where a mail cannot be read, or a gap needs `partial`.
+    """
     try:
         text = as_text(data)
     except KernelsError as exc:
         raise SpecError(f"{source}: {exc}") from exc
     try:
-        series = read_series(data)
+        series = read_series(data, partial=partial)
+    except SeriesIncomplete as exc:
+        raise SpecError(f"{source}: {str(exc).replace('set partial = true', 'give --partial')}") from exc
     except Exception as exc:
         if getattr(exc, "blame", "") != "submission":
             raise

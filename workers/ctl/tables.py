@@ -24,6 +24,8 @@ def show_preview(console: Console, preview: Json) -> None:
     for variant in preview["variants"]:
         table.add_row(*(Text(plain_line(variant[key])) for key in ("name", "state", "reason")))
     console.print(table)
+    for switch in preview.get("switches", ()):
+        _show_switch(console, switch)
     boots = f"{preview['boots']:,} boots"
     if preview["fewest"] != preview["boots"]:
         boots = f"{preview['fewest']:,} to {boots}"
@@ -37,3 +39,19 @@ def show_preview(console: Console, preview: Json) -> None:
             found = f"a change of {100 * one['change']:.1f} % would be found four times in five"
         told = plain_line(f"{one['case']} {one['metric']}: {found}")
         console.print(Text(f"  {told}", style="dim"), soft_wrap=True)
+
+
+def _show_switch(console: Console, switch: Json) -> None:
+    """Print the patches of a switch by number and title, and what was repaired or left out."""
+    patches = switch["patches"]
+    if switch["kind"] != "patch":
+        return
+    many = "1 patch" if len(patches) == 1 else f"{len(patches)} patches"
+    console.print(Text(plain_line(f"{switch['name']}: {many}")), soft_wrap=True)
+    for place, patch in enumerate(patches, 1):
+        of = f"{patch['number']}/{patch['total']}" if patch["total"] else str(place)
+        version = f"v{patch['version']} " if patch["version"] > 1 else ""
+        console.print(Text(plain_line(f"  {version}{of} {patch['title']}")), soft_wrap=True)
+    for head, lines in (("", switch["notes"]), ("repaired: ", switch["report"])):
+        for line in lines:
+            console.print(Text(plain_line(f"  {head}{line}"), style="dim"), soft_wrap=True)

@@ -48,6 +48,10 @@ class Wish:
     each: Annotated[
         bool, typer.Option("--each", help="each patch is a switch of its own, added one after the other")
     ] = False
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="take a series of which patches are missing, or of several versions"),
+    ] = False
     design: Annotated[
         str,
         typer.Option(
@@ -92,7 +96,7 @@ def description(source: Path | None, wish: Wish, door: Door) -> Json:
         return of_series(branch_series(wish.branch, base), wish, found, door, base)
     data = read_handed(source)
     if is_series(data):
-        return of_series(handed_series(data, source), wish, found, door, wish.base)
+        return of_series(handed_series(data, source, partial=wish.partial), wish, found, door, wish.base)
     return of_file(data, source, wish)
 
 
@@ -102,6 +106,8 @@ def of_file(data: bytes, source: Path, wish: Wish) -> Json:
 
     if wish.workload or wish.each:
         raise SpecError(f"{source} says itself what to run; --workload and --each are for a series")
+    if wish.partial:
+        raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
     try:
         mapping = tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
@@ -136,7 +142,7 @@ def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str
     measure = measured(wish, defaults)
     return {
         **{key: value for key, value in fields.items() if value},
-        "patches": _switches(handed, wish.each),
+        "patches": _switches(handed, wish.each, wish.partial),
         "cases": _cases(wish, defaults, door),
         **({"measure": measure} if measure else {}),
     }
@@ -188,13 +194,14 @@ def _cases(wish: Wish, defaults: Mapping[str, Any], door: Door) -> list[Json]:
     return cases
 
 
-def _switches(handed: Any, each: bool) -> list[Json]:
+def _switches(handed: Any, each: bool, partial: bool) -> list[Json]:
     from lab.spec import switch_name
     from workers.ctl.handed import NAME_LENGTH, as_mail
 
     if not each:
         origin = {"origin": handed.origin} if handed.origin else {}
-        return [{"name": handed.switch, "text": handed.text, **origin}]
+        allowed = {"partial": True} if partial else {}
+        return [{"name": handed.switch, "text": handed.text, **origin, **allowed}]
     if handed.series is None:
         raise SpecError(
             f"{handed.name} cannot be taken apart before it is repaired: submit it without --each"
