@@ -54,7 +54,7 @@ class PatchRejected(KernelsError):
     blame = "submission"
 
     def __init__(self, reason: str, *, file: str = "", hunk: str = "", detail: str = "") -> None:
-        where = ", ".join(part for part in (file, hunk) if part)
+        where = ", ".join(part[:200] for part in (file, hunk) if part)
         super().__init__(f"{where}: {reason}" if where else reason, detail)
         self.file, self.hunk, self.reason = file, hunk, reason
 

@@ -74,6 +74,8 @@ def check_path(path: str) -> None:
             raise PatchRejected(
                 f'the path has a part "{part}" and may leave the tree; write it plainly', file=shown
             )
+        if part != part.strip():
+            raise PatchRejected("a part of the path begins or ends with a blank; rename it", file=shown)
         if _DOT_GIT.fullmatch(bare):
             raise PatchRejected("the path reaches into git's own directory; leave it out", file=shown)
         if bare.lower() in _GITS_OWN:

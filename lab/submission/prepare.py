@@ -21,6 +21,7 @@ from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.expand import Clash, Combination, expand
 from lab.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
 from lab.spec_messages import nearest
+from lab.submission.claimedbase import blamed_on_claims, claimed_base, with_note
 from lab.submission.combine import Applier
 from lab.submission.intake import (
     OnProgress,
@@ -117,15 +118,18 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin
         tree = open_source(source, root / "trees", on_progress)
     with _blamed_on("base"):
         base = _base(spec, source, tree, pin, on_progress)
+    claimed = claimed_base(spec, tree, base, pinned=pin is not None)
+    base = claimed.base
     switches = {}
     for place, switch in _placed(spec):
         on_progress(f"reading {switch.name}")
-        with _blamed_on(place):
-            switches[switch.name] = take_in(switch, tree, base)
+        with _blamed_on(place), blamed_on_claims(claimed, tree):
+            switches[switch.name] = with_note(take_in(switch, tree, base), claimed)
     ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
     switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
     applier = Applier(tree, base, switches)
-    combinations = _combine(spec, switches, applier, on_progress)
+    with blamed_on_claims(claimed, tree):
+        combinations = _combine(spec, switches, applier, on_progress)
     toolchain = detect_toolchain()
     return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
 

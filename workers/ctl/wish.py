@@ -128,8 +128,9 @@ def of_file(data: bytes, source: Path, wish: Wish) -> Json:
 
 def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str) -> Json:
     """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
-    series, defaults = handed.series, found.defaults
-    start = base or str(defaults.get("base", "")) or (series.base_commit if series else "")
+    defaults = found.defaults
+    # Where neither names a base, the lab takes the one that the series names, if its tree has that.
+    start = base or str(defaults.get("base", ""))
     design = wish.design or ("cumulative" if wish.each else "") or str(defaults.get("design", ""))
     fields = {
         "name": wish.name or handed.name[:200],
