@@ -9,6 +9,7 @@ import contextlib
 import pytest
 
 from bench.fuzz import mail as mail_target
+from bench.fuzz import patch as patch_target
 from bench.fuzz import repair as repair_target
 from bench.fuzz.mutations import mutated_mails
 from bench.fuzz.targets import check_refusal, corpus
@@ -202,6 +203,35 @@ def test_no_refusal_echoes_what_a_terminal_obeys(data: bytes) -> None:
     with pytest.raises(PatchRejected) as refused:
         read_series(mail(body=b"--- a/x\n+++ b/x\n@@ -1,9 +1 @@" + data + b"\n-a\n", subject=data))
     check_refusal(refused.value)
+
+
+# What the fuzzers found; each was a crash or another patch than the one that was sent.
+FOUND = {
+    "a path that ends with a blank": b'--- "a/x "\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n',
+    "a path of a thousand letters": b"--- a/"
+    + b"x" * 4_000
+    + b"\n+++ b/"
+    + b"x" * 4_000
+    + b"\n@@ -1 +1 @@\n-a\n+b\n+c\n",
+    "a subject as long as a header may be": mail(subject=b"a" * 5_000),
+    "a blank line before the first From line": b"\n>From x Mon Sep 17 00:00:00 2001\n" + mail(),
+    "a message that begins like a header": mail(
+        body=b"From: b\n\nSubject: c\n\n---\n" + DIFF.replace(b"+b", b"+\xe9")
+    ),
+    "an attachment in no known charset": attached(b"text/plain; charset=\xff\xfe", b"\xe9"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_fuzzers_found_is_read_or_refused_now(name: str) -> None:
+    with contextlib.suppress(PatchRejected):
+        mail_target.feed(FOUND[name])
+    with contextlib.suppress(PatchRejected):
+        patch_target.feed(FOUND[name])
+    try:
+        read_series(FOUND[name])
+    except PatchRejected as exc:
+        check_refusal(exc)
 
 
 def survive(mails: list[bytes]) -> int:
