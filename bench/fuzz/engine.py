@@ -74,6 +74,7 @@ def _by_atheris(options: argparse.Namespace) -> None:
         f"-seed={options.seed}",
         f"-max_len={target.longest}",
         f"-timeout={SLOW_S}",
+        f"-report_slow_units={SLOW_S}",
         f"-rss_limit_mb={MEMORY_MIB}",
         f"-artifact_prefix={options.folder}/",
         "-print_final_stats=0",
