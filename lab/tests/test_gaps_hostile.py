@@ -94,6 +94,6 @@ def test_descriptions_that_were_taken_before_there_was_a_word_get_it() -> None:
             ]
         }
     )
-    importlib.import_module("lab.migrations.0026_switch_notes").allow_gaps(apps, None)
+    importlib.import_module("lab.migrations.0027_switch_notes").allow_gaps(apps, None)
     row.refresh_from_db()
     assert [one.get("partial") for one in row.spec["patches"]] == [True, None, None]

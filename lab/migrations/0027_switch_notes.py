@@ -29,7 +29,7 @@ def allow_gaps(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0025_netboot_alarm'),
+        ('lab', '0026_signing_key'),
     ]
 
     operations = [
