@@ -13,6 +13,8 @@ from kernels.paths import check_paths
 
 REFUSALS = (TreeUnreadable,)
 MOST = 50
+# In memory: a disk makes ten times fewer tries.
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def feed(data: bytes) -> None:
@@ -27,7 +29,7 @@ def feed(data: bytes) -> None:
 
 def _write(entries: list[tuple[bytes, str]]) -> None:
     """Write even what the check refuses: the second line of defence must hold alone."""
-    with tempfile.TemporaryDirectory(prefix="kperflab-fuzz-") as place:
+    with tempfile.TemporaryDirectory(prefix="kperflab-fuzz-", dir=MEMORY) as place:
         outside, top = Path(place), Path(place) / "outer" / "top"
         top.mkdir(parents=True)
         with Beneath(top) as beneath:
