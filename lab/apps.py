@@ -3,7 +3,9 @@
 
 from django.apps import AppConfig
 from django.core.checks import Tags, register
+from django.db.backends.signals import connection_created
 
+from lab.operations.backing import close_tables
 from lab.operations.checks import store_works
 from lab.operations.deployed import CHECKS
 
@@ -21,3 +23,4 @@ class LabConfig(AppConfig):
         for check in CHECKS:
             register(check, Tags.security, deploy=True)
         register(store_works, "store")
+        connection_created.connect(close_tables)

@@ -6,7 +6,8 @@ is up (`make up`), every process of it takes over what that runs with.
 
 KPERFLAB_HOME      where everything is kept (default /var/lib/kperflab for root,
                    else ~/.local/share/kperflab)
-KPERFLAB_DATABASE  postgres://user:password@host:port/name; an empty host stands for a socket: postgres://user@%2Frun%2Fpg/name
+KPERFLAB_DATABASE  postgres://user:password@host:port/name, where the host must prove its name with a certificate that this
+                   machine trusts, unless the URL ends with ?sslmode=require (encrypted, not proven) or disable; an empty host stands for a socket: postgres://user@%2Frun%2Fpg/name
                    (default: SQLite in the home)
 KPERFLAB_REDIS     redis://:password@host:port/0 or unix:///path: what wakes workers, and the cache (default: neither; tasks
                    run in the process that sends them)
@@ -67,7 +68,8 @@ def _secret(path: Path) -> str:
 
 HOME = state_root()
 # The secret key lives there.
-HOME.mkdir(parents=True, exist_ok=True)
+# Others may pass through, as QEMU's user must, but not look around.
+HOME.mkdir(mode=0o711, parents=True, exist_ok=True)
 adopt(HOME)
 SECRET_KEY = _secret(HOME / "secret.key")
 DEBUG = given_flag("KPERFLAB_DEBUG")

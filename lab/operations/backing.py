@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,8 +58,35 @@ def database(url: str, home: Path) -> dict[str, Any]:
         ) from exc
     if not found.get("NAME"):
         raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
-    found["OPTIONS"] = POSTGRES_OPTIONS | found.get("OPTIONS", {})
+    found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or "")) | found.get("OPTIONS", {})
     return found
+
+
+def _verified(host: str) -> dict[str, Any]:
+    """Over a network the server must show a certificate of its name, unless the URL says otherwise (?sslmode=require)."""
+    if not host or host.startswith("/") or host == "localhost":
+        return {}
+    try:
+        if ip_address(host).is_loopback:
+            return {}
+    except ValueError:
+        pass
+    return {"sslmode": "verify-full", "sslrootcert": "system"}
+
+
+def close_tables(connection: Any, **_about: Any) -> None:
+    """Close the tables of one machine to other users, as soon as there is a file of them."""
+    if connection.vendor == "sqlite" and (name := str(connection.settings_dict["NAME"])).startswith("/"):
+        make_private(Path(name))
+
+
+def make_private(path: Path) -> None:
+    """Close a file and what SQLite keeps beside it to other users; SQLite makes them by the umask."""
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        with suppress(FileNotFoundError, PermissionError):
+            # Not opened: closing it again would drop SQLite's own locks.
+            if stat.S_IMODE(each.stat().st_mode) & 0o077:
+                each.chmod(0o600)
 
 
 def _sqlite(home: Path) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
@@ -88,6 +90,21 @@ def given(name: str, default: str = "") -> str:
             reason = getattr(exc, "strerror", None) or "it is no text"
             raise SettingWrong(f"{name}_FILE names {file}, which cannot be read: {reason}") from exc
     return default if value is None else value
+
+
+def open_secrets() -> list[str]:
+    """Return a line for each file with a secret that others than its owner may read; an engine's /run/secrets is closed itself."""
+    lines = []
+    for name in sorted(SECRETS):
+        of_service = name not in os.environ and f"{name}_FILE" not in os.environ
+        file = Path((_adopted if of_service else os.environ).get(f"{name}_FILE", "") or "/run/secrets/none")
+        with suppress(OSError):
+            mode = stat.S_IMODE(file.stat().st_mode)
+            if mode & 0o077 and not file.is_relative_to("/run/secrets"):
+                lines.append(
+                    f"{name}_FILE names {file}, which others may read ({mode:04o}): chmod 600 {file}"
+                )
+    return lines
 
 
 def given_flag(name: str) -> bool:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from redis.exceptions import ConnectionError as NotConnected
 from lab.errors import SettingWrong
 from lab.operations.backing import caches, database
 from lab.operations.cache import ForgivingClient, ForgivingRedis
-from lab.operations.given import given, given_flag, given_number
+from lab.operations.given import given, given_flag, given_number, open_secrets
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,3 +168,73 @@ def test_with_https_cookies_and_redirects_are_secure(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["301 https://lab.example/sign-in/", "max-age=31536000 True"], (
         done.stderr
     )
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("where", "mode"),
+    [
+        ("db.example:5432/lab", "verify-full"),
+        ("10.1.2.3/lab", "verify-full"),
+        ("[2001:db8::1]/lab", "verify-full"),
+        ("db.example/lab?sslmode=require", "require"),
+        ("db.example/lab?sslmode=disable", "disable"),
+        ("127.0.0.1/lab", None),
+        ("localhost/lab", None),
+        ("%2Frun%2Fpg/lab", None),
+    ],
+)
+def test_a_database_over_the_network_proves_its_name_unless_the_url_says_otherwise(
+    where: str, mode: str | None, tmp_path: Path
+) -> None:
+    assert database(f"postgres://lab:pw@{where}", tmp_path)["OPTIONS"].get("sslmode") == mode
+
+
+TABLES = """
+import django, sys
+django.setup()
+from django.db import connection
+connection.ensure_connection()
+connection.cursor().execute("CREATE TABLE IF NOT EXISTS mine (a int)")
+"""
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("was", [None, 0o644, 0o666, 0o640])
+def test_the_tables_of_one_machine_are_read_by_their_owner_alone(was: int | None, tmp_path: Path) -> None:
+    file = tmp_path / "kperflab.sqlite3"
+    if was:
+        file.touch()
+        file.chmod(was)
+    environment = {
+        "PATH": "/usr/bin",
+        "KPERFLAB_HOME": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "lab.settings",
+    }
+    subprocess.run(
+        [sys.executable, "-c", f"import os; os.umask(0o022)\n{TABLES}"],
+        env=environment,
+        check=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    kept = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob("kperflab.sqlite3*")}
+    assert kept[file.name] == 0o600
+    assert set(kept.values()) == {0o600}
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("name", ["KPERFLAB_SMTP", "KPERFLAB_DATABASE", "AWS_SECRET_ACCESS_KEY"])
+def test_a_file_with_a_password_that_others_may_read_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text("smtp://lab:hidden@mail")
+    file.chmod(0o644)
+    monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(f"{name}_FILE", str(file))
+    assert [line for line in open_secrets() if name in line] == [
+        f"{name}_FILE names {file}, which others may read (0644): chmod 600 {file}"
+    ]
+    file.chmod(0o600)
+    assert not [line for line in open_secrets() if name in line]

@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from ipaddress import ip_address
 from time import monotonic, sleep
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from lab.operations.given import given, given_number
+from lab.errors import SettingWrong
+from lab.operations.given import given, given_flag, given_number
 from workers.service import left, postgres, programs, redis
 from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
 from workers.service.place import ROOT, Place, write
@@ -36,13 +38,28 @@ OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
 def wishes_of(port: int) -> Wishes:
     """What the environment says. Raises SettingWrong."""
     address = given("KPERFLAB_LISTEN")
+    bind = given("KPERFLAB_BIND") or "127.0.0.1"
+    _refuse_plain(bind)
     return Wishes(
-        bind=given("KPERFLAB_BIND") or "127.0.0.1",
+        bind=bind,
         port=port,
         own_database=not given("KPERFLAB_DATABASE"),
         own_redis=not given("KPERFLAB_REDIS"),
         database=postgres.Network(address, int(given_number("KPERFLAB_POSTGRES_PORT", 5432, least=1))),
         redis=redis.Network(address, int(given_number("KPERFLAB_REDIS_PORT", 6379, least=1))),
+    )
+
+
+def _refuse_plain(bind: str) -> None:
+    """Raise SettingWrong where passwords would cross a network in the clear, unless that was asked for."""
+    with suppress(ValueError):
+        if ip_address(bind).is_loopback:
+            return
+    if bind == "localhost" or given("KPERFLAB_URL").startswith("https://") or given_flag("KPERFLAB_PLAIN"):
+        return
+    raise SettingWrong(
+        f"KPERFLAB_BIND={bind[:80]} lets others reach the pages without TLS, and their passwords be read on the way: put a proxy with a "
+        "certificate in front and set KPERFLAB_URL=https://…, or KPERFLAB_PLAIN=1 on a network that you trust"
     )
 
 
