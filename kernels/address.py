@@ -120,6 +120,11 @@ def public_address(location: str, *, private: bool = False) -> Address:
     return Address(location, location, url.scheme, pinned, public=True)
 
 
+def check_form(location: str) -> None:
+    """Refuse what cannot be the address of a repository that a stranger named, without looking up its name. Raises UnknownTree."""
+    _parse(location)
+
+
 def _parse(location: str) -> tuple[SplitResult, str, int]:
     wanted = ", ".join(f"{scheme}://" for scheme in SCHEMES)
     try:

@@ -106,6 +106,18 @@ def import_archive(
     return open_tree(name, root)
 
 
+def is_imported(name: str, archive: Path, root: Path) -> bool:
+    """Tell whether `import_archive` would have nothing to do: the tree is there, and the file has not changed since."""
+    repository = root / f"{name}.git"
+    try:
+        status = archive.stat()
+    except OSError:
+        # import_archive says what is wrong, at once.
+        return True
+    stamp = f"{status.st_size}-{status.st_mtime_ns}"
+    return repository.is_dir() and _setting(repository, "kperflab.archive") == stamp
+
+
 def open_git(
     name: str,
     address: Address,

@@ -49,6 +49,23 @@ class LabUnable(LabError):
     """A submission that the lab could not even look at, for a reason of its own such as a full disk."""
 
 
+class NeedsWorker(LabError):
+    """A preview or submission that this process must leave to a worker; says why. Nothing was done yet."""
+
+    retry: ClassVar[bool] = True
+
+
+class FetchLost(LabError):
+    """A fetch that was cancelled or given to another worker while we were at it: nothing of it may be written."""
+
+
+class TooManyFetches(LabError):
+    """More previews and submissions at once than one person, or the whole lab, may have waiting."""
+
+    blame: ClassVar[Blame] = "submission"
+    retry: ClassVar[bool] = True
+
+
 class IllegalMove(LabError):
     """Our own code asked for a change of state that the tables in states.py do not know."""
 

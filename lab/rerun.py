@@ -2,7 +2,6 @@
 """What people do to an experiment that is there: cancel it, run it again, take its description for another one."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -10,7 +9,7 @@ from pydantic import BaseModel
 
 from lab.access import may_change
 from lab.errors import NotAllowed, Outdated, UnknownRow
-from lab.models import Experiment, User
+from lab.models import Experiment, Fetch, User
 from lab.settle import cancel_experiment
 from lab.spec import (
     CaseSpec,
@@ -24,7 +23,10 @@ from lab.spec import (
     spec_from_mapping,
 )
 from lab.states import ExperimentState
-from lab.submission.once import Submitted, submit_once
+from lab.submission.arrival import Wanted
+from lab.submission.fetches import FetchAsked, request_fetch
+from lab.submission.here import submit_here
+from lab.submission.once import Submitted
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "patches": PatchSpec,
@@ -56,15 +58,28 @@ def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None =
         raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
 
 
-def rerun_experiment(*, experiment_id: int, by: User, home: Path | None = None) -> Submitted:
+def rerun_experiment(*, experiment_id: int, by: User) -> Submitted:
     """Queue the same description again, as a new experiment; kernels that are built are not built again.
 
-    Raises UnknownRow, Outdated while it is not over, and what submit_experiment raises.
+    Raises UnknownRow, Outdated while it is not over, NeedsWorker where `hand_over_rerun` is the way, and what
+    submit_experiment raises.
     """
+    row = _over(experiment_id)
+    return submit_here(spec=stored_spec(row), by=by, origin=row)
+
+
+def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:
+    """Have a worker queue the same description again. Raises UnknownRow, Outdated, TooManyFetches."""
+    row = _over(experiment_id)
+    wanted = Wanted(stored_spec(row).model_dump(mode="json"))
+    return request_fetch(by=by, asked=FetchAsked(Fetch.Kind.SUBMIT, wanted, origin=row))
+
+
+def _over(experiment_id: int) -> Experiment:
     row = _get(experiment_id)
     if row.state in OPEN:
         raise Outdated(f"experiment {experiment_id} is {row.state}: wait for its end, or cancel it first")
-    return submit_once(spec=stored_spec(row), by=by, origin=row, home=home)
+    return row
 
 
 def stored_spec(experiment: Experiment) -> ExperimentSpec:

@@ -11,6 +11,7 @@ conditional UPDATE, so of two processes that want the same move exactly one gets
                 built → queued when its artifact was deleted; failed, cancelled → queued again
     run         queued → running → done | failed | cancelled; running → queued to try again
     bisection   running → done | failed
+    fetch       waiting → running → done | failed;  waiting, running → cancelled;  running → waiting when its worker died
     delivery    waiting → delivered | given-up;  delivered, given-up → waiting when asked for again
 """
 
@@ -80,6 +81,16 @@ class BisectionState(models.TextChoices):
     FAILED = "failed"
 
 
+class FetchState(models.TextChoices):
+    """A preview or a submission in a worker; it is failed when its description is refused or a limit ended it."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
 class DeliveryState(models.TextChoices):
     """How far the telling of one hook of one event is."""
 
@@ -129,6 +140,10 @@ MOVES: Mapping[type[models.TextChoices], Mapping[str, frozenset[str]]] = {
     },
     BisectionState: {
         "running": frozenset({"done", "failed"}),
+    },
+    FetchState: {
+        "waiting": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "failed", "cancelled", "waiting"}),
     },
     DeliveryState: {
         "waiting": frozenset({"delivered", "given-up"}),

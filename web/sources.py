@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Uploads, branches and message-ids of the submission form: received, they become pasted patches.
+"""Uploads of the submission form, and series that a worker fetched for it: they become pasted patches.
 
 So what was received survives a refusal, is shown in the preview, and is not fetched twice.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lab.errors import FieldRefused, LabError
-from lab.models import User
+from lab.submission.arrival import Wanted, free_name
 from lab.submission.received import (
     UPLOAD_MIB,
     BranchAsked,
@@ -19,11 +19,9 @@ from lab.submission.received import (
     Upload,
     count_patches,
     each_patch,
-    receive_branch,
     receive_files,
-    receive_message,
 )
-from web.forms import Typed, TypedSwitch
+from web.forms import Typed, TypedSource, TypedSwitch
 
 
 class UploadedFile(Protocol):
@@ -51,21 +49,37 @@ class Arrived:
     detail: str = ""
 
 
-def receive(typed: Typed, uploads: Sequence[UploadedFile], by: User) -> Arrived:
-    """Receive everything the form names; what fails is told beside its field, the rest is kept."""
+def receive(typed: Typed, uploads: Sequence[UploadedFile]) -> Arrived:
+    """Receive the uploaded files; what fails is told beside its field, the rest is kept.
+
+    A form whose series a worker has to fetch is divided by patches there, once that series is known.
+    """
     arrived = Arrived(typed)
     if uploads:
         _try(arrived, lambda: receive_files([_read(one) for one in uploads]))
+    if typed.each and not arrived.errors and wanted_series(typed) is None:
+        _split(arrived)
+    return arrived
+
+
+def wanted_series(typed: Typed) -> Wanted | None:
+    """The branch and the message that the form names, None where it names neither."""
     source = typed.source
+    if not (source.branch or source.location or source.message):
+        return None
+    branch = None
     if source.branch or source.location:
-        _try(arrived, lambda: (_branch(typed, by),))
-        if not {"branch", "branch_git"} & set(arrived.errors):
-            source = replace(source, location="", branch="", since="")
-    if source.message:
-        _try(arrived, lambda: (receive_message(message=source.message),))
-        source = source if "lore" in arrived.errors else replace(source, message="")
-    arrived.typed = replace(arrived.typed, source=source)
-    if typed.each and not arrived.errors:
+        branch = BranchAsked(source.location, source.branch, source.since, typed.tree, typed.git, typed.base)
+    return Wanted({}, branch, source.message)
+
+
+def with_fetched(typed: Typed, fetched: Sequence[Received]) -> Arrived:
+    """The form with the series that a worker fetched as patches, in place of where they were to be fetched from."""
+    arrived = Arrived(typed)
+    if fetched:
+        _try(arrived, lambda: fetched)
+        arrived.typed = replace(arrived.typed, source=TypedSource())
+    if typed.each and wanted_series(arrived.typed) is None:
         _split(arrived)
     return arrived
 
@@ -85,7 +99,7 @@ def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
     taken = {switch.name for switch in arrived.typed.patches}
     patches = list(arrived.typed.patches)
     for one in found:
-        name = _free(one.name, taken)
+        name = free_name(one.name, taken)
         taken.add(name)
         patches.append(TypedSwitch(name, one.text))
         many = f"{one.patches} patches" if one.patches > 1 else "one patch"
@@ -94,12 +108,6 @@ def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
             f"{one.source}: {many if one.patches else 'to be repaired'}, as switch “{name}”{gap}"
         )
     arrived.typed = replace(arrived.typed, patches=tuple(patches))
-
-
-def _branch(typed: Typed, by: User) -> Received:
-    source = typed.source
-    asked = BranchAsked(source.location, source.branch, source.since, typed.tree, typed.git, typed.base)
-    return receive_branch(asked=asked, by=by)
 
 
 def _read(upload: UploadedFile) -> Upload:
@@ -131,11 +139,3 @@ def _split(arrived: Arrived) -> None:
         arrived.told.append(f"{switch.name}: {len(parts)} patches, each a switch of its own")
     design = "cumulative" if divided and typed.design == "full" else typed.design
     arrived.typed = replace(typed, patches=tuple(patches), design=design)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    number, found = 1, name
-    while found in taken:
-        number += 1
-        found = f"{name[:56]}-{number}"
-    return found

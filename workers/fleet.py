@@ -12,6 +12,7 @@ import platform
 import signal
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +29,7 @@ from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time
 from workers.errors import LibvirtMissing, NoSuchTarget
+from workers.fetching import fetching
 from workers.hearing import Hearing, end_deaf
 from workers.initrds import remove_initrds
 from workers.presence import Presence
@@ -109,7 +111,8 @@ def serve_post(post: Post) -> int:
     presence.start()
     try:
         await_machine(post, presence)
-        worker.start()
+        with nullcontext() if alone else fetching():
+            worker.start()
     finally:
         presence.end()
     return int(worker.exitcode or 0)

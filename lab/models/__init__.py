@@ -3,6 +3,7 @@
 from lab.models.audit import AuditEntry
 from lab.models.execution import Build, LateAnswer, Run
 from lab.models.experiment import Case, Experiment, Switch, Variant
+from lab.models.fetch import Fetch
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
@@ -26,6 +27,7 @@ __all__ = [
     "Deployment",
     "Effect",
     "Experiment",
+    "Fetch",
     "HealthCheck",
     "Hook",
     "IdempotencyKey",

@@ -22,7 +22,7 @@ from lab.models import Standing, Tree, User
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet, quiet_until
 from lab.submission.intake import find_source
-from lab.submission.locations import checked_location
+from lab.submission.locations import check_address
 from lab.submission.prepare import find_target
 from lab.submission.rows import registered_sources, tree_row
 
@@ -176,7 +176,7 @@ def _described(given: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree
     spec = spec_from_mapping({**given, "base": ""})
     find_target(spec.target)
     if spec.git is not None:
-        checked_location(spec.git, by)
+        check_address(spec.git, by)
     return spec, tree_row(find_source(spec, registered_sources()))
 
 

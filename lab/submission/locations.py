@@ -5,9 +5,12 @@ A location is text; what talks to a repository takes an Address, which only thes
 and holds git to the answer, so that a name that points elsewhere a moment later leads nowhere.
 """
 
+import ipaddress
+from urllib.parse import urlsplit
+
 from django.conf import settings
 
-from kernels.address import Address, is_local, own_address, public_address
+from kernels.address import Address, check_form, is_local, own_address, public_address
 from kernels.errors import KernelsError
 from lab.access import may
 from lab.errors import SubmissionRejected
@@ -54,3 +57,32 @@ def tree_address(location: str) -> Address:
 
 def _site_address(location: str) -> Address:
     return public_address(location, private=settings.PRIVATE_ADDRESSES)
+
+
+def check_address(location: str, by: User) -> None:
+    """Refuse what is plainly no address for this person, without looking up a name, as web processes must not.
+
+    Whoever answers for a name may take its time: `checked_location` looks it up in a worker. Raises SubmissionRejected.
+    """
+    try:
+        if _is_number(location):
+            _site_address(location)
+        elif not is_local(location):
+            check_form(location)
+        elif may(by, "operate") or settings.LOCAL_PATHS:
+            own_address(location)
+        else:
+            checked_location(location, by) if "://" not in location else check_form(location)
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+
+
+def _is_number(location: str) -> bool:
+    """Tell whether the address names its host by number, which asks nobody."""
+    try:
+        ipaddress.ip_address(urlsplit(location).hostname or "")
+    except ValueError:
+        return False
+    return not is_local(location)

@@ -33,18 +33,24 @@ def submit_once(
     origin: Experiment | None = None,
     home: Path | None = None,
     wait_s: float = WAIT_S,
+    on_written: Callable[[Experiment], None] = lambda _: None,
 ) -> Submitted:
     """Take an experiment in, unless this page of the form did, or an unfinished one by the same person says the same.
 
-    form: the page's own key, "" for none; origin: what it was re-run or cloned from. Raises what submit_experiment
-    does, and KeyBusy where the same page is still being taken in after wait_s seconds.
+    form: the page's own key, "" for none; origin: what it was re-run or cloned from. on_written is called in the
+    transaction that writes a new experiment. Raises what submit_experiment does, and KeyBusy where the same page is
+    still being taken in after wait_s seconds.
     """
     same = find_unfinished(spec, by=by)
     if same is not None:
         return Submitted(same, True)
 
     def submit(note: Callable[[Experiment], None] = lambda _: None) -> Experiment:
-        return submit_experiment(spec=spec, by=by, origin=origin, home=home, on_written=note)
+        def written(experiment: Experiment) -> None:
+            note(experiment)
+            on_written(experiment)
+
+        return submit_experiment(spec=spec, by=by, origin=origin, home=home, on_written=written)
 
     if not form:
         return Submitted(submit(), False)

@@ -145,17 +145,25 @@ def receive_branch(
     )
 
 
-def receive_message(*, message: str, home: Path | None = None) -> Received:
-    """The series that a message of the kernel's lists belongs to, by b4.
-
-    Raises FieldRefused of the field "lore", also where this site cannot reach the archive.
-    """
+def check_message(message: str) -> str:
+    """Return the message-id of what a person gave. Raises FieldRefused, also where this site does not reach lore."""
     if not settings.LORE:
         raise FieldRefused(
             "lore", "this site does not reach lore; run b4 am yourself and upload what it writes"
         )
     try:
-        asked = message_id(message)
+        return message_id(message)
+    except KernelsError as exc:
+        raise _told("lore", exc) from exc
+
+
+def receive_message(*, message: str, home: Path | None = None) -> Received:
+    """The series that a message of the kernel's lists belongs to, by b4.
+
+    Raises FieldRefused of the field "lore", also where this site cannot reach the archive.
+    """
+    asked = check_message(message)
+    try:
         data = read_thread(asked, (home or settings.HOME) / "received", archive=settings.LORE)
     except KernelsError as exc:
         raise _told("lore", exc) from exc
@@ -261,11 +269,7 @@ def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
 def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> Address:
     """Where the branch is: where it was said to be, else where the tree itself comes from."""
     if not asked.location:
-        if source.kind != "git":
-            raise FieldRefused(
-                "branch_git",
-                f"{source.name} is an archive without branches; give the address of the branch's repository",
-            )
+        _check_is_git(source)
         try:
             return tree_address(source.location)
         except KernelsError as exc:
@@ -276,6 +280,19 @@ def _branch_address(asked: BranchAsked, source: Source, by: User | None) -> Addr
         raise FieldRefused("branch_git", str(exc)) from exc
 
 
+def check_has_branches(asked: BranchAsked) -> None:
+    """Refuse a branch of a tree that has none, without asking anybody. Raises FieldRefused."""
+    _check_is_git(_registered(asked))
+
+
+def _check_is_git(source: Source) -> None:
+    if source.kind != "git":
+        raise FieldRefused(
+            "branch_git",
+            f"{source.name} is an archive without branches; give the address of the branch's repository",
+        )
+
+
 def _source_of(asked: BranchAsked, by: User | None) -> Source:
     """Where the tree comes from that the branch is counted against."""
     if asked.git:
@@ -283,6 +300,10 @@ def _source_of(asked: BranchAsked, by: User | None) -> Source:
             checked_location(asked.git, by)
         except SubmissionRejected as exc:
             raise FieldRefused("git", str(exc)) from exc
+    return _registered(asked)
+
+
+def _registered(asked: BranchAsked) -> Source:
     wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
     try:
         return find_source(wanted, registered_sources())

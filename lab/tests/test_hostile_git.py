@@ -14,13 +14,14 @@ from kernels.tests.serving import Inside, internal_server, redirecting, served
 from kernels.tree import open_tree, resolve
 from lab.errors import FieldRefused, SubmissionRejected
 from lab.models import Experiment, Standing, Tree, User
-from lab.rerun import rerun_experiment
+from lab.rerun import hand_over_rerun
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.look import look
 from lab.submission import intake
 from lab.submission.received import BranchAsked, receive_branch
 from lab.submit import submit_experiment
 from lab.tests.factories import make_user
+from lab.tests.fetchers import fetch_all
 from lab.tests.tiny_tree import git, make_tiny_tree
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
@@ -211,6 +212,15 @@ class TestTakeover:
         assert row.tree.name == "victim-1234abcd"
 
 
+def rerun(first: Experiment, by: User, home: Path) -> Experiment:
+    """Run an experiment again as a worker does; return the new one."""
+    row = hand_over_rerun(experiment_id=first.pk, by=by)
+    fetch_all(home)
+    row.refresh_from_db()
+    assert row.experiment is not None, row.problem
+    return row.experiment
+
+
 class TestPinned:
     def moved(self, victim: Path) -> str:
         """Let the branch main move; return where it was."""
@@ -226,7 +236,7 @@ class TestPinned:
         first = submit_experiment(spec=described(git=str(victim), base="main"), by=alice, home=home)
         was = self.moved(victim)
         Experiment.objects.filter(pk=first.pk).update(state="done")
-        again = rerun_experiment(experiment_id=first.pk, by=alice, home=home).experiment
+        again = rerun(first, alice, home)
         assert again.pk != first.pk
         assert (again.base_commit, again.base_name) == (was, "main")
         assert git(victim, "rev-parse", "main").strip() != was
@@ -240,7 +250,7 @@ class TestPinned:
         first = submit_experiment(spec=described(git=str(victim), base="main"), by=alice, home=home)
         git(victim, "reset", "-q", "--hard", "HEAD~1")
         Experiment.objects.filter(pk=first.pk).update(state="done")
-        again = rerun_experiment(experiment_id=first.pk, by=alice, home=home).experiment
+        again = rerun(first, alice, home)
         assert again.base_commit == first.base_commit
 
     def test_a_clone_with_another_base_is_resolved_anew(

@@ -15,6 +15,7 @@ from lab.spec import ExperimentSpec, spec_digest, spec_from_mapping
 from lab.states import ExperimentState
 from lab.submission.once import Submitted, submit_once
 from lab.tests.factories import make_experiment, make_grid, make_user
+from lab.tests.fetchers import at_hand
 
 MAPPING = {
     "name": "kernfs",
@@ -51,6 +52,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> None:
         return row
 
     monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.here.check_here", at_hand)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.errors import NeedsWorker
 from lab.exitcode import code_of
 from lab.exports.comparison import comparison_data
 from lab.exports.report_forms import REPORT_FORMS, Wishes
@@ -28,7 +29,7 @@ from lab.queries.description import shown_description
 from lab.queries.progress import progress
 from lab.queries.tallies import tallies
 from lab.queue.priority import PRIORITIES, priority_name, set_priority
-from lab.rerun import OPEN, cancel_for, rerun_experiment
+from lab.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from lab.states import ExperimentState, Role, VariantState
 from lab.storage.keeping import keep_for
 from web.api.doors import scopes_of
@@ -38,7 +39,7 @@ from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.resource import Plain
 from web.api.rows import Row, finite, read_rows
 from web.api.schema import Listed, Mapped, Number, Texts
-from web.api.submission import KEY_HEADER, REPLAYED, DescriptionShape, Submission
+from web.api.submission import KEY_HEADER, REPLAYED, RETRY_AFTER, DescriptionShape, FetchDetail, Submission
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}})
@@ -225,11 +226,14 @@ class Experiments(Submission):
 
     @extend_schema(
         request=DescriptionShape,
-        parameters=[KEY_HEADER, REPLAYED],
-        responses={201: ExperimentDetail, 200: ExperimentDetail},
+        parameters=[KEY_HEADER, REPLAYED, RETRY_AFTER],
+        responses={201: ExperimentDetail, 200: ExperimentDetail, 202: FetchDetail},
     )
     def create(self, request: Request) -> Response:
-        """Queue an experiment; answers 200 where an Idempotency-Key names one that is there."""
+        """Queue an experiment; answers 200 where an Idempotency-Key names one that is there.
+
+        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        """
         return super().create(request)
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -282,11 +286,22 @@ class Experiments(Submission):
         )
         return Response(self.one(id))
 
-    @extend_schema(request=None, responses={201: ExperimentDetail, 200: ExperimentDetail})
+    @extend_schema(
+        request=None,
+        parameters=[RETRY_AFTER],
+        responses={201: ExperimentDetail, 200: ExperimentDetail, 202: FetchDetail},
+    )
     @action(detail=True, methods=["post"])
     def rerun(self, request: Request, id: int) -> Response:  # noqa: A002
-        """Queue the same description again; answers 200 where your last re-run of it is not over yet."""
-        found = rerun_experiment(experiment_id=id, by=cast("User", request.user))
+        """Queue the same description again; answers 200 where your last re-run of it is not over yet.
+
+        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        """
+        by = cast("User", request.user)
+        try:
+            found = rerun_experiment(experiment_id=id, by=by)
+        except NeedsWorker:
+            return self._handed_over(hand_over_rerun(experiment_id=id, by=by))
         shown = self.one(found.experiment.pk)
         status = 200 if found.already else 201
         return Response(shown, status=status, headers={"Location": shown["url"]})

@@ -30,6 +30,7 @@ from lab.errors import (
     Outdated,
     SpecError,
     SubmissionRejected,
+    TooManyFetches,
     UnknownRow,
 )
 from lab.exports.stacks import ExportTooLarge, NoSuchForm
@@ -43,7 +44,7 @@ TYPES: Mapping[str, str] = {
     "idempotency-key-reused": "This Idempotency-Key was used for another request body.",
     "idempotency-key-busy": "The first request with this Idempotency-Key is still being worked on.",
 }
-_RETRY_S = 60
+_RETRY_S, _RETRY_FETCH_S = 60, 10
 # The field that leads a SpecError's line: `patches[0].text: …`, `cases is missing`.
 _FIELD = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)(?:: | is missing)")
 
@@ -101,7 +102,7 @@ class ParameterRefused(Refusal):
 
 def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
     """DRF's exception handler: the problem that an exception is; None for a fault of ours, which is a 500."""
-    problem = _problem_of(exc)
+    problem = problem_of(exc)
     if problem is None:
         return None
     response = Response(problem.shown(), status=problem.status, content_type=MEDIA_TYPE)
@@ -110,7 +111,8 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
     return response
 
 
-def _problem_of(exc: Exception) -> Problem | None:
+def problem_of(exc: Exception) -> Problem | None:
+    """Return the problem that an exception is; None for a fault of ours."""
     if isinstance(exc, Refusal):
         return exc.problem
     if isinstance(exc, exceptions.ValidationError):
@@ -142,6 +144,8 @@ def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Pr
         return Problem(409, str(exc))
     if isinstance(exc, LabUnable):
         return Problem(503, str(exc), "lab-unable", headers={"Retry-After": str(_RETRY_S)})
+    if isinstance(exc, TooManyFetches):
+        return Problem(429, str(exc), headers={"Retry-After": str(_RETRY_FETCH_S)})
     if isinstance(exc, FieldRefused):
         place = "".join(f"/{_escaped(part)}" for part in exc.path)
         return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=place),))

@@ -19,20 +19,22 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.errors import FieldRefused
-from lab.models import Experiment, User
+from lab.errors import FieldRefused, NeedsWorker
+from lab.models import Experiment, Fetch, User
 from lab.spec import ExperimentSpec, spec_from_mapping
-from lab.states import Role
+from lab.states import FetchState, Role
+from lab.submission.arrival import Wanted
+from lab.submission.fetch_problem import error_of
+from lab.submission.fetches import FetchAsked, fetches_before, find_fetch, request_fetch
+from lab.submission.here import preview_here, submit_noted
 from lab.submission.idempotency import submit_under_key
-from lab.submission.preview import preview_experiment
 from lab.submission.received import Upload, each_patch, receive_files
-from lab.submit import submit_experiment
 from web.api.fields import NO_NUL
 from web.api.limits import SubmitLimit
-from web.api.problems import ParameterRefused
+from web.api.problems import ParameterRefused, problem_of
 from web.api.resource import Resource
 from web.api.rows import finite
-from web.api.schema import Number
+from web.api.schema import Number, ProblemShape
 
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 KEY_HEADER = OpenApiParameter(
@@ -190,6 +192,43 @@ class PreviewShape(serializers.Serializer[Any]):
     switches = SwitchPreviewShape(many=True)
 
 
+class FetchRow(serializers.Serializer[Any]):
+    """A preview or submission that a worker carries out, since its tree is fetched by git or not imported yet.
+
+    before: how many were asked for earlier and are not over; received_bytes: what the other host has sent.
+    """
+
+    id = serializers.IntegerField()
+    url = serializers.CharField(source="*")
+    page = serializers.CharField(source="*", help_text="The address for people.")
+    kind = serializers.ChoiceField(Fetch.Kind.choices)
+    state = serializers.ChoiceField(FetchState.choices)
+    progress = serializers.CharField(allow_blank=True)
+    received_bytes = serializers.IntegerField()
+    before = serializers.IntegerField(source="*")
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    experiment = serializers.IntegerField(source="experiment_id", allow_null=True)
+
+
+class FetchDetail(FetchRow):
+    """A fetch with its result: a preview or an experiment, or the problem it ended with."""
+
+    preview = PreviewShape(allow_null=True)
+    problem = ProblemShape(allow_null=True)
+
+
+RETRY_AFTER = OpenApiParameter(
+    "Retry-After",
+    {"type": "integer", "minimum": 1},
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[202],
+    description="Seconds after which to look at the fetch.",
+)
+
+
 class Submission(Resource):
     """The part of `Experiments` that takes descriptions in."""
 
@@ -207,25 +246,79 @@ class Submission(Resource):
                 "Idempotency-Key", "give 1 to 200 printable ASCII characters without spaces"
             )
         body = _mapping(request)
+        sha256 = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        row = find_fetch(by=user, key=key or "", body_sha256=sha256)
+        if row is not None:
+            return (
+                self._handed_over(row) if row.experiment_id is None else self._made(row.experiment_id, True)
+            )
 
         def submit(note: Callable[[Experiment], None]) -> Experiment:
-            return submit_experiment(spec=spec_from_mapping(body), by=user, on_written=note)
+            return submit_noted(spec=spec_from_mapping(body), by=user, note=note)
 
-        if key is None:
-            experiment, replayed = submit(lambda _: None), False
-        else:
-            sha256 = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        try:
+            if key is None:
+                return self._made(submit(lambda _: None).pk, False)
             experiment, replayed = submit_under_key(user=user, key=key, body_sha256=sha256, submit=submit)
-        shown = self.one(experiment.pk)
+        except NeedsWorker:
+            asked = FetchAsked(Fetch.Kind.SUBMIT, Wanted(body), key=key or "", body_sha256=sha256)
+            return self._handed_over(request_fetch(by=user, asked=asked))
+        return self._made(experiment.pk, replayed)
+
+    def _made(self, experiment_id: int, replayed: bool) -> Response:
+        shown = self.one(experiment_id)
         headers = {"Location": shown["url"]} | ({"Idempotent-Replayed": "true"} if replayed else {})
         return Response(shown, status=200 if replayed else 201, headers=headers)
 
-    @extend_schema(request=DescriptionShape, responses=PreviewShape)
+    def _handed_over(self, row: Fetch) -> Response:
+        shown = fetch_shown(row, self.request)
+        return Response(shown, status=202, headers={"Location": shown["url"], "Retry-After": "1"})
+
+    @extend_schema(
+        request=DescriptionShape, parameters=[RETRY_AFTER], responses={200: PreviewShape, 202: FetchDetail}
+    )
     @action(detail=False, methods=["post"])
     def preview(self, request: Request) -> Response:
-        """Say what a description would build, boot, take and be able to tell; queue nothing."""
-        found = preview_experiment(spec=spec_from_mapping(_mapping(request)), by=cast("User", request.user))
-        return Response(finite(asdict(found)))
+        """Say what a description would build, boot, take and be able to tell; queue nothing.
+
+        Answers 202 with a fetch to look at where a worker has to get the tree first.
+        """
+        body, user = _mapping(request), cast("User", request.user)
+        spec = spec_from_mapping(body)
+        try:
+            return Response(finite(asdict(preview_here(spec=spec, by=user))))
+        except NeedsWorker:
+            asked = FetchAsked(Fetch.Kind.PREVIEW, Wanted(body))
+            return self._handed_over(request_fetch(by=user, asked=asked))
+
+
+def fetch_shown(row: Fetch, request: Request) -> dict[str, Any]:
+    """A fetch in full, as JSON has it."""
+    problem = problem_of(error_of(row.problem)) if row.problem else None
+    return {
+        **fetch_line(row, request),
+        "preview": finite(row.preview),
+        "problem": problem.shown() if problem else None,
+    }
+
+
+def fetch_line(row: Fetch, request: Request) -> dict[str, Any]:
+    """A fetch as lists have it."""
+    root = request.build_absolute_uri("/")
+    return {
+        "id": row.pk,
+        "url": f"{root}api/v1/fetches/{row.pk}/",
+        "page": f"{root}fetches/{row.pk}/",
+        "kind": row.kind,
+        "state": row.state,
+        "progress": row.progress,
+        "received_bytes": row.received_bytes,
+        "before": fetches_before(row),
+        "created_at": row.created_at,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "experiment": row.experiment_id,
+    }
 
 
 def _mapping(request: Request) -> dict[str, Any]:

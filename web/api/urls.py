@@ -10,6 +10,7 @@ from web.api.builds import Builds
 from web.api.catalogue import Patches, Trees, Workloads
 from web.api.comparisons import Comparisons
 from web.api.experiments import Experiments
+from web.api.fetches import Fetches, LimitsView
 from web.api.fleet import Claims, LateAnswers, Queues, Workers
 from web.api.hooks import Deliveries, Hooks
 from web.api.me import Login, Me, Tokens
@@ -28,6 +29,7 @@ from web.api.variants import Variants
 
 router = SimpleRouter(use_regex_path=False)
 router.register("experiments", Experiments, "api-experiments")
+router.register("fetches", Fetches, "api-fetches")
 router.register("variants", Variants, "api-variants")
 router.register("builds", Builds, "api-builds")
 router.register("runs", Runs, "api-runs")
@@ -60,6 +62,7 @@ urlpatterns = [
         "claims/build/<int:id>/", Claims.as_view({"delete": "destroy"}, kind="build"), name="api-build-claim"
     ),
     path("claims/run/<int:id>/", Claims.as_view({"delete": "destroy"}, kind="run"), name="api-run-claim"),
+    path("limits/", LimitsView.as_view({"get": "list"}), name="api-limits"),
     path("problems/", Problems.as_view({"get": "list"}), name="api-problems"),
     path("experiments/<int:id>/profile/", Profiled.as_view({"get": "show"}), name="api-profiled"),
     path(

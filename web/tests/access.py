@@ -19,6 +19,7 @@ from lab.models import (
     Comparison,
     Delivery,
     Experiment,
+    Fetch,
     Hook,
     LateAnswer,
     Note,
@@ -233,6 +234,7 @@ def _numbers(experiment: Experiment, owner: User, alert: Alert) -> dict[str, int
         "hooks": Hook.objects.first(),
         "deliveries": Delivery.objects.first(),
         "alerts": alert,
+        "fetches": Fetch.objects.create(user=owner, kind="preview", request={"description": {}}, digest="d"),
     }
     return {resource: row.pk if row else 0 for resource, row in rows.items()}
 
@@ -240,9 +242,10 @@ def _numbers(experiment: Experiment, owner: User, alert: Alert) -> dict[str, int
 def _by_route(numbers: Mapping[str, int]) -> dict[str, object]:
     """Return numbers under the routes that the API's router and urls.py name after each resource."""
     actions = {route.name for route in routes()}
-    return {
+    found: dict[str, object] = {
         f"{name}.id": number
         for resource, number in numbers.items()
         for name in actions
         if name == f"api-{resource}" or name.startswith(f"api-{resource}-")
     }
+    return found | {"fetch_id": numbers["fetches"]}

@@ -23,6 +23,7 @@ from lab.tests.factories import (
     make_user,
     make_variant,
 )
+from lab.tests.fetchers import at_hand
 
 SCRIPT = "<script>alert(1)</script>"
 CLAIM = {"workload": "showgids", "metric": "ns_per_open", "direction": "lower", "source": SCRIPT}
@@ -32,6 +33,12 @@ class Page(Protocol):
     """Reads the page at an address as somebody; as nobody in particular without a client."""
 
     def __call__(self, address: str, by: Client | None = None) -> str: ...
+
+
+@pytest.fixture(autouse=True)
+def trees_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tree has to be fetched, unless a test says so."""
+    monkeypatch.setattr("lab.submission.here.check_here", at_hand)
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
         specs.append(spec)
         return Submitted(make_experiment(name=spec.name), False)
 
-    monkeypatch.setattr("web.views.submission.submit_once", once)
+    monkeypatch.setattr("web.views.submission.submit_here", once)
     return specs
 
 

@@ -217,7 +217,7 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
     )
     seen = (Detectable("showgids (smoke)", "ns_per_open", 0.021, 4), Detectable("x", "y", None, 0))
     monkeypatch.setattr(
-        "web.views.submission.preview_experiment",
+        "web.views.submission.preview_here",
         lambda *, spec, by: Preview(variants, 2, 60, 9, 754.0, seen),
     )
     for posted in (FILLED | {"boots": "auto", "preview": "1"}, {"toml": TOML, "preview": "1"}):

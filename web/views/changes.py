@@ -10,11 +10,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.access import may_change
-from lab.errors import FieldRefused, LabError, NotAllowed, Outdated
+from lab.errors import FieldRefused, LabError, NeedsWorker, NotAllowed, Outdated
 from lab.queries.experiments import get_experiment
 from lab.queries.progress import progress
 from lab.queue.priority import set_priority
-from lab.rerun import OPEN, cancel_for, rerun_experiment
+from lab.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from lab.storage.keeping import keep_for
 from web.access import needs, person
 from web.views.missing import found
@@ -52,6 +52,8 @@ def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
     found(get_experiment, experiment_id)
     try:
         done = rerun_experiment(experiment_id=experiment_id, by=person(request))
+    except NeedsWorker:
+        return _handed_over(request, experiment_id)
     except LabError as exc:
         messages.error(request, f"It was not queued again: {exc}")
         return redirect("experiment", experiment_id)
@@ -61,6 +63,16 @@ def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
         f"{again} as #{done.experiment.pk}, a new experiment of the same description as #{experiment_id}.",
     )
     return redirect("experiment", done.experiment.pk)
+
+
+def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    """Leave it to a worker, which has to fetch the tree first."""
+    try:
+        row = hand_over_rerun(experiment_id=experiment_id, by=person(request))
+    except LabError as exc:
+        messages.error(request, f"It was not queued again: {exc}")
+        return redirect("experiment", experiment_id)
+    return redirect("fetch", row.pk)
 
 
 @needs("submit")

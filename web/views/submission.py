@@ -3,27 +3,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from lab.errors import LabError, SpecError
-from lab.models import Experiment
+from lab.errors import LabError, NeedsWorker, SpecError
+from lab.models import Experiment, Fetch
 from lab.queries.choices import submission_choices
 from lab.queries.experiments import experiment_page, find_experiment
 from lab.queue.priority import priorities_for
 from lab.rerun import description_as_toml, without_defaults
 from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
-from lab.submission.once import submit_once
-from lab.submission.preview import Preview, preview_experiment
+from lab.submission.arrival import Wanted
+from lab.submission.fetches import FetchAsked, request_fetch
+from lab.submission.here import preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from
 from web.formpage import FormPage, form_context, fresh
-from web.forms import describe, read_form, sort_errors
-from web.sources import receive
+from web.forms import Description, Typed, describe, read_form, sort_errors
+from web.sources import receive, wanted_series
 from web.views.missing import found
 
 
@@ -32,46 +33,75 @@ from web.views.missing import found
 def submit(request: HttpRequest) -> HttpResponse:
     """The empty form, or one filled from an experiment; a posted one becomes an experiment or comes back."""
     if request.method != "POST":
-        return _shown(request, _cloned(request) or FormPage(fresh(submission_choices())))
+        return show_form(request, _cloned(request) or FormPage(fresh(submission_choices())))
     if "toml" in request.POST:
         return _submit_toml(request)
     typed = read_form(request.POST.dict(), dict(request.POST.lists()))
-    arrived = receive(typed, request.FILES.getlist("files"), person(request))
+    arrived = receive(typed, request.FILES.getlist("files"))
     typed = arrived.typed
     page = FormPage(typed, told=arrived.told, detail=arrived.detail)
     description = describe(typed)
     errors = description.errors | arrived.errors
+    wanted = wanted_series(typed)
+    if wanted is not None:
+        errors |= series_faults(wanted, person(request))
     try:
         spec = spec_from_mapping(description.mapping)
     except SpecError as exc:
         lines = (exc.detail or str(exc)).splitlines()
-        return _shown(request, replace(page, errors=sort_errors(lines, description.fields) | errors))
+        return show_form(request, replace(page, errors=sort_errors(lines, description.fields) | errors))
     if errors:
-        return _shown(request, replace(page, errors=errors))
+        return show_form(request, replace(page, errors=errors))
     try:
-        if "preview" in request.POST:
-            return _shown(request, replace(page, preview=_preview(request, spec)))
-        return _accepted(request, spec, origin=typed.origin, form=typed.key)
+        return _taken(request, page, description, spec)
     except LabError as exc:
         told = sort_errors([str(exc)], description.fields)
-        return _shown(request, replace(page, errors=told, detail=exc.detail))
+        return show_form(request, replace(page, errors=told, detail=exc.detail))
+
+
+def _taken(
+    request: HttpRequest, page: FormPage, description: Description, spec: ExperimentSpec
+) -> HttpResponse:
+    """Preview or submit the form here, or hand it to a worker. Raises LabError."""
+    typed = page.typed
+    wanted = wanted_series(typed)
+    if wanted is not None:
+        wanted = replace(wanted, description=description.mapping, each=typed.each, form_key=typed.key)
+        return _handed_over(request, wanted, typed)
+    try:
+        if "preview" in request.POST:
+            return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
+        return _accepted(request, spec, origin=typed.origin, form=typed.key)
+    except NeedsWorker:
+        return _handed_over(request, Wanted(description.mapping, form_key=typed.key), typed)
 
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:
     page = FormPage(fresh(submission_choices()), toml=request.POST["toml"])
+    key = request.POST.get("key", "")
     try:
         spec = read_spec(page.toml.encode(), None)
-        if "preview" in request.POST:
-            return _shown(request, replace(page, preview=_preview(request, spec)))
-        return _accepted(
-            request, spec, origin=request.POST.get("origin", ""), form=request.POST.get("key", "")
-        )
+        try:
+            if "preview" in request.POST:
+                return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
+            return _accepted(request, spec, origin=request.POST.get("origin", ""), form=key)
+        except NeedsWorker:
+            wanted = Wanted(spec.model_dump(mode="json"), form_key=key)
+            return _handed_over(request, wanted, page.toml, origin=request.POST.get("origin", ""))
     except LabError as exc:
-        return _shown(request, replace(page, errors={"toml": str(exc)}, detail=exc.detail))
+        return show_form(request, replace(page, errors={"toml": str(exc)}, detail=exc.detail))
 
 
-def _preview(request: HttpRequest, spec: ExperimentSpec) -> Preview:
-    return preview_experiment(spec=spec, by=person(request))
+def _handed_over(request: HttpRequest, wanted: Wanted, typed: Typed | str, origin: str = "") -> HttpResponse:
+    """Leave it to a worker, and go to the page that shows how far that is. Raises TooManyFetches."""
+    form = {"toml": typed} if isinstance(typed, str) else {"typed": asdict(typed)}
+    asked = FetchAsked(
+        kind=Fetch.Kind.PREVIEW if "preview" in request.POST else Fetch.Kind.SUBMIT,
+        wanted=wanted,
+        form=form,
+        origin=_origin(origin if isinstance(typed, str) else typed.origin),
+    )
+    return redirect("fetch", request_fetch(by=person(request), asked=asked).pk)
 
 
 def _accepted(request: HttpRequest, spec: ExperimentSpec, *, origin: str, form: str) -> HttpResponse:
@@ -79,7 +109,7 @@ def _accepted(request: HttpRequest, spec: ExperimentSpec, *, origin: str, form: 
 
     Raises LabError for whatever the submission is to blame for.
     """
-    done = submit_once(spec=spec, by=person(request), form=form, origin=_origin(origin))
+    done = submit_here(spec=spec, by=person(request), form=form, origin=_origin(origin))
     said = f"Already queued as #{done.experiment.pk}: nothing was queued twice." if done.already else ""
     if said:
         messages.info(request, said)
@@ -106,6 +136,7 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     return FormPage(typed, told=told, toml=description_as_toml(description))
 
 
-def _shown(request: HttpRequest, page: FormPage) -> HttpResponse:
+def show_form(request: HttpRequest, page: FormPage) -> HttpResponse:
+    """Return the page of the form; with faults its status is 422."""
     ctx = form_context(page, submission_choices(), priorities_for(request.user))
     return render(request, "web/submission.html", ctx, status=422 if page.errors else 200)

@@ -16,6 +16,7 @@ from lab.operations.logs import set_up
 from workers import local
 from workers.crew import run_crew
 from workers.ctl.options import Local, on_this_machine
+from workers.fetching import fetching
 from workers.initrds import remove_initrds
 from workers.work import delivering, only_worker, work
 
@@ -84,7 +85,7 @@ def _work_alone() -> None:
             log.info("removed what a killed process left: %s", line)
         log.info("working on %s", settings.HOME)
         try:
-            with delivering():
+            with delivering(), fetching():
                 work(Event())
         except (KeyboardInterrupt, SystemExit):
             log.info("stopped; nothing is lost")

@@ -22,6 +22,7 @@ from django.db import connection
 from lab.models import Experiment, Target, Token, Tree, User
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
+from lab.tests.fetchers import a_fetcher
 from workers import labctl, local
 from workers.ctl.doors import http
 from workers.ctl.options import EXIT_REGRESSION
@@ -36,7 +37,7 @@ PASSWORD = "correct horse"
 @pytest.fixture
 def lab(
     live_server: Any, fake_lab: FakeLab, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> FakeLab:
+) -> Iterator[FakeLab]:
     """A server with a lab behind it, whose operators have registered the pretend tree; the caller is nobody."""
     cache.clear()
     # What a migration wrote is gone after the first of these tests.
@@ -51,7 +52,8 @@ def lab(
     )
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path / "folder")
-    return fake_lab
+    with a_fetcher():
+        yield fake_lab
 
 
 def signed_in(monkeypatch: pytest.MonkeyPatch, name: str = "alice", **fields: Any) -> User:

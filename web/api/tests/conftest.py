@@ -14,6 +14,7 @@ from django.test import Client
 from lab.models import User
 from lab.people.tokens import issue_token, scopes_of
 from lab.tests.factories import make_user
+from lab.tests.fetchers import at_hand
 
 API = "/api/v1/"
 PASSWORD = "correct horse"
@@ -64,6 +65,12 @@ def _unhurried(settings: Any) -> Iterator[None]:
     cache.clear()
     yield
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _trees_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tree has to be fetched, unless a test says so."""
+    monkeypatch.setattr("lab.submission.here.check_here", at_hand)
 
 
 @pytest.fixture

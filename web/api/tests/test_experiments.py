@@ -131,7 +131,7 @@ def test_a_fault_of_the_lab_is_503_and_not_the_descriptions(
     def unable(**_: Any) -> None:
         raise LabUnable("the disk is full")
 
-    monkeypatch.setattr("web.api.submission.submit_experiment", unable)
+    monkeypatch.setattr("web.api.submission.submit_noted", unable)
     told = ask("alice").post("experiments/", described, Idempotency_Key="k")
     assert told.status_code == 503
     assert int(told["Retry-After"]) > 0

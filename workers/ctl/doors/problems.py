@@ -25,7 +25,17 @@ def refusal(answer: httpx.Response, url: str) -> Refused:
         return kind(f"{url} does not let you in{reason}: labctl login, or a new token in LABCTL_TOKEN")
     if status == 404 and not document:
         return kind(f"{url} has no {answer.request.url.path}: is it a kperflab of this version?")
-    line = said or f"HTTP {status} {answer.reason_phrase}"
+    return _refused(kind, said or f"HTTP {status} {answer.reason_phrase}", faults)
+
+
+def refusal_of(document: dict[str, Any]) -> Refused:
+    """The error that a problem document is which came inside of an answer, as a fetch's does."""
+    faults = [fault(item) for item in document.get("errors") or [] if isinstance(item, dict)]
+    said = plain_line(document.get("detail") or document.get("title") or "the server refused it")
+    return _refused(Refused, said, faults)
+
+
+def _refused(kind: type[Refused], line: str, faults: list[str]) -> Refused:
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         line = f"{faults[0]}{more}"

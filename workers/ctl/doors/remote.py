@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import httpx
+
 from workers.ctl.doors.base import Json, Kind, Part, Say, Written
 from workers.ctl.doors.errors import ServerStrange
+from workers.ctl.doors.fetching import ACCEPTED, Fetching
 from workers.ctl.doors.http import Asking, Server
 
 PAGE = 500
@@ -38,12 +41,27 @@ class RemoteDoor:
         """See Door. A lost answer is asked for again under the same key, which queues nothing twice."""
         say(f"sending it to {self.where}")
         headers = {"Idempotency-Key": str(uuid.uuid4())}
-        return self._table(Asking("POST", "experiments/", json=description, headers=headers))
+        return self._submitted(Asking("POST", "experiments/", json=description, headers=headers), say)
 
     def preview(self, description: Json, say: Say) -> Json:
         """See Door."""
         say(f"asking {self.where}")
-        return self._table(Asking("POST", "experiments/preview/", json=description))
+        answer = self._server.ask(Asking("POST", "experiments/preview/", json=description))
+        if answer.status_code != ACCEPTED:
+            return self._read_table(answer, "POST experiments/preview/")
+        fetch = Fetching(self._server, say).result(self._read_table(answer, "POST experiments/preview/"))
+        if not isinstance(fetch["preview"], dict):
+            raise ServerStrange(f"{self.where} has finished the preview, but does not have it")
+        return dict(fetch["preview"])
+
+    def _submitted(self, asking: Asking, say: Say) -> Json:
+        """The experiment that a request queues, once a worker of the lab has fetched what it needs."""
+        answer = self._server.ask(asking)
+        row = self._read_table(answer, f"{asking.method} {asking.path}")
+        if answer.status_code != ACCEPTED:
+            return row
+        fetch = Fetching(self._server, say).result(row)
+        return self.experiment(int(fetch["experiment"]))
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
         """See Door."""
@@ -105,7 +123,7 @@ class RemoteDoor:
 
     def rerun(self, experiment_id: int) -> Json:
         """See Door. The server answers with the last re-run while that is not over: nothing is queued twice."""
-        return self._table(Asking("POST", f"experiments/{experiment_id}/rerun/"))
+        return self._submitted(Asking("POST", f"experiments/{experiment_id}/rerun/"), lambda _: None)
 
     def names(self, kind: Kind) -> list[Json]:
         """See Door."""
@@ -149,10 +167,13 @@ class RemoteDoor:
         return self._table(Asking("GET", "me/"))
 
     def _table(self, asking: Asking) -> Json:
-        answer = self._json(asking)
-        if not isinstance(answer, dict):
-            raise ServerStrange(f"{self.where} answers no object to {asking.method} {asking.path}")
-        return answer
+        return self._read_table(self._server.ask(asking), f"{asking.method} {asking.path}")
+
+    def _read_table(self, answer: httpx.Response, asked: str) -> Json:
+        read = self._read(answer)
+        if not isinstance(read, dict):
+            raise ServerStrange(f"{self.where} answers no object to {asked}")
+        return read
 
     def _list(self, path: str, params: Mapping[str, str | int], limit: int | None = None) -> list[Json]:
         """All pages of a list, or as many as `limit` needs."""
@@ -173,7 +194,9 @@ class RemoteDoor:
             page += 1
 
     def _json(self, asking: Asking) -> Any:
-        answer = self._server.ask(asking)
+        return self._read(self._server.ask(asking))
+
+    def _read(self, answer: httpx.Response) -> Any:
         try:
             return answer.json()
         except ValueError as exc:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Carrying out fetches in a test's own process, as a worker's child does in its."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+from django.db import connection
+
+from lab.errors import SubmissionRejected
+from lab.models import Fetch, User
+from lab.spec import ExperimentSpec
+from lab.submission.fetch_queue import claim_fetch
+from lab.submission.fetch_work import carry_out
+from lab.submission.locations import check_address
+
+
+def fetch_all(home: Path | None = None) -> list[Fetch]:
+    """Carry out all that wait; returns their rows."""
+    done = []
+    while (row := claim_fetch(by="host:1:1")) is not None:
+        carry_out(row.pk, row.token, home=home)
+        row.refresh_from_db()
+        done.append(row)
+    return done
+
+
+def at_hand(spec: ExperimentSpec, by: User) -> None:
+    """Stand in for `check_here`: every tree is at hand, so that a web process carries everything out itself."""
+    if spec.git is not None:
+        try:
+            check_address(spec.git, by)
+        except SubmissionRejected as exc:
+            raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
+
+
+@contextmanager
+def a_fetcher() -> Iterator[None]:
+    """Somebody who carries out fetches, as `labctl work` does by a process each."""
+    over = Event()
+
+    def works() -> None:
+        try:
+            while not over.wait(0.05):
+                fetch_all()
+        finally:
+            connection.close()
+
+    thread = Thread(target=works)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fetches: previews and submissions in a worker's hands, each person's own; and the limits of what people send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, cast
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lab.limits import LIMITS
+from lab.models import Fetch, User
+from lab.states import FetchState
+from lab.submission.fetches import cancel_fetch, own_fetch
+from web.api.doors import SignedIn, scopes_of
+from web.api.filters import Filters, WordFilter
+from web.api.resource import Resource, View
+from web.api.rows import Row
+from web.api.submission import FetchDetail, FetchRow, fetch_line, fetch_shown
+
+
+class FetchFilters(Filters):
+    """`?state=running`."""
+
+    state = WordFilter(FetchState)
+    kind = WordFilter(Fetch.Kind)
+
+
+class Fetches(Resource):
+    """One's own previews and submissions that a worker carries out; operators may look at and cancel anybody's."""
+
+    permission_classes: Any = (SignedIn,)
+    queryset = Fetch.objects.all()
+    rows, whole = FetchRow, FetchDetail
+    filterset_class: Any = FetchFilters
+    search_fields = ("progress",)
+    ordering_fields = ("id", "created_at")
+    ordering = ("-pk",)
+    also_answers: ClassVar = {"cancel": (409,)}
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """One's own."""
+        rows = super().get_queryset()
+        if getattr(self, "swagger_fake_view", False):
+            return rows
+        return rows.filter(user=cast("User", self.request.user))
+
+    def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """With addresses and what is before them."""
+        found = Fetch.objects.in_bulk([row["id"] for row in rows])
+        return [fetch_line(found[row["id"]], self.request) for row in rows if row["id"] in found]
+
+    def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
+        """One fetch: its result once its state is done, its problem once it is failed."""
+        row = own_fetch(fetch_id=id, by=cast("User", request.user))
+        return Response(fetch_shown(row, request))
+
+    @extend_schema(request=None, responses=FetchDetail)
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, id: int) -> Response:  # noqa: A002
+        """Cancel it while it is open; its worker stops within seconds."""
+        scopes = scopes_of(request)
+        by = cast("User", request.user)
+        row = cancel_fetch(fetch_id=id, by=by, scopes=None if scopes is None else tuple(scopes))
+        return Response(fetch_shown(row, request))
+
+
+class LimitShape(serializers.Serializer[Any]):
+    """One limit; value: a whole number of `unit`."""
+
+    name = serializers.CharField()
+    value = serializers.IntegerField()
+    unit = serializers.CharField()
+    what = serializers.CharField()
+
+
+class LimitsView(View):
+    """The limits of what people send."""
+
+    pagination_class = None
+    filter_backends: Any = ()
+    serializer_class = LimitShape
+
+    @extend_schema(responses=LimitShape(many=True))
+    def list(self, request: Request) -> Response:
+        """All of them: what is larger is refused, with the name of the limit's subject."""
+        return Response([asdict(limit) for limit in LIMITS])

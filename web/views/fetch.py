@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The page of a preview or submission in a worker's hands: how far it is, then what it led to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+from pydantic import TypeAdapter
+
+from lab.errors import FieldRefused, NotAllowed, Outdated, SpecError
+from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S
+from lab.models import Fetch
+from lab.queries.choices import submission_choices
+from lab.submission.fetch_problem import error_of
+from lab.submission.fetches import OPEN, cancel_fetch, fetches_before, own_fetch
+from lab.submission.preview import Preview
+from lab.submission.received import Received
+from web.access import needs, person
+from web.formpage import FormPage, fresh
+from web.forms import Typed, describe, sort_errors
+from web.sources import with_fetched
+from web.views.missing import found
+from web.views.submission import show_form
+from web.words import duration
+
+_TYPED = TypeAdapter(Typed)
+_PREVIEW = TypeAdapter(Preview)
+_RECEIVED = TypeAdapter(tuple[Received, ...])
+
+
+@needs("submit")
+@require_safe
+def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
+    """How far it is while it is open; then the form with the preview or the faults, or the experiment."""
+    row = found(own_fetch, fetch_id=fetch_id, by=person(request))
+    if row.state in OPEN:
+        return render(request, "web/fetch.html", _live(row))
+    if row.experiment_id is not None:
+        return redirect("experiment", row.experiment_id)
+    if not row.form and row.origin_id is not None:
+        # Asked for by a button of the experiment's page.
+        messages.error(request, f"It was not queued again: {_why_not(row)}")
+        return redirect("experiment", row.origin_id)
+    return show_form(request, _result(row))
+
+
+@needs("submit")
+@require_safe
+def live(request: HttpRequest, fetch_id: int) -> HttpResponse:
+    """The part of that page that changes; once it is over, the whole page is asked for again."""
+    row = found(own_fetch, fetch_id=fetch_id, by=person(request))
+    answer = render(request, "web/fetch_live.html", _live(row))
+    if row.state not in OPEN:
+        answer.headers["HX-Refresh"] = "true"
+    return answer
+
+
+@needs("submit")
+@require_POST
+def cancel(request: HttpRequest, fetch_id: int) -> HttpResponse:
+    """Cancel it; the form comes back as it was."""
+    try:
+        found(cancel_fetch, fetch_id=fetch_id, by=person(request))
+    except NotAllowed as exc:
+        raise PermissionDenied(str(exc)) from exc
+    except Outdated as exc:
+        messages.info(request, f"{str(exc).capitalize()}.")
+    return redirect("fetch", fetch_id)
+
+
+def _live(row: Fetch) -> dict[str, Any]:
+    return {
+        "fetch": row,
+        "open": row.state in OPEN,
+        "before": fetches_before(row),
+        "mib": row.received_bytes / (1 << 20) if row.received_bytes else None,
+        "limits": {
+            "minutes": FETCH_DEADLINE_S // 60,
+            "silent": duration(FETCH_SILENT_S),
+            "gib": FETCH_BYTES >> 30,
+        },
+    }
+
+
+def _why_not(row: Fetch) -> str:
+    return str(error_of(row.problem)) if row.problem else "it was cancelled."
+
+
+def _result(row: Fetch) -> FormPage:
+    """The form as it was sent, with what was fetched for it, and the preview or why there is none."""
+    if "typed" not in row.form:
+        page = FormPage(fresh(submission_choices()), toml=str(row.form.get("toml", "")))
+        fields: dict[str, str] = {}
+    else:
+        arrived = with_fetched(
+            _TYPED.validate_python(row.form["typed"]), _RECEIVED.validate_python(row.received)
+        )
+        page = FormPage(arrived.typed, told=arrived.told)
+        fields = describe(arrived.typed).fields
+    if row.preview is not None:
+        return replace(page, preview=_PREVIEW.validate_python(row.preview))
+    if not row.problem:
+        return replace(page, told=[*page.told, f"The {_noun(row)} was cancelled. Nothing was queued."])
+    return replace(page, **_faults(row, fields))
+
+
+def _faults(row: Fetch, fields: dict[str, str]) -> dict[str, Any]:
+    error = error_of(row.problem)
+    if "typed" not in row.form:
+        return {"errors": {"toml": str(error)}, "detail": error.detail}
+    if isinstance(error, FieldRefused):
+        return {"errors": {error.field: str(error)}, "detail": error.detail}
+    lines = [str(error)]
+    if isinstance(error, SpecError) and error.detail:
+        return {"errors": sort_errors(error.detail.splitlines(), fields)}
+    return {"errors": sort_errors(lines, fields), "detail": error.detail}
+
+
+def _noun(row: Fetch) -> str:
+    return "preview" if row.kind == Fetch.Kind.PREVIEW else "submission"

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Carries out fetches: a child process each, watched for its time, its bytes and its memory, beside all other work.
+
+The table bounds how many there are in the whole lab. A child that passes a limit, or whose fetch was cancelled, is killed
+with everything that it started; nothing that a stranger's host does keeps this process from its other work.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from time import monotonic
+
+from django.db import close_old_connections, connections
+
+from lab import limits
+from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
+from lab.models import Fetch
+from lab.queue.holder import worker_identity
+from lab.submission.fetch_queue import (
+    claim_fetch,
+    fail_fetch,
+    forget_fetches,
+    renew_fetch,
+    return_dead_fetches,
+)
+from workers.processes import Usage, end_all, usage_of
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+# How often the lease is renewed, dead fetches are put back, and old results removed.
+RENEW_S, RETURN_S, FORGET_S = 5.0, 5.0, 3600.0
+FAULT_S = 5.0
+CHILD = (sys.executable, "-m", "workers.fetch_child")
+# Work that uses the processor, as git does on what it received, is no silence.
+BUSY_CPU_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one fetch may take: seconds, seconds without a byte, bytes received, bytes of memory."""
+
+    deadline_s: float = limits.FETCH_DEADLINE_S
+    silent_s: float = limits.FETCH_SILENT_S
+    received: int = limits.FETCH_BYTES
+    memory: int = limits.FETCH_MEMORY_BYTES
+
+
+@dataclass(slots=True)
+class Child:
+    """A child process at a fetch. grew_at: when it last received something or used the processor."""
+
+    row: Fetch
+    process: subprocess.Popen[bytes]
+    began: float = field(default_factory=monotonic)
+    grew_at: float = field(default_factory=monotonic)
+    renewed_at: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    _counted: Usage = field(default_factory=Usage)
+
+    def note(self, usage: Usage) -> None:
+        """Take a new measurement."""
+        if usage.received > self._counted.received or abs(usage.cpu_s - self._counted.cpu_s) > BUSY_CPU_S:
+            self.grew_at, self._counted = monotonic(), usage
+        self.usage = usage
+
+
+class Fetching:
+    """All children of this process. `step` is called often; `end` at the end."""
+
+    def __init__(self, bounds: Bounds | None = None, command: tuple[str, ...] = CHILD) -> None:
+        self._bounds = bounds or Bounds()
+        self._command = command
+        self._children: list[Child] = []
+        self._due: dict[Callable[[], object], float] = {}
+
+    def step(self) -> None:
+        """Watch the children, then begin what waits as far as there are slots."""
+        for child in list(self._children):
+            if self._is_over(child):
+                self._children.remove(child)
+        self._now_and_then(_return_dead, RETURN_S)
+        self._now_and_then(forget_fetches, FORGET_S)
+        while (row := claim_fetch(by=worker_identity())) is not None:
+            self._children.append(self._begin(row))
+
+    def end(self) -> None:
+        """Kill all children; their fetches are carried out again by the next worker."""
+        for child in self._children:
+            end_all(child.process)
+        self._children.clear()
+
+    def _now_and_then(self, do: Callable[[], object], every_s: float) -> None:
+        if monotonic() >= self._due.get(do, 0.0):
+            self._due[do] = monotonic() + every_s
+            do()
+
+    def _begin(self, row: Fetch) -> Child:
+        log.info("%s of %s begins", row, row.user.username)
+        process = subprocess.Popen(
+            [*self._command, str(row.pk)], stdin=subprocess.PIPE, start_new_session=True
+        )
+        with suppress(BrokenPipeError), process.stdin or nullcontext() as pipe:
+            if pipe is not None:
+                pipe.write(f"{row.token}\n".encode())
+        return Child(row, process)
+
+    def _is_over(self, child: Child) -> bool:
+        code = child.process.poll()
+        if code is not None:
+            self._ended(child, code)
+            return True
+        child.note(usage_of(child.process.pid))
+        problem = self._problem(child)
+        if problem is not None:
+            end_all(child.process)
+            _fail(child.row, problem)
+            return True
+        if monotonic() - child.renewed_at < min(RENEW_S, LOOK_S * 2):
+            return False
+        child.renewed_at = monotonic()
+        if renew_fetch(child.row.pk, child.row.token, received_bytes=child.usage.received):
+            return False
+        log.info("%s was cancelled", child.row)
+        end_all(child.process)
+        return True
+
+    def _ended(self, child: Child, code: int) -> None:
+        log.info("%s is over after %.1f s", child.row, monotonic() - child.began)
+        if code:
+            lost = LabUnable(f"the worker's process for this ended with status {code}; see the worker's log")
+            _fail(child.row, lost)
+
+    def _problem(self, child: Child) -> LabError | None:
+        """What limit a child has passed, if any."""
+        bounds, now = self._bounds, monotonic()
+        if child.usage.received > bounds.received:
+            return _refused(
+                child,
+                f"it sent more than {bounds.received >> 20:,} MiB, which is the most that one fetch may receive",
+            )
+        if child.usage.memory > bounds.memory:
+            return _refused(
+                child,
+                f"reading it takes more than {bounds.memory >> 20:,} MiB of memory, the most that one fetch may",
+            )
+        if now - child.began > bounds.deadline_s:
+            return _refused(
+                child, f"it was not over within {_span(bounds.deadline_s)}, the most that one fetch may take"
+            )
+        if now - child.grew_at > bounds.silent_s:
+            return _refused(child, f"the other host sent nothing for {_span(bounds.silent_s)}")
+        return None
+
+
+def _refused(child: Child, why: str) -> LabError:
+    """The limit that ended it, at the field of the description that it was about."""
+    row = Fetch.objects.filter(pk=child.row.pk).only("place", "progress").first()
+    place, line = (row.place, row.progress) if row else ("", "")
+    doing = f"{line}: " if line else ""
+    return FieldRefused(
+        place or "form", f"{doing}{why}; name a smaller or nearer source, or upload the patches"
+    )
+
+
+def _fail(row: Fetch, problem: LabError) -> None:
+    try:
+        fail_fetch(row.pk, row.token, problem)
+    except FetchLost:
+        return
+    log.warning("%s was ended: %s", row, problem)
+
+
+def _return_dead() -> None:
+    for number in return_dead_fetches():
+        log.warning("fetch %s was left by a process that is gone", number)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:g} s"
+
+
+@contextmanager
+def fetching(make: Callable[[], Fetching] = Fetching) -> Iterator[None]:
+    """Carry out fetches in a thread, and their processes, for as long as the block runs."""
+    stopped = Event()
+
+    def go_on() -> None:
+        hands = make()
+        try:
+            while not stopped.wait(LOOK_S):
+                try:
+                    close_old_connections()
+                    hands.step()
+                except Exception as exc:
+                    # As while the database restarts; the children go on meanwhile.
+                    log.warning("fetches wait: %s", " ".join(str(exc).split())[:300])
+                    connections.close_all()
+                    stopped.wait(FAULT_S)
+        finally:
+            hands.end()
+            connections.close_all()
+
+    thread = Thread(target=go_on, name="fetches", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(FAULT_S)

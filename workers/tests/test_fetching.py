@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The worker's side of fetches: who goes first, and that no child outlives or outgrows its limits."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH
+from lab.models import Fetch, User
+from lab.submission.fetch_queue import MOST_ATTEMPTS, claim_fetch, return_dead_fetches
+from lab.submission.fetches import cancel_fetch
+from lab.tests.factories import make_user
+from workers.fetching import Bounds, Fetching
+from workers.processes import usage_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
+
+# What children do here in place of fetching; the first argument is the fetch's number.
+IDLE = "import time; time.sleep(600)"
+GROWING = "import sys, time\nwith open(sys.argv[1], 'wb') as f:\n  f.write(bytes(1 << 20)); f.flush(); time.sleep(600)"
+EATING = "import time; held = bytearray(300 << 20); time.sleep(600)"
+BUSY = "while True: pass"
+FAILING = "raise SystemExit(3)"
+# A grandchild in a session of its own, as every git is, which ignores all polite signals.
+BREEDING = (
+    "import subprocess, sys, time\n"
+    "p = subprocess.Popen([sys.executable, '-c', \"import signal, time; signal.signal(15, 1); time.sleep(600)\"],"
+    " start_new_session=True)\n"
+    "open(sys.argv[1], 'w').write(str(p.pid)); time.sleep(600)"
+)
+
+
+def asked(user: User, number: int = 0) -> Fetch:
+    request = {
+        "description": {"name": f"n{number}"},
+        "branch": None,
+        "message": "",
+        "each": False,
+        "form_key": "",
+    }
+    return Fetch.objects.create(user=user, kind="preview", request=request, digest=f"{user.pk}-{number}")
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make_user("alice")
+
+
+@pytest.fixture
+def hands() -> Iterator[list[Fetching]]:
+    made: list[Fetching] = []
+    yield made
+    for one in made:
+        one.end()
+
+
+def until_over(fetching: Fetching, row: Fetch, seconds: float = 60.0) -> Fetch:
+    """Let the worker look until the fetch is over."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        fetching.step()
+        row.refresh_from_db()
+        if row.state not in ("waiting", "running"):
+            return row
+        time.sleep(0.05)
+    raise AssertionError(f"the fetch is still {row.state}")
+
+
+@pytest.mark.parametrize(
+    ("program", "bounds", "said"),
+    [
+        (IDLE, Bounds(silent_s=0.5), "the other host sent nothing for 0.5 s"),
+        (BUSY, Bounds(deadline_s=1.0), "it was not over within 1 s"),
+        (GROWING, Bounds(received=1 << 19), "it sent more than 0 MiB"),
+        (EATING, Bounds(memory=200 << 20), "takes more than 200 MiB of memory"),
+    ],
+)
+def test_a_child_that_passes_a_limit_is_ended_and_the_row_says_which(
+    alice: User, hands: list[Fetching], tmp_path: Path, program: str, bounds: Bounds, said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    hands.append(Fetching(bounds, (sys.executable, "-c", program)))
+    row = until_over(hands[0], asked(alice))
+    assert row.state == "failed"
+    assert said in row.problem["message"]
+    assert "upload the patches" in row.problem["message"]
+    assert (row.slot, row.token, row.claimed_by) == (None, "", "")
+    assert not children_of_ours()
+
+
+def test_work_on_the_processor_is_no_silence(alice: User, hands: list[Fetching]) -> None:
+    hands.append(Fetching(Bounds(silent_s=2.0, deadline_s=5.0), (sys.executable, "-c", BUSY)))
+    assert "not over within" in until_over(hands[0], asked(alice)).problem["message"]
+
+
+def test_a_cancelled_fetch_ends_with_all_that_it_started(
+    alice: User, hands: list[Fetching], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = asked(alice)
+    hands.append(Fetching(command=(sys.executable, "-c", BREEDING)))
+    while not (tmp_path / str(row.pk)).exists() or not (tmp_path / str(row.pk)).read_text():
+        hands[0].step()
+        time.sleep(0.05)
+    grandchild = int((tmp_path / str(row.pk)).read_text())
+    assert usage_of(grandchild).memory
+    cancel_fetch(fetch_id=row.pk, by=alice)
+    while children_of_ours():
+        hands[0].step()
+        time.sleep(0.05)
+    assert not is_running(grandchild)
+    row.refresh_from_db()
+    assert (row.state, row.problem) == ("cancelled", {})
+
+
+def test_a_child_that_dies_is_the_labs_fault_and_no_verdict_on_the_description(
+    alice: User, hands: list[Fetching]
+) -> None:
+    hands.append(Fetching(command=(sys.executable, "-c", FAILING)))
+    row = until_over(hands[0], asked(alice))
+    assert (row.state, row.problem["kind"]) == ("failed", "LabUnable")
+    assert "ended with status 3" in row.problem["message"]
+
+
+def test_there_are_never_more_than_the_slots_and_people_share_them(db: None) -> None:
+    people = [make_user(name) for name in ("alice", "bob", "dora")]
+    for number in range(4):
+        asked(people[0], number)
+    asked(people[1])
+    asked(people[2])
+    claimed = [claim_fetch(by="h:1:1") for _ in range(10)]
+    taken = [row.user.username for row in claimed if row]
+    assert taken == ["alice", "bob", "dora", "alice"]
+    assert len(taken) == FETCH_SLOTS
+    assert taken.count("alice") == FETCHES_RUNNING_EACH
+
+
+def test_one_person_alone_leaves_slots_for_others(alice: User) -> None:
+    for number in range(4):
+        asked(alice, number)
+    assert len([row for row in (claim_fetch(by="h:1:1") for _ in range(5)) if row]) == FETCHES_RUNNING_EACH
+
+
+def test_what_a_dead_worker_left_is_carried_out_again_and_then_given_up(alice: User) -> None:
+    row = asked(alice)
+    for _ in range(MOST_ATTEMPTS):
+        assert claim_fetch(by="host:1:1") is not None
+        assert return_dead_fetches(alive=lambda _: False) == [row.pk]
+    row.refresh_from_db()
+    assert (row.state, row.problem["kind"]) == ("failed", "LabUnable")
+    assert "ended 2 times" in row.problem["message"]
+    assert claim_fetch(by="host:1:1") is None
+
+
+def test_an_answer_that_comes_late_writes_nothing(alice: User) -> None:
+    from lab.errors import FetchLost
+    from lab.submission.fetch_queue import finish_fetch
+
+    row = asked(alice)
+    first = claim_fetch(by="host:1:1")
+    assert first is not None
+    return_dead_fetches(alive=lambda _: False)
+    with pytest.raises(FetchLost, match=f"fetch {row.pk} is not ours any more"):
+        finish_fetch(row.pk, first.token, preview={})
+    row.refresh_from_db()
+    assert (row.state, row.preview) == ("waiting", None)
+
+
+def children_of_ours() -> list[int]:
+    """Processes that this one started and that still live."""
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return [int(pid) for pid in listed if is_running(int(pid)) and b"-c" in _command(int(pid))]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
