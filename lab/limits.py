@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lab import expand, spec, spec_size
+
 MIB = 1 << 20
 
 # Previews and submissions that a worker carries out.
@@ -41,5 +43,22 @@ LIMITS = (
     Limit("fetch_seconds", FETCH_DEADLINE_S, "seconds", "how long one fetch may take"),
     Limit("fetch_silent_seconds", FETCH_SILENT_S, "seconds", "how long the other host may send nothing"),
     Limit("fetch_bytes", FETCH_BYTES, "bytes", "what one fetch may receive"),
+    Limit("description_bytes", spec_size.TOML_BYTES, "bytes", "a description as TOML, or a request's body"),
+    Limit(
+        "description_bare_bytes",
+        spec_size.TOML_BARE_BYTES,
+        "bytes",
+        "a TOML file without its texts and comments",
+    ),
+    Limit("description_values", spec_size.VALUES, "values", "in one description"),
+    Limit("description_depth", spec_size.DEPTH, "levels", "of nesting in a description"),
+    Limit("description_fields", spec_size.FIELDS, "fields", "in one part of a description"),
+    Limit("description_items", spec_size.ITEMS, "items", "in one list of a description"),
+    Limit("key_parts", spec_size.KEY_PARTS, "parts", "of a dotted key in TOML"),
+    Limit(
+        "patches", spec.MOST_PATCHES, "switches", "of patches in one experiment, and as many of the config"
+    ),
+    Limit("patch_bytes", spec.TEXT_LIMIT, "bytes", "the text of one switch"),
+    Limit("combinations", expand.MOST_COMBINATIONS, "combinations", "of switches in one design"),
     Limit("fetch_kept_hours", FETCH_KEPT_H, "hours", "how long the result of a fetch is kept"),
 )

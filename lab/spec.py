@@ -30,6 +30,7 @@ from kernels.errors import KernelsError
 from kernels.mail import as_text
 from lab.errors import SpecError
 from lab.spec_messages import explain, nearest
+from lab.spec_size import check_toml, check_values
 from workloads.catalog import load_catalog as load_workloads
 from workloads.errors import WorkloadsError
 
@@ -67,8 +68,8 @@ class _Part(BaseModel):
 
 class _Switch(_Part):
     name: SwitchName
-    requires: tuple[SwitchName, ...] = ()
-    excludes: tuple[SwitchName, ...] = ()
+    requires: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
+    excludes: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
 
     @field_validator("name")
     @classmethod
@@ -296,13 +297,16 @@ def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
 def toml_mapping(data: bytes) -> dict[str, Any]:
     """Read a TOML description without validating it. Raises SpecError."""
     try:
-        return tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        text = data.decode()
+        check_toml(text)
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
         raise SpecError(f"the description is not valid TOML: {exc}") from exc
 
 
 def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
     """Validate a description that a form or an API sends. Raises SpecError."""
+    check_values(mapping)
     try:
         spec = ExperimentSpec.model_validate(inline_files(mapping, directory))
     except ValidationError as exc:

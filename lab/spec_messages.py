@@ -10,19 +10,25 @@ from pydantic import BaseModel, ValidationError
 from lab.errors import SpecError
 
 SHOWN = 80
+# Nobody reads more; each is compared with all valid names.
+MOST_FAULTS = 50
+# Comparing is quadratic in the length of a name.
+LONGEST_COMPARED = 60
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> SpecError:
     """Turn a validation error into a SpecError: the first fault in a line, all of them in detail."""
-    lines = list(dict.fromkeys(fault_line(dict(fault), model) for fault in error.errors(include_url=False)))
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    faults = error.errors(include_url=False)
+    lines = list(dict.fromkeys(fault_line(dict(fault), model) for fault in faults[:MOST_FAULTS]))
+    others = len(lines) - 1 + max(0, len(faults) - MOST_FAULTS)
+    more = f" (and {others} more)" if others else ""
     return SpecError(lines[0] + more, detail="\n".join(lines))
 
 
 def nearest(value: str, valid: Iterable[str]) -> str:
     """Return the valid values, led by a question if one of them is near."""
     names = list(valid)
-    near = get_close_matches(value, names, n=1, cutoff=0.5)
+    near = get_close_matches(value[:LONGEST_COMPARED], names, n=1, cutoff=0.5)
     question = f'did you mean "{near[0]}"? ' if near else ""
     return f"{question}valid: {', '.join(names)}"
 

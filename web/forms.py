@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SLOTS = 16
+# A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
+LONGEST_VALUE, MOST_DOTS = 2000, 300
 _PARTS = ("name", "requires", "excludes", "alternative")
 
 
@@ -251,10 +253,17 @@ def read_params(text: str) -> tuple[dict[str, Any], str]:
         if not (key and equals and value):
             return params, f"“{line[:60]}” is not of the form parameter = value."
         try:
-            params[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+            params[key] = _toml_value(value)
+        except ValueError:
             params[key] = value
     return params, ""
+
+
+def _toml_value(text: str) -> Any:
+    """Read one value as TOML has it. Raises ValueError for what is none, or would be dear to read."""
+    if len(text) > LONGEST_VALUE or text.count(".") > MOST_DOTS:
+        raise ValueError("no value of a parameter is so long")
+    return tomllib.loads(f"value = {text}")["value"]
 
 
 _PLACE = re.compile(r"^([A-Za-z_]+(?:\[\d+\])?(?:\.[A-Za-z_]+(?:\[\d+\])?)*)(?::\s*| is missing$)")

@@ -85,13 +85,17 @@ def receive_files(files: Sequence[Upload]) -> tuple[Received, ...]:
         raise FieldRefused(
             "files", f"{len(files)} files are more than {MOST_FILES}; pack them into one .tar.gz"
         )
-    try:
-        unpacked = [(file, unpack(file)) for file in files]
-    except KernelsError as exc:
-        raise FieldRefused("files", str(exc)) from exc
-    total = sum(len(one.data) for _, members in unpacked for one in members)
-    if total > MAX_UNPACKED_BYTES:
-        raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
+    unpacked, total = [], 0
+    for file in files:
+        try:
+            members = unpack(file)
+        except KernelsError as exc:
+            raise FieldRefused("files", str(exc)) from exc
+        # Counted while they are read: each may be small as it is sent and as large as all may be together.
+        total += sum(len(one.data) for one in members)
+        if total > MAX_UNPACKED_BYTES:
+            raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
+        unpacked.append((file, members))
     singles = [members[0] for _, members in unpacked if len(members) == 1]
     if len(singles) == len(unpacked) and one_series(singles):
         return (_from_bytes("files", _joined(singles), "", f"{len(singles)} uploaded files"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import IO, Any
 
 from django.conf import settings
@@ -16,6 +17,9 @@ from web.api.problems import Fault, Problem, Refusal
 
 # Nothing we take is deeper; Python's own limit is a crash.
 DEEPEST = 40
+MOST_FAULTS, LONGEST_NAME = 20, 200
+# A part of the body: the place of what it is in, and its name or number there; empty for the whole.
+Place = tuple[Any, ...]
 
 
 class StrictJSON(BaseParser):
@@ -42,9 +46,9 @@ class StrictJSON(BaseParser):
             raise ParseError("the body is nested too deeply") from None
         except ValueError as exc:
             raise ParseError(f"the body is not JSON: {str(exc)[:200]}") from None
-        faults = tuple(_unstorable(parsed, "", DEEPEST))
+        faults = tuple(islice(_unstorable(parsed, (), DEEPEST), MOST_FAULTS))
         if faults:
-            raise Refusal(Problem(400, f"{faults[0].pointer}: {faults[0].detail}", "validation", faults[:20]))
+            raise Refusal(Problem(400, f"{faults[0].pointer}: {faults[0].detail}", "validation", faults))
         return parsed
 
 
@@ -59,25 +63,33 @@ def _finite(text: str) -> float:
     return number
 
 
-def _unstorable(value: Any, at: str, deeper: int) -> Iterator[Fault]:
+def _unstorable(value: Any, at: Place, deeper: int) -> Iterator[Fault]:
+    """What the tables cannot hold. The way to a value is put together for a fault alone: names may be long."""
     if deeper < 0:
-        yield Fault("the body is nested too deeply", pointer=at)
+        yield Fault("the body is nested too deeply", pointer=_pointer(at))
     elif isinstance(value, str):
         yield from _bad_text(value, at)
     elif isinstance(value, dict):
         for key, part in value.items():
             yield from _bad_text(key, at)
-            place = key.replace("~", "~0").replace("/", "~1")
-            yield from _unstorable(part, f"{at}/{place}", deeper - 1)
+            yield from _unstorable(part, (at, key), deeper - 1)
     elif isinstance(value, list):
         for index, part in enumerate(value):
-            yield from _unstorable(part, f"{at}/{index}", deeper - 1)
+            yield from _unstorable(part, (at, index), deeper - 1)
 
 
-def _bad_text(text: str, at: str) -> Iterator[Fault]:
+def _pointer(at: Place) -> str:
+    parts = []
+    while at:
+        at, name = at
+        parts.append(str(name)[:LONGEST_NAME].replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{part}" for part in reversed(parts)).encode(errors="replace").decode()
+
+
+def _bad_text(text: str, at: Place) -> Iterator[Fault]:
     if "\0" in text:
-        yield Fault("a text holds a NUL character", pointer=at.encode(errors="replace").decode())
+        yield Fault("a text holds a NUL character", pointer=_pointer(at))
     try:
         text.encode()
     except UnicodeEncodeError:
-        yield Fault("a text holds half of a surrogate pair", pointer=at.encode(errors="replace").decode())
+        yield Fault("a text holds half of a surrogate pair", pointer=_pointer(at))

@@ -23,7 +23,12 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
     "kernels": ({"kernels"}, False, False),
     "workloads": ({"workloads"}, False, False),
     "lab.analysis": ({"lab.analysis"}, False, False),
-    "lab.spec": ({"kernels", "workloads", "lab.errors", "lab.spec", "lab.spec_messages"}, False, False),
+    "lab.spec": (
+        {"kernels", "workloads", "lab.errors", "lab.spec", "lab.spec_messages", "lab.spec_size"},
+        False,
+        False,
+    ),
+    "lab.spec_size": ({"lab.errors", "lab.spec_size"}, False, False),
     "lab.spec_messages": ({"lab.errors", "lab.spec_messages"}, False, False),
     "lab.expand": ({"kernels", "workloads", "lab.errors", "lab.spec", "lab.expand"}, False, False),
     "lab": ({"kernels", "workloads", "lab"}, True, False),
