@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""No page and no answer of the API waits for another host: whatever needs one is left to a worker."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from django.core.cache import cache
+
+from lab.models import Experiment, Fetch, Standing, Tree
+from web.tests.access import METHODS, filled_lab
+from web.tests.routes import routes
+from web.tests.test_submission import FILLED
+
+pytestmark = [pytest.mark.hostile, pytest.mark.django_db]
+NETWORK = {"clone", "fetch", "ls-remote", "remote-https", "pull"}
+STRANGE = "https://tarpit.example.org/linux.git"
+CASES = [{"workload": "showgids", "preset": "smoke"}]
+
+
+@pytest.fixture(autouse=True)
+def trees_at_hand() -> None:
+    """Here trees are what they are."""
+
+
+@pytest.fixture(autouse=True)
+def reached(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list[str]:
+    """What a request tried to reach; it is refused, too."""
+    tried: list[str] = []
+    start = subprocess.Popen.__init__
+
+    def popen(self: Any, command: Any, *rest: Any, **more: Any) -> None:
+        words = [str(word) for word in command] if isinstance(command, list | tuple) else [str(command)]
+        if NETWORK & set(words) or any(word.endswith("b4") for word in words):
+            tried.append(" ".join(words))
+            raise OSError("a web process starts no git that talks to others")
+        start(self, command, *rest, **more)
+
+    def look_up(host: object, *_: object, **__: object) -> NoReturn:
+        tried.append(f"looked up {host!r}")
+        raise OSError("a web process looks up no name")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", popen)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    settings.API_RATES = dict.fromkeys(settings.API_RATES, "1000000/min")
+    settings.HOME = tmp_path / "home"
+    (tmp_path / "home" / "trees").mkdir(parents=True)
+    cache.clear()
+    return tried
+
+
+def test_no_route_by_any_method_reaches_another_host(reached: list[str], tmp_path: Path) -> None:
+    lab = filled_lab(tmp_path)
+    Tree.objects.update(kind="git", location=STRANGE)
+    asked = [lab.status_of("operator", route, method) for route in routes() for method in METHODS]
+    assert len(asked) > 300
+    assert reached == []
+
+
+@pytest.mark.parametrize("way", ["preview", "submit", "toml", "branch", "lore", "rerun", "tree"])
+def test_no_page_of_a_submission_reaches_another_host(reached: list[str], tmp_path: Path, way: str) -> None:
+    lab = filled_lab(tmp_path)
+    client = lab.clients["operator"]
+    form = {**FILLED, "params-showgids": "", "tree": "", "git": STRANGE}
+    if way == "toml":
+        form = {
+            "toml": f'name = "x"\ngit = "{STRANGE}"\n[[cases]]\nworkload = "showgids"\npreset = "smoke"\n'
+        }
+    elif way == "branch":
+        form |= {"branch": "work", "branch_git": STRANGE}
+    elif way == "lore":
+        form |= {"lore": "20260101.1234@example.org"}
+    elif way == "tree":
+        Tree.objects.create(name="theirs", kind="git", location=STRANGE)
+        form |= {"git": "", "tree": "theirs"}
+    if way == "rerun":
+        number = str(lab.values["experiment_id"])
+        spec = {"name": "x", "git": STRANGE, "cases": CASES}
+        Experiment.objects.filter(pk=number).update(state="done", spec=spec)
+        answer = client.post(f"/experiments/{number}/rerun")
+    else:
+        answer = client.post("/experiments/new", form | ({"preview": "1"} if way == "preview" else {}))
+    assert answer.status_code == 302, answer.content.decode()[:3000]
+    assert answer.headers["Location"].startswith("/fetches/")
+    assert reached == []
+
+
+@pytest.mark.parametrize("path", ["experiments/", "experiments/preview/", "standing/"])
+def test_no_request_of_the_api_reaches_another_host(reached: list[str], tmp_path: Path, path: str) -> None:
+    lab = filled_lab(tmp_path)
+    spec = {"name": "x", "git": STRANGE, "cases": CASES}
+    body = {"name": "theirs", "spec": spec, "branch": "main"} if path == "standing/" else spec
+    client, before = lab.clients["owner"], Fetch.objects.count()
+    answer = client.post(f"/api/v1/{path}", json.dumps(body), "application/json")
+    assert answer.status_code == (201 if path == "standing/" else 202), answer.content
+    assert Fetch.objects.count() - before == (path != "standing/")
+    assert Standing.objects.filter(name="theirs").exists() == (path == "standing/")
+    assert reached == []
