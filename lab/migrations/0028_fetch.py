@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0025_netboot_alarm'),
+        ('lab', '0027_switch_notes'),
     ]
 
     operations = [
