@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,18 @@ from kernels.errors import ArtifactRefused, BuildTooLarge, DiskFull
 from kernels.handout import take
 from kernels.quota import Quota, Room
 from kernels.sandbox import Layer, Place
+from kernels.scratch import remove_tree
 from kernels.tests.inside import LIMITS, attempt, gone, new_place
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 
 pytestmark = pytest.mark.hostile
+
+
+@pytest.fixture(autouse=True)
+def _removed(tmp_path: Path) -> Iterator[None]:
+    """Remove what a build left, since pytest's own removal recurses and 20,000 folders are deeper than that."""
+    yield
+    remove_tree(tmp_path)
 
 
 @pytest.fixture

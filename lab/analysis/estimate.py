@@ -167,9 +167,10 @@ def _by_order(two: Table, level: float, looks: bool) -> Shift:
 
 def _linear(boots: Table, level: float, looks: bool) -> Shift:
     """Judge by the linear model of all arms' boots."""
-    usable = boots.layout.arm <= CANDIDATE
     positive = np.isfinite(boots.values) & (boots.values > 0)
-    for arm in np.unique(boots.layout.arm[~usable]):
+    # A side's boot may be 0 in a block that the other side is not in.
+    usable = (boots.layout.arm <= CANDIDATE) & positive
+    for arm in np.unique(boots.layout.arm[boots.layout.arm > CANDIDATE]):
         whole = positive[boots.layout.arm == arm].all()
         usable |= (boots.layout.arm == arm) & whole
     layout = boots.layout.only(usable)

@@ -26,7 +26,12 @@ def allow_gaps(apps, schema_editor):
                 row.save(update_fields=["spec"])
 
 
+# A row at a time: each is saved by itself, and rows that were changed already say `partial`.
+allow_gaps.in_batches = True
+
+
 class Migration(migrations.Migration):
+    atomic = False
 
     dependencies = [
         ('lab', '0026_signing_key'),
@@ -36,7 +41,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='switch',
             name='notes',
-            field=models.JSONField(default=list),
+            field=models.JSONField(default=list, db_default=models.Value([], output_field=models.JSONField())),
         ),
         migrations.RunPython(allow_gaps, migrations.RunPython.noop),
     ]

@@ -91,7 +91,7 @@ class Switch(models.Model):
     # What intake repaired in a damaged diff, line by line.
     report = models.JSONField(default=list)
     # Which mails of the series were chosen, which left out, and why, line by line.
-    notes = models.JSONField(default=list)
+    notes = models.JSONField(default=list, db_default=models.Value([], output_field=models.JSONField()))
 
     class Meta:
         ordering = ("position",)

@@ -154,3 +154,12 @@ def test_a_boot_counts_as_a_quantile_of_its_iterations() -> None:
     assert estimate([fast], slow).ratio == 1.0
     tail = estimate([fast], slow, quantile=1.0)
     assert (tail.ratio or 0) > 1.5
+
+
+def test_a_boot_of_0_in_a_block_of_one_side_alone_does_not_spoil_the_shift() -> None:
+    base = Arm("base", {0: (10.0,), 1: (11.0,), 2: (12.0,), 3: (0.0,)})
+    candidate = Arm("p", {0: (20.0,), 1: (22.5,), 2: (23.0,)})
+    shift = estimate([base], candidate, [Arm("q", {0: (10.5,), 1: (10.4,), 2: (12.9,)})])
+    assert shift.low is not None
+    assert shift.high is not None
+    assert 1.0 < shift.low < 2.0 < shift.high < 4.0

@@ -117,10 +117,12 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
             )
 
 
-def write(path: Path, text: str) -> None:
-    """Replace a file at once; only its owner reads it."""
+def write(path: Path, text: str, owner: pwd.struct_passwd | None = None) -> None:
+    """Replace a file at once; only its owner reads it, who is ourselves where none is named."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     draft.write_text(text)
+    if owner is not None:
+        os.chown(draft, owner.pw_uid, owner.pw_gid)
     draft.replace(path)

@@ -13,7 +13,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from workers.service.errors import ProgramMissing, ServiceFailed
-from workers.service.place import Place, account, folder_of
+from workers.service.place import Place, account, folder_of, write
 
 USER = "redis"
 READY_S = 30.0
@@ -47,9 +47,17 @@ def command(place: Place, network: Network) -> list[str]:
         # Of the cache, never of the wake-ups, which have no end.
         "maxmemory-policy": "volatile-lru",
     }
+    secret = sockets / "password.conf"
     if network.address:
-        given |= {"bind": network.address, "requirepass": password(place)}
-    return [program, *(part for name, value in given.items() for part in (f"--{name}", value))]
+        given["bind"] = network.address
+        # In a file, for every user of this machine reads the arguments of programs.
+        write(secret, f"requirepass {password(place)}\n", account(USER))
+    configuration = [str(secret)] if network.address else []
+    return [
+        program,
+        *configuration,
+        *(part for name, value in given.items() for part in (f"--{name}", value)),
+    ]
 
 
 def url(place: Place, network: Network) -> str:

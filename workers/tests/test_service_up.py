@@ -132,9 +132,12 @@ def test_a_database_of_somebody_else_is_used_and_none_is_started(
 
 def test_passwords_are_asked_for_where_other_machines_come_in(place: Place) -> None:
     outside = redis.command(place, redis.Network("10.0.0.1", 6380))
-    assert outside[outside.index("--requirepass") + 1] == redis.password(place)
+    assert redis.password(place) not in " ".join(outside), "every user reads arguments"
+    secret = Path(outside[1])
+    assert secret.read_text() == f"requirepass {redis.password(place)}\n"
+    assert secret.stat().st_mode & 0o777 == 0o600
     assert outside[outside.index("--bind") + 1] == "10.0.0.1"
-    assert "--requirepass" not in redis.command(place, redis.Network())
+    assert redis.command(place, redis.Network())[1].startswith("--"), "no password on the socket alone"
     assert redis.password(place) in redis.url(place, redis.Network("10.0.0.1"))
     place.cluster.mkdir()
     inside = postgres.command(place, postgres.Network())

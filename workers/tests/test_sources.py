@@ -15,6 +15,7 @@ from kernels.gitbundle import has_commit
 from lab.models import Build, Tree
 from lab.queries.orders import build_order
 from lab.queue.claim import next_build
+from lab.storage.artifacts import artifacts_of
 from lab.storage.sources import name_in_store
 from lab.storage.store import Store
 from lab.submit import submit_experiment
@@ -47,7 +48,9 @@ def test_a_worker_without_the_tree_builds_what_was_submitted_elsewhere(
     submitted: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "worker"
-    monkeypatch.setattr("workers.tasks.Builder", lambda _: Builder(home))
+    monkeypatch.setattr(
+        "workers.tasks.Builder", lambda _, artifacts: Builder(home, artifacts=artifacts_of(home))
+    )
     while (build_id := next_build()) is not None:
         tasks.build_kernel(build_id)
     assert set(Build.objects.values_list("state", "problem")) == {("built", "")}

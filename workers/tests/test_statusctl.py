@@ -16,7 +16,7 @@ HOSTILE = "rack\x1b[2J [red]1[/red]"
 
 
 def status() -> tuple[int, str]:
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(cli, ["lab", "status"])
+    done = CliRunner(env={"COLUMNS": "200", "LINES": "100"}).invoke(cli, ["lab", "status"])
     return done.exit_code, done.output
 
 
@@ -42,7 +42,7 @@ def test_one_screen_says_what_waits_who_works_and_what_is_ill(db: None) -> None:
         "idle: its disk is full",
         "[red]1[/red]",
     ):
-        assert words in text, words
+        assert words in text, text
     assert "\x1b[2J" not in text
 
 

@@ -12,7 +12,10 @@ from workloads.guest.records import KINDS, Record, RecordReader, encode_record, 
 ONE = b"KPL1 1 out walk 3 19e45507\nhi\n\n"
 
 names = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
-contents = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), names, st.binary(max_size=200)), max_size=12)
+# A bye is the last record: the reader drops what follows it.
+contents = st.lists(
+    st.tuples(st.sampled_from(sorted(KINDS - {"bye"})), names, st.binary(max_size=200)), max_size=12
+)
 
 
 def test_a_record_is_read_as_it_is_defined() -> None:
