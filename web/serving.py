@@ -10,10 +10,10 @@ import tempfile
 from typing import Any
 
 from gunicorn.glogging import Logger
-from gunicorn.workers.gthread import ThreadWorker
 
 from lab.operations.given import adopt, given, state_root
 from lab.operations.logs import set_up
+from web.slowclients import PatientWorker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
 # Read before Django's settings are.
@@ -30,7 +30,7 @@ class ServerLog(Logger):  # type: ignore[misc]  # the library has no types
         set_up()
 
 
-class PagesWorker(ThreadWorker):  # type: ignore[misc]  # the library has no types
+class PagesWorker(PatientWorker):
     """Gunicorn 23's own accepts whoever comes between the signal to end and its end, and then drops them."""
 
     def accept(self, server: Any, listener: socket.socket) -> None:

@@ -37,7 +37,7 @@ def serve(port: int, *, say: Say) -> int:
     gunicorn = Path(sys.executable).with_name("gunicorn")
     web = [str(gunicorn), "--bind", f"127.0.0.1:{port}", "--threads", "4", "--log-level", "warning"]
     # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
-    web += ["--keep-alive", "75"]
+    web += ["--keep-alive", "75", "--worker-class", "web.slowclients.PatientWorker"]
     signal.signal(signal.SIGTERM, _terminate)
     say(sign_in_line(port))
     try:
