@@ -137,7 +137,7 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
     boot_seconds = None
     if preview.seconds is not None and preview.build_seconds is not None:
         boot_seconds = preview.seconds - preview.build_seconds
-    found = [one.change for one in preview.detectable if one.change is not None]
+    found = [(one.change, one.estimate) for one in preview.detectable if one.change is not None]
     return {
         "preview": preview,
         "preview_time": duration(_whole(preview.seconds)),
@@ -148,7 +148,8 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
         "preview_pruned": sum(one.state == "pruned" for one in preview.variants),
         "preview_many": any(len(one.patches) > 1 for one in preview.switches),
         "detectable": [(one, change(1 + one.change) if one.change else "") for one in preview.detectable],
-        "smallest": change(1 + min(found)).lstrip("+") if found else NONE,
+        "smallest": change(1 + min(found)[0]).lstrip("+") if found else NONE,
+        "smallest_estimate": min(found)[1] if found else "",
     }
 
 

@@ -16,9 +16,11 @@ from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec
 from lab.states import BuildState, Purpose, Role
 from lab.storage.artifacts import is_kept
+from lab.submission import shipped
 from lab.submission.intake import Taken
 from lab.submission.locations import check_tree_location
 from lab.submission.prepare import Prepared, boots_at_most, prepare
+from lab.submission.shipped import SHIPPED
 from lab.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
 from workloads.catalog import Workload
 
@@ -37,13 +39,15 @@ class VariantPreview:
 class Detectable:
     """The smallest change of one metric that would be found four times in five, as a fraction.
 
-    None where this target has no history of it: then the first experiment tells.
+    change: None where a machine of metal has no history of it, or where so few boots find nothing.
+    estimate: words that say so where change comes from shipped figures, empty where it comes from this lab's history.
     """
 
     case: str
     metric: str
     change: float | None
     experiments: int
+    estimate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,9 @@ class SwitchPreview:
 class Preview:
     """All of it. boots: measured, profiled and verified ones, at most; fewest: where they stop early.
 
-    seconds: builds and boots together, None where something was never done here; build_seconds: of the builds alone.
+    seconds: builds and boots together, None where a boot of metal was never done here; build_seconds: of the builds alone.
+    estimate: words that say so where seconds rests on shipped figures, else empty; at_least: they count
+    boots without the time of large presets, and no boot can be left out.
     built: kernels that are there already. tree, base, commit: what everything stands on.
     """
 
@@ -105,6 +111,16 @@ class Preview:
     tree: str = ""
     base: str = ""
     commit: str = ""
+    estimate: str = ""
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Seconds, None where nothing tells; shipped: some of them come from shipped figures."""
+
+    seconds: float | None
+    shipped: bool = False
 
 
 def preview_experiment(
@@ -127,19 +143,22 @@ def preview_experiment(
     builds = {plan.inputs.digest for plan in live if plan.inputs and not _is_built(plan, root)}
     most = boots_at_most(spec.measure)
     fewest = LOOKS[0] if spec.measure.boots == "auto" else most
+    building, booting = _build_seconds(live, builds), _boot_seconds(prepared, live, most)
     return Preview(
         variants=variants,
         builds=len(builds),
         boots=_boots(prepared, live, most),
         fewest=_boots(prepared, live, fewest),
-        seconds=_sum(_build_seconds(live, builds), _boot_seconds(prepared, live, most)),
+        seconds=_sum(building.seconds, booting.seconds),
         detectable=tuple(_detectable(prepared, len(live), most)),
         switches=tuple(_switch(taken) for taken in prepared.switches.values()),
-        build_seconds=_build_seconds(live, builds),
+        build_seconds=building.seconds,
         built=len({plan.inputs.digest for plan in live if plan.inputs} - builds),
         tree=prepared.tree.name,
         base=prepared.base.name,
         commit=prepared.base.commit,
+        estimate=SHIPPED if building.shipped or booting.shipped else "",
+        at_least=booting.shipped and fewest == most,
     )
 
 
@@ -202,30 +221,34 @@ def _sum(*parts: float | None) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _build_seconds(live: list[PlannedVariant], builds: set[str]) -> float | None:
-    """All builds, one after the other; None where one of them has no history here."""
-    took, total = build_durations(), 0.0
+def _build_seconds(live: list[PlannedVariant], builds: set[str]) -> _Span:
+    """Return the span of all builds, one after the other."""
+    took, total, is_shipped = build_durations(), 0.0, False
     for digest in builds:
         plan = next(plan for plan in live if plan.inputs and plan.inputs.digest == digest)
         alone = plan.role in {Role.BASE, Role.PLACEBO}
         seconds = took.base_build if alone else took.variant_build
         if seconds is None:
-            return None
+            seconds, is_shipped = shipped.build_seconds(alone=alone), True
         total += seconds
-    return total
+    return _Span(total, is_shipped)
 
 
-def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> float | None:
-    """All boots, one after the other; None where one of them has no history here."""
-    spec, total = prepared.spec, 0.0
+def _boot_seconds(prepared: Prepared, live: list[PlannedVariant], most: int) -> _Span:
+    """Return the span of all boots, one after the other; of None where one of them has neither history nor figure."""
+    spec, total, is_shipped = prepared.spec, 0.0, False
     for index, purpose, count in _purposes(prepared, live, most):
+        if not count:
+            continue
         case = spec.cases[index]
         clock = spec.measure.clock
         seconds = boot_duration(case.workload, case.preset, prepared.target, clock, purpose)
         if seconds is None:
-            return None
+            seconds, is_shipped = shipped.boot_seconds(prepared.target, clock), True
+        if seconds is None:
+            return _Span(None)
         total += count * seconds
-    return total
+    return _Span(total, is_shipped)
 
 
 def _detectable(prepared: Prepared, arms: int, boots: int) -> Iterator[Detectable]:
@@ -236,8 +259,10 @@ def _detectable(prepared: Prepared, arms: int, boots: int) -> Iterator[Detectabl
     for case, workload in zip(spec.cases, prepared.workloads, strict=True):
         for name in _primary(workload, case.preset, dict(case.params)):
             seen = deviation(case.workload, case.preset, prepared.target, name)
-            change = detectable(seen[0], boots, arms) if seen else None
-            yield Detectable(f"{case.workload} ({case.preset})", name, change, seen[1] if seen else 0)
+            spread, experiments = seen or (shipped.boot_deviation(case.workload, prepared.target), 0)
+            change = None if spread is None else detectable(spread, boots, arms)
+            estimate = SHIPPED if seen is None and change is not None else ""
+            yield Detectable(f"{case.workload} ({case.preset})", name, change, experiments, estimate)
 
 
 def _primary(workload: Workload, preset: str, params: dict[str, object]) -> list[str]:

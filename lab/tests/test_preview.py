@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from lab.analysis.sequential import detectable
 from lab.models import Build, Experiment, Run, Target
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.submission.preview import preview_experiment
+from lab.submission.shipped import SHIPPED, boot_deviation
 from lab.tests.factories import (
     finish_builds,
     finish_run,
@@ -70,7 +72,7 @@ def test_a_preview_counts_builds_and_boots_and_writes_nothing(describe: Describe
         ("one", "to build"),
         ("base-again", "to build"),
     ]
-    assert (found.builds, found.boots, found.fewest, found.seconds) == (2, 3 * 3 + 3 * 3, 18, None)
+    assert (found.builds, found.boots, found.fewest) == (2, 3 * 3 + 3 * 3, 18)
     assert not Experiment.objects.exists()
     assert not Build.objects.exists()
 
@@ -88,9 +90,61 @@ def test_what_earlier_boots_took_and_varied_by_is_used(describe: Describe, tmp_p
     found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
     assert found.seconds == pytest.approx(200 + 20 + 30 * 8)
     (one,) = found.detectable
-    assert (one.metric, one.experiments) == ("ns_per_open", 1)
+    assert (one.metric, one.experiments, one.estimate) == ("ns_per_open", 1, "")
+    assert (found.estimate, found.at_least) == ("", False)
     assert one.change is not None
     assert 0.01 < one.change < 0.1
+
+
+def test_a_new_lab_estimates_from_shipped_figures_and_says_so(
+    describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.submission.shipped.os.cpu_count", lambda: 2)
+    found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
+    assert found.seconds == pytest.approx((293 + 12.5) / 2 + 30 * 9)
+    assert (found.estimate, found.at_least) == (SHIPPED, True)
+    (one,) = found.detectable
+    assert (one.change, one.estimate, one.experiments) == (detectable(0.21, 10, 3), SHIPPED, 0)
+
+
+def test_a_shipped_time_of_boots_that_may_stop_early_is_no_lower_bound(
+    describe: Describe, tmp_path: Path
+) -> None:
+    found = preview_experiment(spec=describe(measure={"boots": "auto"}), home=tmp_path)
+    assert (found.estimate, found.at_least) == (SHIPPED, False)
+
+
+def test_by_instructions_a_shipped_boot_is_longer_and_no_change_is_named(
+    describe: Describe, tmp_path: Path
+) -> None:
+    by_wall, by_count = (
+        preview_experiment(spec=describe(measure={"boots": 3, "clock": clock}), home=tmp_path)
+        for clock in ("wall", "instructions")
+    )
+    assert by_wall.seconds is not None
+    assert by_count.seconds is not None
+    assert by_count.seconds - by_wall.seconds == pytest.approx(9 * 9 * 0.9)
+    assert by_count.detectable == ()
+
+
+def test_a_machine_of_metal_has_no_shipped_figures(describe: Describe, tmp_path: Path) -> None:
+    Target.objects.create(name="metal-1", driver="metal", access={"mac": "52:54:00:00:00:01"})
+    found = preview_experiment(spec=describe(measure={"boots": 3}, target="metal-1"), home=tmp_path)
+    assert found.seconds is None
+    assert [(one.change, one.estimate) for one in found.detectable] == [(None, "")]
+
+
+def test_one_shipped_figure_marks_the_whole_time(describe: Describe, tmp_path: Path) -> None:
+    earlier([(100.0, 104.0), (103.0, 99.0), (98.0, 101.0)])
+    found = preview_experiment(spec=describe(measure={"boots": 10}), home=tmp_path)
+    assert (found.estimate, found.at_least) == (SHIPPED, False)
+    assert [one.estimate for one in found.detectable] == [""]
+
+
+def test_a_workload_without_a_figure_has_the_largest_shipped_deviation() -> None:
+    guest = Target.objects.get(name="guest")
+    assert boot_deviation("stat-walk", guest) == 0.16
+    assert boot_deviation("other", guest) == 0.21
 
 
 def test_a_pruned_variant_is_shown_with_its_reason(describe: Describe, tmp_path: Path) -> None:

@@ -141,12 +141,16 @@ class VariantPreviewShape(serializers.Serializer[Any]):
 
 
 class DetectableShape(serializers.Serializer[Any]):
-    """The smallest change of a metric that would be found four times in five; null without a history of it."""
+    """The smallest change of a metric that would be found four times in five; null where nothing tells.
+
+    estimate: words where it comes from shipped figures; empty where it comes from this lab's own experiments.
+    """
 
     case = serializers.CharField()
     metric = serializers.CharField()
     change = Number()
     experiments = serializers.IntegerField()
+    estimate = serializers.CharField(allow_blank=True)
 
 
 class PatchPreviewShape(serializers.Serializer[Any]):
@@ -181,13 +185,18 @@ class SwitchPreviewShape(serializers.Serializer[Any]):
 
 
 class PreviewShape(serializers.Serializer[Any]):
-    """What it would take. boots: at most; fewest: where boots may stop early; seconds: null where not known."""
+    """What it would take. boots: at most; fewest: where boots may stop early; seconds: null where not known.
+
+    estimate: words where seconds comes from shipped figures, empty where it comes from this lab; at_least: it may take longer.
+    """
 
     variants = VariantPreviewShape(many=True)
     builds = serializers.IntegerField()
     boots = serializers.IntegerField()
     fewest = serializers.IntegerField()
     seconds = Number()
+    estimate = serializers.CharField(allow_blank=True)
+    at_least = serializers.BooleanField()
     detectable = DetectableShape(many=True)
     switches = SwitchPreviewShape(many=True)
 

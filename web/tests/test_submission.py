@@ -14,6 +14,7 @@ from lab.errors import LabUnable, SubmissionRejected
 from lab.models import User
 from lab.spec import ExperimentSpec, spec_digest
 from lab.submission.preview import Detectable, Preview, VariantPreview
+from lab.submission.shipped import SHIPPED
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
 
@@ -233,6 +234,19 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
         assert "going by 4 earlier experiments" in text
         assert "no history on this target yet" in text
     assert taken == []
+
+
+def test_a_preview_marks_what_it_estimates_from_shipped_figures(
+    submitter: Client, taken: list[ExperimentSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = (Detectable("showgids (smoke)", "ns_per_open", 0.25, 0, SHIPPED),)
+    made = Preview((), 2, 9, 9, 754.0, seen, build_seconds=160.0, estimate=SHIPPED, at_least=True)
+    monkeypatch.setattr("web.views.submission.preview_here", lambda *, spec, by: made)
+    text = submitter.post("/experiments/new", FILLED | {"preview": "1"}).content.decode()
+    assert text.count(SHIPPED) == 3
+    assert f"at least, once its turn comes; {SHIPPED}" in text
+    assert f"four times in five; {SHIPPED}" in text
+    assert "earlier experiment" not in text
 
 
 def test_the_clock_and_the_controls_can_be_chosen(submitter: Client, taken: list[ExperimentSpec]) -> None:

@@ -29,16 +29,28 @@ def show_preview(console: Console, preview: Json) -> None:
     boots = f"{preview['boots']:,} boots"
     if preview["fewest"] != preview["boots"]:
         boots = f"{preview['fewest']:,} to {boots}"
-    took = "nobody knows how long: it is the first of its kind here"
-    if preview["seconds"] is not None:
-        took = f"at most about {duration(preview['seconds'])}"
-    console.print(Text(f"{count(preview['builds'], 'kernel')} to build, {boots}, {took}"), soft_wrap=True)
+    line = f"{count(preview['builds'], 'kernel')} to build, {boots}, {_time(preview)}"
+    console.print(Text(plain_line(line)), soft_wrap=True)
     for one in preview["detectable"]:
         found = "no history on this target yet"
         if one["change"] is not None:
-            found = f"a change of {100 * one['change']:.1f} % would be found four times in five"
+            found = f"a change of {100 * one['change']:.1f} % would be found four times in five{_mark(one)}"
         told = plain_line(f"{one['case']} {one['metric']}: {found}")
         console.print(Text(f"  {told}", style="dim"), soft_wrap=True)
+
+
+def _time(preview: Json) -> str:
+    if preview["seconds"] is None:
+        return "nobody knows how long: it is the first of its kind here"
+    bound = "about" if preview.get("estimate") else "at most about"
+    if preview.get("at_least"):
+        bound = "at least about"
+    return f"{bound} {duration(preview['seconds'])}{_mark(preview)}"
+
+
+def _mark(part: Json) -> str:
+    """Return the words that mark a figure as an estimate, in brackets; nothing for a lab of an older version."""
+    return f" ({part['estimate']})" if part.get("estimate") else ""
 
 
 def _show_switch(console: Console, switch: Json) -> None:

@@ -219,7 +219,9 @@ def test_a_preview_queues_nothing(
     lab: FakeLab, alice: User, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, "preview", described(lab)) == 0
-    assert "15 boots" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "15 boots, at least about" in out
+    assert out.count("(estimated from shipped figures, not from this lab)") == 2
     assert not Experiment.objects.exists()
 
 

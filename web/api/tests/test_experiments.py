@@ -67,6 +67,11 @@ def test_a_preview_tells_what_it_takes_and_queues_nothing(ask: As, described: di
     told = ask("alice").post("experiments/preview/", described).json()
     assert told["boots"] == 9
     assert {one["state"] for one in told["variants"]} == {"to build"}
+    assert told["seconds"] > 0
+    assert told["at_least"]
+    assert told["estimate"] == "estimated from shipped figures, not from this lab"
+    assert [one["estimate"] for one in told["detectable"]] == [told["estimate"]]
+    assert told["detectable"][0]["change"] > 0
     assert not Experiment.objects.exists()
 
 
