@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,8 +24,11 @@ CLIENTS = 64
 DEADLINE_S = 60.0
 # The pages' own settings, with one process and less patience.
 HASTY = """
+from web import slowclients
 from web.serving import *
 from web.slowclients import Answering, Connection
+
+slowclients.HELD_BYTES = 16 << 20
 
 class HastySocket(Answering):
     grace_s = 1.0
@@ -46,6 +50,11 @@ def application(environ, start_response):
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     large = environ["PATH_INFO"] == "/large"
+    if environ["PATH_INFO"] == "/file":
+        file = open(__file__, "rb")
+        file.seek(3)
+        start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "200")])
+        return environ["wsgi.file_wrapper"](file)
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [bytes(1 << 20)] * 64 if large else [b"%d" % len(body)]
 """
@@ -256,3 +265,34 @@ def test_one_connection_serves_many_requests(small: int) -> None:
     with httpx.Client(timeout=DEADLINE_S) as client:
         for length in (0, 1, 100_000, 0, 3):
             assert client.post(f"http://127.0.0.1:{small}/", content=bytes(length)).text == str(length)
+
+
+def test_a_part_of_a_file_arrives_as_it_is(small: int) -> None:
+    with httpx.Client(timeout=DEADLINE_S) as client:
+        for _ in range(3):
+            assert client.get(f"http://127.0.0.1:{small}/file").text == SMALL[3:203]
+
+
+def test_every_request_of_many_connections_at_once_is_answered(small: int) -> None:
+    lengths = [*range(0, 200_000, 500)]
+    limits = httpx.Limits(max_connections=40)
+    with httpx.Client(timeout=DEADLINE_S, limits=limits) as client, ThreadPoolExecutor(40) as pool:
+        answers = pool.map(
+            lambda n: client.post(f"http://127.0.0.1:{small}/", content=bytes(n)).text, lengths
+        )
+        assert list(answers) == [str(length) for length in lengths]
+
+
+def test_unfinished_bodies_hold_no_more_than_a_process_may(small: int) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: lab\r\nContent-Length: 60000000\r\n\r\n"
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for _ in range(4):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", small), DEADLINE_S))
+            selector.register(client, selectors.EVENT_READ)
+            client.sendall(head + bytes(5 << 20))
+        # Whoever comes last of them, in the order in which the server reads.
+        refused = selector.select(DEADLINE_S)[0][0].fileobj
+        assert isinstance(refused, socket.socket)
+        assert refused.recv(65536).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert httpx.get(f"http://127.0.0.1:{small}/", timeout=DEADLINE_S).text == "0"
