@@ -45,6 +45,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from kernels.bundle import MAX_MEMBERS
 from lab.operations.backing import caches, database
 from lab.operations.given import adopt, given, given_flag, given_networks, given_number, state_root
 from lab.storage.settings import store_settings
@@ -251,6 +252,8 @@ SESSION_COOKIE_SAMESITE = "Lax"
 # A patch series is pasted into one form field; kernels.patch has the finer limits.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+# As many files as the form says; Django itself stops reading a request that has more.
+DATA_UPLOAD_MAX_NUMBER_FILES = MAX_MEMBERS
 
 PUBLIC_URL = (given("KPERFLAB_URL") or "http://127.0.0.1:8000").rstrip("/")
 HTTPS = PUBLIC_URL.startswith("https://")

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
@@ -251,4 +252,8 @@ def malformed(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     """Django's handler400: a problem under /api/, a page elsewhere."""
     if request.path.startswith("/api/"):
         return _plain(Problem(400, "the request is not one that this lab takes"))
+    if isinstance(exception, TooManyFilesSent):
+        most = settings.DATA_UPLOAD_MAX_NUMBER_FILES
+        said = f"A request may hold at most {most} files: go back and pack them into one .tar.gz.\n"
+        return HttpResponse(said, status=400, content_type="text/plain; charset=utf-8")
     return bad_request(request, exception)

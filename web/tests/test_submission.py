@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http.response import HttpResponseBase
 from django.test import Client
@@ -14,6 +15,7 @@ from lab.errors import LabUnable, SubmissionRejected
 from lab.models import User
 from lab.spec import ExperimentSpec, spec_digest
 from lab.submission.preview import Detectable, Preview, VariantPreview
+from lab.submission.received import MOST_FILES
 from lab.submission.shipped import SHIPPED
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
@@ -247,6 +249,25 @@ def test_a_preview_marks_what_it_estimates_from_shipped_figures(
     assert f"at least, once its turn comes; {SHIPPED}" in text
     assert f"four times in five; {SHIPPED}" in text
     assert "earlier experiment" not in text
+
+
+def test_the_form_takes_as_many_files_as_it_says_and_refuses_one_more_in_words(
+    submitter: Client, taken: list[ExperimentSpec]
+) -> None:
+    assert settings.DATA_UPLOAD_MAX_NUMBER_FILES == MOST_FILES
+
+    def send(many: int) -> HttpResponseBase:
+        files = [SimpleUploadedFile(f"{number}.patch", b"x") for number in range(many)]
+        return submitter.post("/experiments/new", FILLED | {"files": files})
+
+    read = send(MOST_FILES)
+    assert read.status_code == 422
+    assert "at most 201 files" not in getattr(read, "content", b"").decode()
+    refused = send(MOST_FILES + 1)
+    assert refused.status_code == 400
+    said = getattr(refused, "content", b"").decode()
+    assert said == "A request may hold at most 201 files: go back and pack them into one .tar.gz.\n"
+    assert taken == []
 
 
 def test_the_clock_and_the_controls_can_be_chosen(submitter: Client, taken: list[ExperimentSpec]) -> None:
