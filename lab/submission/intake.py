@@ -14,7 +14,7 @@ from kernels import catalog, repair
 from kernels.config import Fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.patch import Patch, Series, read_range
-from kernels.remote import location_name
+from kernels.remote import FetchLimits, location_name
 from kernels.shown import shown_line
 from kernels.stored import stored_diff
 from kernels.tree import (
@@ -28,6 +28,7 @@ from kernels.tree import (
 )
 from lab.errors import SubmissionRejected
 from lab.expand import Toggle
+from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S
 from lab.spec import ConfigSpec, ExperimentSpec, PatchSpec
 from lab.submission.locations import tree_address
 
@@ -87,7 +88,9 @@ def open_source(source: Source, root: Path, on_progress: OnProgress) -> Tree:
     """Make the tree available under `root`, imported or fetched if need be."""
     if source.kind == "git":
         on_progress(f"fetching {source.location}")
-        return open_git(source.name, tree_address(source.location), root, on_note=on_progress)
+        # The same figures as the process around it, so that the error names the limit that holds.
+        limits = FetchLimits(seconds=FETCH_DEADLINE_S, bytes=FETCH_BYTES)
+        return open_git(source.name, tree_address(source.location), root, limits, on_note=on_progress)
 
     said = -1
 

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from lab.analysis.sequential import detectable
+from lab.errors import SubmissionRejected
 from lab.models import Build, Experiment, Run, Target
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec, spec_from_mapping
@@ -166,3 +167,11 @@ def test_the_deviation_is_that_of_one_boot_not_of_a_difference() -> None:
     found = deviation("showgids", "smoke", Target.objects.get(name="guest"), "ns_per_open")
     assert found is not None
     assert found[0] == pytest.approx(0.0953 / 2**0.5, abs=1e-3)
+
+
+def test_a_fetch_names_the_limit_that_the_lab_sets(
+    describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.submission.intake.FETCH_BYTES", 100)
+    with pytest.raises(SubmissionRejected, match="is more than 0 MiB, which is the most that is fetched"):
+        preview_experiment(spec=describe(), home=tmp_path)
