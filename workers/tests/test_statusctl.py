@@ -10,13 +10,20 @@ from typer.testing import CliRunner
 from lab.models import Run, Target, Worker
 from lab.operations import readiness
 from lab.tests.factories import claimed_run, finish_builds, make_grid
+from workers.ctl import options
 from workers.labctl import cli
 
 HOSTILE = "rack\x1b[2J [red]1[/red]"
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A console keeps the width that the environment named when it was imported."""
+    monkeypatch.setattr(options.out, "_width", 200)
+
+
 def status() -> tuple[int, str]:
-    done = CliRunner(env={"COLUMNS": "200", "LINES": "100"}).invoke(cli, ["lab", "status"])
+    done = CliRunner().invoke(cli, ["lab", "status"])
     return done.exit_code, done.output
 
 
@@ -42,7 +49,7 @@ def test_one_screen_says_what_waits_who_works_and_what_is_ill(db: None) -> None:
         "idle: its disk is full",
         "[red]1[/red]",
     ):
-        assert words in text, text
+        assert words in text, words
     assert "\x1b[2J" not in text
 
 
