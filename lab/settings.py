@@ -216,6 +216,8 @@ SPECTACULAR_SETTINGS = {
         "ProfileKind": "lab.models.Profile.Kind",
         "HookKind": "lab.models.Hook.Kind",
         "WorkKind": "lab.models.LateAnswer.Kind",
+        "FetchState": "lab.states.FetchState",
+        "FetchKind": "lab.models.Fetch.Kind",
         "Scope": "lab.access.ACTIONS",
     },
 }

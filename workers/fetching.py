@@ -21,6 +21,7 @@ from django.db import close_old_connections, connections
 from lab import limits
 from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
 from lab.models import Fetch
+from lab.operations.given import for_own_processes
 from lab.queue.holder import worker_identity
 from lab.submission.fetch_queue import (
     claim_fetch,
@@ -104,7 +105,10 @@ class Fetching:
     def _begin(self, row: Fetch) -> Child:
         log.info("%s of %s begins", row, row.user.username)
         process = subprocess.Popen(
-            [*self._command, str(row.pk)], stdin=subprocess.PIPE, start_new_session=True
+            [*self._command, str(row.pk)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            env=for_own_processes(),
         )
         with suppress(BrokenPipeError), process.stdin or nullcontext() as pipe:
             if pipe is not None:

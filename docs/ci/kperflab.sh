@@ -31,6 +31,19 @@ case $status in
 5??) say "HTTP $status"; cat "$scratch/answer" >&2; exit 3 ;;
 *) say "$(jq -r '[.detail, (.errors[]? | .detail)] | unique | join("; ")' "$scratch/answer" || cat "$scratch/answer")"; exit 64 ;;
 esac
+# 202: a worker gets the tree first, and says here how that goes.
+while [ "$status" = 202 ]; do
+    fetch=$(jq -r .id "$scratch/answer")
+    sleep "${KPERFLAB_POLL:-5}"
+    [ "$(api "fetches/$fetch/" "$scratch/answer")" = 200 ] || { cat "$scratch/answer" >&2; exit 3; }
+    case $(jq -r .state "$scratch/answer") in
+    waiting | running) continue ;;
+    done) ;;
+    *) say "$(jq -r '.problem.detail // "the tree was not fetched"' "$scratch/answer")"
+       [ "$(jq -r '.problem.status // 500' "$scratch/answer")" -ge 500 ] && exit 3; exit 64 ;;
+    esac
+    status=$(api "experiments/$(jq -r .experiment "$scratch/answer")/" "$scratch/answer")
+done
 id=$(jq -r .id "$scratch/answer")
 say "experiment $id: $(jq -r .page "$scratch/answer")"
 

@@ -13,6 +13,7 @@ from lab.states import (
     BuildState,
     DeliveryState,
     ExperimentState,
+    FetchState,
     RunState,
     VariantState,
     allowed,
@@ -26,6 +27,7 @@ LEGAL = {
     "building>cancelled building>queued built>queued failed>queued cancelled>queued",
     RunState: "queued>running queued>cancelled running>done running>failed running>cancelled running>queued",
     BisectionState: "running>done running>failed",
+    FetchState: "waiting>running waiting>cancelled running>done running>failed running>cancelled running>waiting",
     DeliveryState: "waiting>delivered waiting>given-up delivered>waiting given-up>waiting",
 }
 EVERY_PAIR = [(start, to) for states in MOVES for start, to in product(states, states)]

@@ -22,6 +22,7 @@ from django.db import connections
 from lab.models import Experiment, Target, Tree, User
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
+from lab.tests.fetchers import a_fetcher
 from workers import work
 from workers.tests.conftest import FakeLab, opens
 
@@ -71,6 +72,13 @@ def worker(checkout: Path) -> Iterator[None]:
     yield
     stopped.set()
     thread.join()
+
+
+@pytest.fixture(autouse=True)
+def fetcher(checkout: Path) -> Iterator[None]:
+    """The tree is one of git, so a worker looks at it before a description is taken."""
+    with a_fetcher():
+        yield
 
 
 @pytest.fixture

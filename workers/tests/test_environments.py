@@ -92,7 +92,12 @@ def test_only_the_labs_own_processes_inherit_everything() -> None:
         for path in tracked(".py")
         if "for_own_processes" in path.read_text() and not is_of_tests(path)
     ]
-    assert sorted(users) == ["lab/operations/given.py", "workers/crew.py", "workers/serve.py"]
+    assert sorted(users) == [
+        "lab/operations/given.py",
+        "workers/crew.py",
+        "workers/fetching.py",
+        "workers/serve.py",
+    ]
 
 
 @pytest.fixture
