@@ -41,11 +41,19 @@ def _strays(lab: Lab) -> Iterator[str]:
     supervisor = int((place.folder / "supervisord.pid").read_text())
     for pid in roots - several:
         for child, name in descendants(pid).items():
-            yield f"process {child} ({name}) below an idle program"
             known.add(child)
+            if not _serves_readers(child):
+                yield f"process {child} ({name}) below an idle program"
     for pid, command in processes(place).items():
         if pid not in known and pid != supervisor:
             yield f"process {pid}: {command}"
+
+
+def _serves_readers(pid: int) -> bool:
+    """Return whether a process is the server that forks readers of strangers' files: each worker keeps one."""
+    with suppress(OSError):
+        return b"kernels.apart_server" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return False
 
 
 def _mounts(lab: Lab) -> Iterator[str]:
