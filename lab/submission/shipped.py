@@ -16,7 +16,8 @@ SHIPPED = "estimated from shipped figures, not from this lab"
 # CPU seconds of a build of debian-6.1 from nothing, and of a variant over it; measured 2026-11-22 with gcc.
 BASE_BUILD_CPU_S = 293.0
 VARIANT_BUILD_CPU_S = 12.5
-# Wall seconds of a boot of a guest from its claim to its end, but for the time of larger presets; measured 2026-11-22.
+# Wall seconds of a boot of a guest from its claim to its end, but for the time of larger presets: one that also
+# runs perf and a second of cyclictest, under TCG on two cores.
 BOOT_S = 9.0
 # How many times longer a boot takes by the instruction clock: the largest figure of docs/instruction-clock.md.
 BY_INSTRUCTIONS = 1.9

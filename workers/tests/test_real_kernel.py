@@ -91,7 +91,8 @@ def _each_metric_has_its_samples(experiment: Experiment) -> None:
             counts = Counter(Sample.objects.filter(run=run, warmup=False).values_list("metric", flat=True))
             assert counts == dict.fromkeys(wanted, 2), run.pk
         compared = set(Comparison.objects.filter(case=case).values_list("metric", flat=True))
-        assert compared == wanted
+        # A busy host's boots do not count, and then there is nothing to compare.
+        assert compared == wanted, list(Run.objects.exclude(invalid=[]).values_list("pk", "invalid"))
 
 
 def _the_walk_was_cold(experiment: Experiment) -> None:
