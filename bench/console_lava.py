@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What LAVA looks for on a console, as a peer: the patterns of lava_dispatcher/utils/messages.py at 02493d77.
+"""LAVA's console patterns, as a peer: the patterns of lava_dispatcher/utils/messages.py at 02493d77.
 
 LAVA waits for any of these while a board boots and tests run; the kind follows from the pattern, and a block that
 begins with "cut here" gets its kind from the words in it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the build sandbox costs: the CPU time of compiling one file in it, beside the same compiler without it.
+"""Measure the cost of the build sandbox: the CPU time of compiling one file in it, beside the same compiler without it.
 
 Both are a shell that compiles the file a number of times, right after each other in random order, pair by pair; the ratio
 is that of each pair, its median and range are shown. Ours counts everything: our own process, unshare, bwrap, the filter of system

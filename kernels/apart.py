@@ -47,7 +47,7 @@ _MOST_DETAIL = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one reading may use: CPU seconds, bytes of memory beyond the interpreter's, bytes of the answer."""
+    """Limits of one reading: CPU seconds, bytes of memory beyond the interpreter's, bytes of the answer."""
 
     seconds: float = 60.0
     memory: int = 2 << 30
@@ -56,7 +56,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reader returned, unchecked, and what the reading cost: CPU seconds, and peak memory in KiB."""
+    """A reader's unchecked answer and its cost: CPU seconds, and peak memory in KiB."""
 
     value: Any
     blobs: tuple[bytes, ...]
@@ -177,7 +177,7 @@ atexit.register(_readers.stop)
 
 
 def _environment() -> dict[str, str]:
-    """Where programs and our code are, and nothing else: no password is ever in a reader's memory."""
+    """Return only where programs and our code are: no password is ever in a reader's memory."""
     return {
         "PATH": "/usr/bin:/bin",
         "PYTHONPATH": str(_TOP),

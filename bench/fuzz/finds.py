@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What one fuzzing process counts and keeps: executions, refusals by class, and one input for each kind of crash."""
+"""Counts and finds of one fuzzing process: executions, refusals by class, and one input for each kind of crash."""
 
 from __future__ import annotations
 
