@@ -41,7 +41,7 @@ class Shape:
     coarse: bool = False
 
 
-def _in_time(noise: Callable[[int, int, Rng], Floats]) -> Callable[[int, int, Rng], Floats]:
+def in_time(noise: Callable[[int, int, Rng], Floats]) -> Callable[[int, int, Rng], Floats]:
     """Return experiments whose boots take the numbers that noise(trials, boots) gives in time, in random order."""
 
     def draw(trials: int, blocks: int, rng: Rng) -> Floats:
@@ -52,7 +52,7 @@ def _in_time(noise: Callable[[int, int, Rng], Floats]) -> Callable[[int, int, Rn
     return draw
 
 
-def _candidate(other: Callable[[Floats, Rng], Floats]) -> Callable[[int, int, Rng], Floats]:
+def of_candidate(other: Callable[[Floats, Rng], Floats]) -> Callable[[int, int, Rng], Floats]:
     """Return experiments of normal boots whose candidate's are drawn anew from its own normal ones."""
 
     def draw(trials: int, blocks: int, rng: Rng) -> Floats:
@@ -115,33 +115,33 @@ def _two_clusters(own: Floats, rng: Rng) -> Floats:
 
 
 SHAPES: tuple[Shape, ...] = (
-    Shape("normal", _in_time(lambda trials, boots, rng: rng.normal(size=(trials, boots)))),
-    Shape("heavy tails (t, 3)", _in_time(lambda trials, boots, rng: rng.standard_t(3, size=(trials, boots)))),
-    Shape("1 in 10 Cauchy", _in_time(_contaminated)),
-    Shape("lognormal", _in_time(lambda trials, boots, rng: np.exp(rng.normal(size=(trials, boots))))),
-    Shape("bimodal 1:4", _in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.2))),
-    Shape("bimodal 1:1", _in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.5))),
-    Shape("drift", _in_time(_drift)),
-    Shape("AR(1), 0.8", _in_time(_memory)),
-    Shape("every third boot slow", _in_time(_every_third)),
+    Shape("normal", in_time(lambda trials, boots, rng: rng.normal(size=(trials, boots)))),
+    Shape("heavy tails (t, 3)", in_time(lambda trials, boots, rng: rng.standard_t(3, size=(trials, boots)))),
+    Shape("1 in 10 Cauchy", in_time(_contaminated)),
+    Shape("lognormal", in_time(lambda trials, boots, rng: np.exp(rng.normal(size=(trials, boots))))),
+    Shape("bimodal 1:4", in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.2))),
+    Shape("bimodal 1:1", in_time(lambda trials, boots, rng: _modes(trials, boots, rng, 0.5))),
+    Shape("drift", in_time(_drift)),
+    Shape("AR(1), 0.8", in_time(_memory)),
+    Shape("every third boot slow", in_time(_every_third)),
     Shape(
         "1 in 10 an outlier",
-        _in_time(
+        in_time(
             lambda trials, boots, rng: (
                 rng.normal(size=(trials, boots)) + 20.0 * (rng.random((trials, boots)) < 0.1)
             )
         ),
     ),
-    Shape("constant, rare jumps", _in_time(_rare_jumps), coarse=True),
+    Shape("constant, rare jumps", in_time(_rare_jumps), coarse=True),
     Shape("integers 1, 2, 3, …", _counts(2.0, 1.0), LARGER_OF_ZEROS),
     Shape("integers 0, 1, 2, …", _counts(3.0, 0.0), LARGER_OF_ZEROS),
     Shape("5 % zeros", _zeros(0.05), LARGER_OF_ZEROS),
     Shape("30 % zeros", _zeros(0.3), LARGER_OF_ZEROS),
     Shape("70 % zeros", _zeros(0.7), LARGER_OF_ZEROS, coarse=True),
-    Shape("candidate's variance ×4", _candidate(lambda own, _: 2 * own)),
-    Shape("candidate's variance ×16", _candidate(lambda own, _: 4 * own)),
-    Shape("candidate's variance ×1/4", _candidate(lambda own, _: own / 2)),
-    Shape("candidate's variance ×1/16", _candidate(lambda own, _: own / 4)),
-    Shape("candidate bimodal 1:1", _candidate(_two_clusters)),
-    Shape("candidate lognormal", _candidate(lambda own, _: np.exp(own) - SKEW_SHIFT)),
+    Shape("candidate's variance ×4", of_candidate(lambda own, _: 2 * own)),
+    Shape("candidate's variance ×16", of_candidate(lambda own, _: 4 * own)),
+    Shape("candidate's variance ×1/4", of_candidate(lambda own, _: own / 2)),
+    Shape("candidate's variance ×1/16", of_candidate(lambda own, _: own / 4)),
+    Shape("candidate bimodal 1:1", of_candidate(_two_clusters)),
+    Shape("candidate lognormal", of_candidate(lambda own, _: np.exp(own) - SKEW_SHIFT)),
 )

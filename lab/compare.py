@@ -7,8 +7,9 @@ each other. docs/verdicts.md has the rule in words.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -18,6 +19,7 @@ from lab.analysis.boots import Arm, Shift
 from lab.analysis.effects import effects
 from lab.analysis.estimate import estimate
 from lab.analysis.exact import disagreement, exact_shift
+from lab.analysis.family import allow_for_family
 from lab.analysis.iterations import trend_left
 from lab.analysis.sequential import ALPHA, level_at
 from lab.analysis.spread import Spread, compare_spread, spread_note
@@ -34,7 +36,10 @@ TREND_LEVEL = 0.01
 
 @dataclass
 class _Shifted:
-    """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself."""
+    """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself.
+
+    at_level: estimates `shift` with an interval of another level.
+    """
 
     case: Case
     variant: Variant
@@ -43,6 +48,7 @@ class _Shifted:
     judged: Shift
     nominal: float
     floor: float
+    at_level: Callable[[float], Shift]
     spread: Spread | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -116,18 +122,28 @@ def _shifts(
         candidate, floor = arms[variant.pk], _own_floor(experiment, metric)
         nominal = _nominal(experiment, candidate)
         if experiment.clock == "instructions":
-            shift, judged = (exact_shift(own, candidate, floor=width) for width in (floor, 0.0))
+            at_level = partial(_counted, own, candidate, floor)
+            shift, judged = at_level(0.95), exact_shift(own, candidate, floor=0.0)
         else:
-            shift = judged = estimate(own, candidate, others, level=1 - nominal, looks=experiment.sequential)
+            at_level = partial(_timed, own, candidate, others, experiment.sequential)
+            shift = judged = at_level(1 - nominal)
         notes = _notes(experiment, case, metric, [*own, candidate])
         # Boots that should agree to the last instruction have no spread; their disagreement is a note of its own.
         spread = None if experiment.clock == "instructions" else compare_spread(own, candidate)
-        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, spread, notes))
+        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, at_level, spread, notes))
     layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
     for one in found:
         if one.variant.role == Role.CANDIDATE:
             one.floor = max(one.floor, layout)
     return found
+
+
+def _timed(base: list[Arm], candidate: Arm, others: list[Arm], looks: bool, level: float) -> Shift:
+    return estimate(base, candidate, others, level=level, looks=looks)
+
+
+def _counted(base: list[Arm], candidate: Arm, floor: float, level: float) -> Shift:
+    return exact_shift(base, candidate, floor=floor, level=level)
 
 
 def _nominal(experiment: Experiment, candidate: Arm) -> float:
@@ -188,17 +204,19 @@ def _effects(
 
 def _judged(experiment: Experiment, shifted: list[_Shifted]) -> list[Comparison]:
     """Verdicts, their p values adjusted for all metrics of all cases of one variant: what one reads together."""
-    partial = _is_partial(experiment)
+    lacking = _is_partial(experiment)
     families: dict[int, list[_Shifted]] = defaultdict(list)
     for one in shifted:
         families[one.variant.pk].append(one)
     for family in families.values():
         _note_spreads(family)
-    return [
-        _comparison(one, q_value, partial=partial)
-        for family in families.values()
-        for one, q_value in zip(family, adjust([one.shift.p_value for one in family]), strict=True)
-    ]
+    comparisons = []
+    for family in families.values():
+        adjusted = adjust([one.shift.p_value for one in family])
+        metrics = sum(q_value is not None for q_value in adjusted)
+        for one, q_value in zip(family, adjusted, strict=True):
+            comparisons.append(_comparison(one, q_value, metrics=metrics, lacking=lacking))
+    return comparisons
 
 
 def _note_spreads(family: list[_Shifted]) -> None:
@@ -218,8 +236,9 @@ def _is_partial(experiment: Experiment) -> bool:
     return set(asked) != set(counted)
 
 
-def _comparison(one: _Shifted, q_value: float | None, *, partial: bool) -> Comparison:
-    shift, metric = one.shift, one.metric
+def _comparison(one: _Shifted, q_value: float | None, *, metrics: int, lacking: bool) -> Comparison:
+    """Return the row of one comparison. metrics: adjusted for. lacking: boots that were asked for are missing."""
+    metric = one.metric
     verdict = judge(
         one.judged,
         better=metric["better"],
@@ -228,6 +247,9 @@ def _comparison(one: _Shifted, q_value: float | None, *, partial: bool) -> Compa
         q_value=q_value,
         level_used=one.nominal,
         unit=metric["unit"],
+    )
+    verdict, shift = allow_for_family(
+        verdict, one.shift, q_value, metrics=metrics, at_level=one.at_level, unit=metric["unit"]
     )
     return Comparison(
         experiment_id=one.case.experiment_id,
@@ -247,7 +269,7 @@ def _comparison(one: _Shifted, q_value: float | None, *, partial: bool) -> Compa
         q_value=q_value,
         effect=shift.effect,
         floor=one.floor,
-        partial=partial,
+        partial=lacking,
         verdict=verdict.word,
         boots_needed=verdict.boots_needed,
         reason=verdict.reason,

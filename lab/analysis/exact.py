@@ -15,8 +15,8 @@ from lab.analysis.estimate import estimate
 LEAST_BOOTS = 2
 
 
-def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float) -> Shift:
-    """Return the shift of counted instructions. floor: a fraction, such as 0.002.
+def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float, level: float = 0.95) -> Shift:
+    """Return the shift of counted instructions. floor: a fraction, such as 0.002. level: of estimate()'s interval.
 
     All boots agree: ratio of the boots' medians, interval ratio / (1 + floor) to ratio * (1 + floor), no
     p-value. They do not: estimate(), its interval widened by the floor.
@@ -25,7 +25,7 @@ def exact_shift(base: Sequence[Arm], candidate: Arm, *, floor: float) -> Shift:
         [values for arm in arms for values in arm.boots.values() if values] for arms in (base, [candidate])
     ]
     if any(not boots for boots in sides) or any(len(set(boots)) > 1 for boots in sides):
-        return _widened(estimate(base, candidate), floor)
+        return _widened(estimate(base, candidate, level=level), floor)
     ours, theirs = boot_number(sides[0][0]), boot_number(sides[1][0])
     shift = Shift(len(sides[1]), ours, theirs, None, None, None, method="instructions, compared exactly")
     if not (ours > 0 and theirs > 0 and isfinite(theirs / ours) and theirs / ours > 0):

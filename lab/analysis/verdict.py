@@ -40,11 +40,15 @@ MOST_BOOTS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One of four words; boots_needed and reason for those that are inconclusive."""
+    """One of four words; boots_needed and reason for those that are inconclusive.
+
+    held_back: clear by itself, but not among all metrics (family.py says so and widens the interval).
+    """
 
     word: Word
     boots_needed: int | None = None
     reason: str = ""
+    held_back: bool = False
 
 
 def judge(
@@ -76,7 +80,7 @@ def judge(
     if q_value is not None and q_value > FALSE_DISCOVERIES:
         needed = _boots_for_adjustment(shift, q_value)
         said = f"not clear enough among this many metrics (q = {q_value:.2g})"
-        return Verdict("inconclusive", needed, _with_boots(said, needed))
+        return Verdict("inconclusive", needed, with_boots(said, needed), held_back=True)
     return Verdict("regression" if (low > 0) == (better == "lower") else "improvement")
 
 
@@ -95,7 +99,10 @@ def _by_order(
         return Verdict("regression" if ranked.rises == (better == "lower") else "improvement", None, said)
     wanted = level_used if q_value is None else min(level_used, p_value * FALSE_DISCOVERIES / q_value)
     needed = _boots_for_p(shift, p_value, wanted)
-    return Verdict("inconclusive", needed, _with_boots(f"{said}; ranks do not tell them apart", needed))
+    if p_value <= level_used and q_value is not None:
+        said = f"{said}; not clear enough among this many metrics (q = {q_value:.2g})"
+        return Verdict("inconclusive", needed, with_boots(said, needed), held_back=True)
+    return Verdict("inconclusive", needed, with_boots(f"{said}; ranks do not tell them apart", needed))
 
 
 def lie(ranked: Ranked, unit: str) -> str:
@@ -168,8 +175,9 @@ def _unclear(needed: int | None, margin: float) -> str:
     said = "the interval holds both better and worse"
     if margin <= 0:
         said += "; with a margin of 0 nothing is ever called unchanged"
-    return _with_boots(said, needed)
+    return with_boots(said, needed)
 
 
-def _with_boots(said: str, needed: int | None) -> str:
+def with_boots(said: str, needed: int | None) -> str:
+    """Return the reason followed by the boots that would tell, if any number would."""
     return f"{said}; about {needed} boots would tell" if needed else f"{said}; more boots would not tell"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from lab.analysis.verdict import FALSE_DISCOVERIES
 from lab.exports.shape import CellData, EffectData, MetricData
 
 
@@ -37,6 +38,18 @@ def interval(cell: CellData | EffectData, *, fine: bool = False) -> str:
     if cell["low"] is None or cell["high"] is None:
         return ""
     return f"[{change(cell['low'], fine=fine)}, {change(cell['high'], fine=fine)}]"
+
+
+def doubt(cell: CellData, *, fine: bool = False) -> str:
+    """Return in a few words why a shift with an interval is not called: other metrics or the floor; else nothing."""
+    if cell["verdict"] != "inconclusive" or cell["low"] is None or cell["high"] is None:
+        return ""
+    p, q = cell["p"], cell["q"]
+    if p is not None and q is not None and p <= FALSE_DISCOVERIES < q:
+        return f"q {q:.2g} over all metrics"
+    if not cell["low"] <= 1 <= cell["high"]:
+        return f"within the floor of {change(1 + cell['floor'], fine=fine).lstrip('+')}"
+    return ""
 
 
 def told_change(cell: CellData | EffectData, *, fine: bool = False) -> str:

@@ -25,7 +25,7 @@ from django.conf import settings
 from kernels.stored import diff_of
 from lab.errors import SpecError
 from lab.exports.comparison import comparison_data, public_location
-from lab.exports.figures import many, told_change
+from lab.exports.figures import doubt, many, told_change
 from lab.exports.plain import plain
 from lab.exports.shape import CaseData, CellData, ComparisonData, FailureData, MetricData
 from lab.models import Build, Experiment, Run, Variant
@@ -214,9 +214,14 @@ def _measured(of: _Of, data: ComparisonData, case: CaseData, metric: MetricData)
         _status(metric, cell),
         f"case-{case['id']}-{metric['name']}",
         number=None if value is None else _given(value=value, unit=metric["unit"] or None),
-        comment=plain(f"{name}: {cell['verdict']}, {told_change(cell)}") if cell else plain(name),
+        comment=plain(f"{name}: {_verdict(cell)}, {told_change(cell)}") if cell else plain(name),
         misc=misc,
     )
+
+
+def _verdict(cell: CellData) -> str:
+    why = doubt(cell)
+    return f"{cell['verdict']} ({why})" if why else cell["verdict"]
 
 
 def _status(metric: MetricData, cell: CellData | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab.exports.figures import change, interval, many, number
+from lab.exports.figures import change, doubt, interval, many, number
 from lab.exports.plain import plain
 from lab.exports.shape import CaseData, CellData, ComparisonData, MetricData
 
@@ -89,8 +89,11 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
     verdict = (
         f"**{cell['verdict']}**" if cell["verdict"] in _CALLED and metric["primary"] else cell["verdict"]
     )
+    why = [doubt(cell, fine=fine)]
     if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
-        verdict += f" (about {cell['boots_needed']:,} boots would tell)"
+        why.append(f"about {cell['boots_needed']:,} boots would tell")
+    if any(why):
+        verdict += f" ({'; '.join(filter(None, why))})"
     unit = f" [{plain(metric['unit'])}]" if metric["unit"] else ""
     fields = [
         _in_table(case["title"]),

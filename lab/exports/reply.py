@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lab.errors import SpecError
-from lab.exports.figures import many, told_change
+from lab.exports.figures import doubt, many, told_change
 from lab.exports.mailtext import fold, harmless, name
 from lab.exports.reply_method import environment, method
 from lab.exports.reply_table import case_lines, shown_metrics
@@ -202,7 +202,8 @@ def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]
         known = cell["ratio"] is not None
         more = f"; about {cell['boots_needed']:,} boots would tell" if known and cell["boots_needed"] else ""
         shift = f" {told_change(cell, fine=fine)}" if known else ""
-        why = "" if cell["ratio"] is not None else f" ({name(cell['reason'], 200)})"
+        why = doubt(cell, fine=fine) if known else name(cell["reason"], 200)
+        why = f" ({why})" if why else ""
         told.append(f"{what}{shift} is inconclusive{why}{more}")
     told += [
         f"{name(one['name'], 60)} was not built, which is the lab's fault" for one in chosen if _ours(one)

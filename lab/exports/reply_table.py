@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.exports.figures import change, interval, number
+from lab.exports.figures import change, doubt, interval, number
 from lab.exports.mailtext import fold, harmless, name, table
 from lab.exports.shape import CaseData, CellData, ComparisonData, MetricData
 
@@ -75,7 +75,7 @@ def _side_by_side(
             ],
             ["  change", "", *(change(cell["ratio"], fine=_fine(data)) if cell else "" for cell in cells)],
             [f"  {_span(data)}", "", *(interval(cell, fine=_fine(data)) if cell else "" for cell in cells)],
-            ["  verdict", "", *(cell["verdict"] if cell else "not measured" for cell in cells)],
+            ["  verdict", "", *(_verdict(data, cell) if cell else "not measured" for cell in cells)],
         ]
     return table(rows)
 
@@ -93,8 +93,13 @@ def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) ->
             lines.append("    not measured")
             continue
         told = f"{value(metric, one)}  {change(cell['ratio'], fine=_fine(data))}"
-        lines += fold(f"{told} {interval(cell, fine=_fine(data))} {cell['verdict']}", "    ", "      ")
+        lines += fold(f"{told} {interval(cell, fine=_fine(data))} {_verdict(data, cell)}", "    ", "      ")
     return lines
+
+
+def _verdict(data: ComparisonData, cell: CellData) -> str:
+    why = doubt(cell, fine=_fine(data))
+    return f"{cell['verdict']}, {why}" if why else cell["verdict"]
 
 
 def _title(metric: MetricData) -> str:

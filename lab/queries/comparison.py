@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from lab.analysis.verdict import FALSE_DISCOVERIES
 from lab.models import Comparison, Experiment, Run, Sample, Variant
 from lab.queries.controls import FalseAlarms, false_alarms
 from lab.queries.description import CaseView, case_views
@@ -56,6 +57,13 @@ class ComparisonCell:
     floor: float
     partial: bool
     notes: tuple[str, ...]
+
+    @property
+    def held_back(self) -> bool:
+        """Whether the shift is clear by itself but not among all metrics: its interval is wider then."""
+        p, q = self.p_value, self.q_value
+        clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
+        return clear and self.verdict == "inconclusive"
 
     @property
     def percent(self) -> float | None:

@@ -91,6 +91,8 @@ def explain(
         "tab": "comparison",
         "line": EffectLine(change(cell.ratio), words, cell.verdict, drawn),
         "ends": (change(low), change(high)),
+        # The interval of a verdict that its q-value held back is wider, as its reason says.
+        "level": "" if cell.held_back else "95 %",
         "params": settings(page.case.params),
         "better": _BETTER.get(page.better, ""),
         "medians": (quantity(cell.base_median, page.unit), quantity(cell.median, page.unit)),

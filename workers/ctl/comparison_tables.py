@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from lab.exports.figures import doubt
 from lab.exports.plain import plain
 from lab.exports.shape import CaseData, CellData, ComparisonData
 from workers.ctl.table_style import VERDICT_STYLE, number, percent, plain_table
@@ -45,10 +46,10 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
 
 
 def _show_remarks(console: Console, case: CaseData) -> None:
-    """Say below a table what its cells cannot: why there is no ratio, what to know, what was left out."""
+    """Say below a table what its cells cannot: why there is no ratio or what speaks against the interval, what to know, what was left out."""
     for metric in case["metrics"]:
         for cell in metric["cells"]:
-            if cell["low"] is None and cell["reason"]:
+            if cell["reason"] and (cell["low"] is None or doubt(cell)):
                 told = f"  {metric['name']}, {plain(cell['variant'])}: {plain(cell['reason'])}"
                 console.print(Text(told, style="dim"))
     cells = [cell for metric in case["metrics"] for cell in metric["cells"]]
@@ -108,6 +109,8 @@ def _cells(cell: CellData, *, fine: bool) -> list[Text]:
         verdict += f" ({cell['boots_needed']:,})"
     elif cell["verdict"] == "inconclusive" and cell["low"] is None:
         verdict += " (no ratio)"
+    if why := doubt(cell, fine=fine):
+        verdict += f"\n{why}"
     return [
         Text(f"  {plain(cell['variant'])}"),
         Text(number(cell["median"])),
