@@ -95,7 +95,7 @@ class Builder:
 
         on_wait is called at least once a second meanwhile, and may raise to give up.
         Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected, DiskFull,
-        BuildOutOfMemory, BuildKilled.
+        BuildOutOfMemory, BuildKilled, HostTooSlow.
         """
         return self._plan(request, on_wait).key
 

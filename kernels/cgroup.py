@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A memory limit over everything a command starts, where we may set one, and whether any of it was killed for memory.
+"""A memory limit over everything a command starts, where we may set one, and what the group measured of it.
 
 The limits of prlimit hold for each process alone; a control group holds them together, so that a
 hostile build meets its own limit before the machine's. Only root may make one; others do without.
@@ -23,6 +23,8 @@ _ROOT = Path("/sys/fs/cgroup")
 _VMSTAT = Path("/proc/vmstat")
 # Where versions 2 and 1 count what was killed in a group.
 _COUNTERS = ("memory.events", "memory.oom_control")
+# Where versions 2 and 1 count CPU time: file, name of the field ("": the only one), units in a second.
+_CPU_FILES = (("cpu.stat", "usage_usec", 1e6), ("cpuacct.usage", "", 1e9))
 _PREFIX = "kperflab-build"
 # The kernel may take a moment to see that the last process is gone.
 _END_S = 2.0
@@ -35,13 +37,33 @@ def physical_memory() -> int:
 
 
 class MemoryGroup:
-    """A control group, or what stands for it where there can be none. procs: its cgroup.procs file, or ""."""
+    """A control group, or its replacement where none can be made. procs: its cgroup.procs file, or "".
 
-    def __init__(self, folder: Path | None) -> None:
+    joins: the cgroup.procs files that a process writes itself to, one for each resource; none without a group.
+    """
+
+    def __init__(self, folder: Path | None, counting: Path | None = None) -> None:
         self.procs = str(folder / "cgroup.procs") if folder else ""
+        self.joins = tuple(str(each / "cgroup.procs") for each in (folder, counting) if each)
         own = [folder / name for name in _COUNTERS] if folder else []
         self._counter = next((file for file in own if _kills(file) is not None), _VMSTAT)
         self._before = _kills(self._counter) or 0
+        self._counting = counting or folder
+
+    def members(self) -> list[int]:
+        """Return the process numbers in the group, none without a group."""
+        with contextlib.suppress(OSError):
+            return [int(number) for number in Path(self.procs).read_text().split()] if self.procs else []
+        return []
+
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time of all that ever ran in the group; None where no group counts it."""
+        for name, field, units in _CPU_FILES if self._counting else ():
+            with contextlib.suppress(OSError):
+                for line in (self._counting or Path()).joinpath(name).read_text().splitlines():
+                    if not field or line.startswith(f"{field} "):
+                        return int(line.removeprefix(field)) / units
+        return None
 
     def out_of_memory(self) -> bool:
         """Whether the kernel killed a process for memory since the group was made."""
@@ -62,11 +84,14 @@ def _kills(file: Path) -> int | None:
 def memory_group(limit: int, root: Path = _ROOT) -> Iterator[MemoryGroup]:
     """A new group with this limit in bytes, as far as there can be one."""
     group = _make(limit, root)
+    # Version 1 counts CPU time in a tree of its own.
+    counting = _make_counting(root, group) if group and group.parent != root else None
     try:
-        yield MemoryGroup(group)
+        yield MemoryGroup(group, counting)
     finally:
-        if group:
-            _remove(group, _END_S)
+        for folder in (group, counting):
+            if folder:
+                _remove(folder, _END_S)
 
 
 def _make(limit: int, root: Path) -> Path | None:
@@ -84,6 +109,16 @@ def _make(limit: int, root: Path) -> Path | None:
     return None
 
 
+def _make_counting(root: Path, group: Path) -> Path | None:
+    folder = root / "cpuacct" / group.name
+    with contextlib.suppress(OSError):
+        folder.mkdir()
+        if (folder / "cpuacct.usage").exists():
+            return folder
+    _remove(folder, 0)
+    return None
+
+
 def _ours() -> str:
     """How the groups of builders begin whose process numbers mean here what they mean to them: containers have others."""
     return f"{_PREFIX}.{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -95,7 +130,7 @@ def end_leftovers(root: Path = _ROOT) -> int:
     A sandbox dies with its builder, but for one that is killed while bwrap sets it up: its child would wait for ever.
     """
     count = 0
-    for parent in (root, root / "memory"):
+    for parent in (root, root / "memory", root / "cpuacct"):
         for group in parent.glob(f"{_ours()}.*.*"):
             if not Path("/proc", group.name.split(".")[2]).exists():
                 count += _kill_all(group)

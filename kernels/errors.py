@@ -299,7 +299,7 @@ class BuildBusy(KernelsError):
 
 
 class BuildOutOfMemory(KernelsError):
-    """A program of the build, or of its config, was refused memory or killed for it; `log` is what a build wrote until then."""
+    """The kernel killed a program of the build, or of its config, for memory; `log` is what a build wrote until then."""
 
     def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
         super().__init__(message, detail)
@@ -307,7 +307,17 @@ class BuildOutOfMemory(KernelsError):
 
 
 class BuildKilled(KernelsError):
-    """Somebody killed a program of the build, or of its config; `log` is what a build wrote until then."""
+    """The sandbox around a build, or around its config, was killed from outside; `log` is what a build wrote until then."""
+
+    retry = True
+
+    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
+        super().__init__(message, detail)
+        self.log = log
+
+
+class HostTooSlow(KernelsError):
+    """A build or a config that reached its deadline while others had the host's CPUs; `log` is what a build wrote until then."""
 
     retry = True
 

@@ -61,10 +61,12 @@ find {OUT}/{EXTERNAL} -name '*.ko' -exec cp -t {OUT}/{HANDOUT}/modules/ {{}} +
 
 _STEP = re.compile(r"  (?:[A-Z][A-Z0-9_]*)(?: \[M\])?\s+\S")
 _COMPILER = re.compile(r"(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: .*")
-# What else ends a build, the more telling first: linker, modpost, make.
+# What else ends a build, the more telling first: limits of the sandbox, linker, modpost, make.
 _OTHER = tuple(
     re.compile(pattern)
     for pattern in (
+        r".*(?:No space left on device|[Cc]annot allocate memory|out of memory allocating|memory exhausted).*",
+        r".* signal terminated program .*",
         r".*undefined reference to .*",
         r".*multiple definition of .*",
         r"ERROR: modpost: .*",
@@ -72,17 +74,6 @@ _OTHER = tuple(
         r".*\berror: .*",
         r"make(?:\[\d+\])?: \*\*\* .*",
     )
-)
-_NO_SPACE = re.compile(r"No space left on device")
-_NO_MEMORY = re.compile(
-    r"virtual memory exhausted|[Cc]annot allocate memory|out of memory allocating|memory exhausted"
-    r"|Resource temporarily unavailable"
-)
-# How compilers and make tell of a program that a signal ended; 128 and its number where a shell was in between.
-_SIGNAL = r"(?:Killed|Terminated|Hangup|Interrupt)"
-_KILL = re.compile(
-    rf"\b{_SIGNAL} signal terminated program|unable to execute command: {_SIGNAL}"
-    rf"|^make(?:\[\d+\])?: \*\*\* .*(?: {_SIGNAL}|\bError (?:129|130|137|143))$"
 )
 
 
@@ -113,18 +104,3 @@ def first_error(lines: Iterable[str]) -> str:
             if pattern.fullmatch(line):
                 return line[:400]
     return ""
-
-
-def ran_out_of(lines: Iterable[str]) -> str:
-    """ "disk" or "memory" when a program complained of that, else ""."""
-    for line in lines:
-        if _NO_SPACE.search(line):
-            return "disk"
-        if _NO_MEMORY.search(line):
-            return "memory"
-    return ""
-
-
-def tells_of_kill(line: str) -> bool:
-    """Whether a line says that a program was ended by a signal that somebody sent, or the kernel for want of memory."""
-    return bool(_KILL.search(line.strip()))

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # The kernel has 1,700 files with 6 MB.
-_MAX_BYTES = 1 << 20
-_MAX_TOTAL = 64 << 20
-_MAX_LINE = 4096
-_MAX_DEPTH = 60
+MAX_FILE_BYTES = 1 << 20
+MAX_ALL_BYTES = 64 << 20
+MAX_LINE = 4096
+MAX_DEPTH = 60
 # What the kernel's Makefile exports for x86 and Kconfig's source lines use.
 _VARIABLES = {"SRCARCH": "x86", "ARCH": "x86", "HEADER_ARCH": "x86", "KBUILD_EXTMOD": ""}
 _ENTRY = re.compile(r"(config|menuconfig|choice|menu|if|comment)(?:\s+(.*))?")
@@ -74,11 +74,11 @@ class _Reader:
         self.blocks: list[_Block] = []
         self.symbol = ""
         self.definition: Definition | None = None
-        self.left = _MAX_TOTAL
+        self.left = MAX_ALL_BYTES
         self.reading: list[str] = []
 
     def read(self, name: str) -> None:
-        if name in self.reading or len(self.reading) > _MAX_DEPTH:
+        if name in self.reading or len(self.reading) > MAX_DEPTH:
             return
         self.reading.append(name)
         self._parse(name, self._text(name))
@@ -105,8 +105,8 @@ class _Reader:
             # A link of the tree must not lead us out of it.
             if path.is_relative_to(source) and path.is_file():
                 with path.open("rb") as file:
-                    data = file.read(_MAX_BYTES)
-                self.left -= len(data) + _MAX_LINE
+                    data = file.read(MAX_FILE_BYTES)
+                self.left -= len(data) + MAX_LINE
                 return data.decode("utf-8", "replace")
         return ""
 

@@ -31,9 +31,10 @@ from kernels.toolchain import Toolchain
 from kernels.tree import Revision, Tree
 from kernels.unmet import explain
 
-_MAX_CONFIG = 4 << 20
+MAX_CONFIG = 4 << 20
 # Some 10 s of work; a busy host may take a hundred times as long, and that is not the tree's fault.
-_SECONDS = 900.0
+CONFIG_SECONDS, CONFIG_CPU_SECONDS = 900.0, 300.0
+CONFIG_LOG_BYTES = 1 << 20
 _TAIL = 60
 # A path that can have a say in what the tree's Kconfig makes of a request.
 _KCONFIG_PATH = re.compile(
@@ -67,7 +68,8 @@ def resolve_config(
 ) -> str:
     """The text of the whole .config; kept, so that the same question is answered from a file.
 
-    Raises UnknownFragment, FragmentMalformed, UnmetSymbol, UnknownSymbol, ConfigFailed, DiskFull, BuildOutOfMemory, BuildKilled.
+    Raises UnknownFragment, FragmentMalformed, UnmetSymbol, UnknownSymbol, ConfigFailed, DiskFull, BuildOutOfMemory,
+    BuildKilled, HostTooSlow.
     """
     make_target(question.config)
     kept = layers.objects / "configs" / question.identity()
@@ -105,23 +107,38 @@ def _ask(question: Question, layers: Layers, limits: Limits, on_wait: Callable[[
         lines: list[str] = []
         flags = kbuild.make_flags(question.toolchain)
         command = ["sh", "-c", kbuild.CONFIG_SCRIPT, "sh", make_target(question.config), *flags]
+        limits = _of_configs(limits)
         ended = run(
             command,
             Place(source, Layer(objects), out, own / "work"),
             kbuild.ENVIRONMENT,
-            replace(limits, seconds=min(limits.seconds, _SECONDS), log_bytes=1 << 20),
+            limits,
             on_line=lines.append,
             on_tick=on_wait,
         )
-        if ended.status != 0:
+        if ended.status != 0 or ended.stopped:
             tail = lines[-_TAIL:]
             refuse_lacks(ended, tail, limits, what="the config", home=layers.objects)
-            why = {"time": "it took too long", "log": "it printed too much"}
+            why = {
+                "time": f"it did not end within {limits.seconds:.0f} s",
+                "cpu": f"it used more than {limits.cpu_seconds:.0f} s of CPU time",
+                "log": "it printed too much",
+            }
             reason = why.get(ended.stopped) or kbuild.first_error(lines) or f"status {ended.status}"
             raise ConfigFailed(f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(tail))
-        text = read_bounded(objects / ".config", _MAX_CONFIG).decode("utf-8", "replace")
+        text = read_bounded(objects / ".config", MAX_CONFIG).decode("utf-8", "replace")
         _check(question.config, text, [source.upper or lower, lower])
     return text
+
+
+def _of_configs(limits: Limits) -> Limits:
+    """Return the limits of a config: those of builds, but less time and less output."""
+    return replace(
+        limits,
+        seconds=min(limits.seconds, CONFIG_SECONDS),
+        cpu_seconds=min(limits.cpu_seconds, CONFIG_CPU_SECONDS),
+        log_bytes=CONFIG_LOG_BYTES,
+    )
 
 
 def _write_fragments(config: ConfigRequest, folder: Path) -> None:

@@ -14,6 +14,7 @@ an ordinary user, both happen in a user namespace of that user.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pwd
 import re
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.cgroup import memory_group, physical_memory
+from kernels.cputime import CpuUse
 from kernels.environment import minimal
 from kernels.errors import SandboxFailed, ToolMissing
 from kernels.output import LineReader
@@ -50,7 +52,9 @@ _HIDDEN = (
     "modules",
     "kmsg",
 )
-_TMP_BYTES, _SHM_BYTES = 2 << 30, 64 << 20
+TMP_BYTES, SHM_BYTES = 2 << 30, 64 << 20
+# Of the machine's memory, for all processes of a build together.
+MEMORY_PERCENT = 75
 # How long a command that closed its output may take to end.
 _END_S = 10.0
 _MARK = "kperflab-sandbox:"
@@ -66,7 +70,7 @@ _INNER = (
 )
 _TIMES = re.compile(r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s")
 
-# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option group, then the command.
+# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option groups, then the command.
 # An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
 # the build user can reach the mounts however closed the directories above the originals are.
 _SETUP = f"""
@@ -77,7 +81,7 @@ place() {{
     else mount --bind "$1" "/mnt/$3"
     fi
 }}
-if [ -n "$8" ]; then echo $$ >"$8" || fail; fi
+for group in $8; do echo $$ >"$group" || fail; done
 mount -t tmpfs -o mode=0755,size=64k tmpfs /mnt || fail
 mkdir /mnt/linux /mnt/obj /mnt/out || fail
 work=$5; option=$7
@@ -101,14 +105,16 @@ class Layer:
 class Limits:
     """What one command may use. Bytes and seconds; cores is how many make starts at once.
 
+    seconds: of wall time. cpu_seconds: of CPU time, of all its processes together.
     memory: address space of each process. total_memory: of all together, where control groups allow.
     disk, files: how much all that it writes may take, see quota.py.
     reserve, reserve_files: free disk space, and free inodes, at which the command is stopped whoever took the rest.
     """
 
     seconds: float = 3600.0
+    cpu_seconds: float = math.inf
     memory: int = 6 << 30
-    total_memory: int = field(default_factory=lambda: physical_memory() * 3 // 4)
+    total_memory: int = field(default_factory=lambda: physical_memory() * MEMORY_PERCENT // 100)
     processes: int = 1024
     file_bytes: int = 4 << 30
     log_bytes: int = 64 << 20
@@ -131,10 +137,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. stopped: "", or why we ended it: "time", "log", "disk" (the lab's is full), "quota" (then
-    CPU seconds are 0).
+    """How a command ended, by what the lab measured: nothing that the command printed has a say in it.
 
+    stopped: "", or why we ended it: "time", "cpu", "log", "disk" (the lab's is full), "quota".
     out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.
+    disk_short: whether the lab's disk was below its reserve at any look, the last one after the end included.
+    starved: whether others had the CPUs that its processes were ready to run on, see cputime.py.
+    killed: whether a process around the sandbox, which the command cannot reach, was killed, and not by us.
     """
 
     status: int
@@ -142,6 +151,9 @@ class Ended:
     cpu_seconds: float
     wall_seconds: float
     out_of_memory: bool = False
+    disk_short: bool = False
+    starved: bool = False
+    killed: bool = False
 
 
 def build_owner() -> tuple[int, int]:
@@ -170,9 +182,9 @@ def run(
     and is passed on. Raises SandboxFailed when the command could not even start, ToolMissing.
     """
     started = time.monotonic()
-    watch = _Watch(place, limits, started + limits.seconds)
     with memory_group(limits.total_memory) as group:
-        child = _start(_outer(place, group.procs), [*_limited(limits), *argv], environment)
+        child = _start(_outer(place, " ".join(group.joins)), [*_limited(limits), *argv], environment)
+        watch = _Watch(place, limits, started + limits.seconds, CpuUse(group, child.pid, limits.cores))
         output = _Output(child, on_line)
         with LineReader(child, limits.log_bytes) as reader:
             try:
@@ -181,11 +193,21 @@ def run(
                         output.take(line)
                     on_tick()
             finally:
-                status = _end(child, kill=not reader.ended)
-        short = group.out_of_memory()
+                status, ours = _end(child, kill=not reader.ended)
+        short, counted = group.out_of_memory(), group.cpu_seconds()
     if not output.began and not watch.stopped:
         raise _not_started(output.complaints)
-    return Ended(status, watch.stopped, output.cpu_seconds, time.monotonic() - started, short)
+    return Ended(
+        status,
+        watch.stopped,
+        # The shell's own words are second best: the command could print the same.
+        output.cpu_seconds if counted is None else counted,
+        time.monotonic() - started,
+        out_of_memory=short,
+        disk_short=watch.is_disk_short(),
+        starved=watch.starved,
+        killed=status < 0 and not ours,
+    )
 
 
 class _Output:
@@ -219,24 +241,34 @@ class _Output:
 class _Watch:
     """Decides when a command has had enough."""
 
-    def __init__(self, place: Place, limits: Limits, deadline: float) -> None:
-        self.disk, self.limits, self.deadline = place.out, limits, deadline
+    def __init__(self, place: Place, limits: Limits, deadline: float, cpu: CpuUse) -> None:
+        self.disk, self.limits, self.deadline, self.cpu = place.out, limits, deadline, cpu
         # The source is read-only inside.
         written = [place.objects.upper or place.objects.lower, place.out]
         self.quota = Quota(written, Room(limits.disk, limits.files))
         self.stopped = ""
+        self.starved = self._disk_short = False
 
     def verdict(self, overflow: bool) -> str:
-        free = free_room(self.disk)
+        self.cpu.look()
+        short = self.is_disk_short()
         if time.monotonic() > self.deadline:
-            self.stopped = "time"
+            self.stopped, self.starved = "time", self.cpu.starved()
+        elif self.cpu.seconds > self.limits.cpu_seconds:
+            self.stopped = "cpu"
         elif overflow:
             self.stopped = "log"
         elif self.quota.exceeded():
             self.stopped = "quota"
-        elif free.size < self.limits.reserve or free.files < self.limits.reserve_files:
+        elif short:
             self.stopped = "disk"
         return self.stopped
+
+    def is_disk_short(self) -> bool:
+        """Return whether the lab's disk is, or was at an earlier look, below the reserve."""
+        free = free_room(self.disk)
+        self._disk_short |= free.size < self.limits.reserve or free.files < self.limits.reserve_files
+        return self._disk_short
 
 
 def _start(outer: list[str], inner: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -268,22 +300,24 @@ def _go(child: subprocess.Popen[bytes]) -> None:
             child.stdin.close()
 
 
-def _end(child: subprocess.Popen[bytes], *, kill: bool) -> int:
-    """The exit status of a command that ended, or is killed now.
+def _end(child: subprocess.Popen[bytes], *, kill: bool) -> tuple[int, bool]:
+    """Return the exit status of a command that ended, or is killed now, and whether it was killed here.
 
     The sandbox's init dies with the process we started, and with it every process inside.
     """
-    if kill:
+    killed = kill and child.poll() is None
+    if killed:
         child.kill()
     try:
         status = child.wait(_END_S)
     except subprocess.TimeoutExpired:
+        killed = True
         child.kill()
         status = child.wait(_END_S)
     if child.stdin is not None:
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-    return status
+    return status, killed
 
 
 def _not_started(complaints: list[str]) -> SandboxFailed:
@@ -326,11 +360,11 @@ def _bwrap(environment: dict[str, str], calls: int) -> list[str]:
     argv += ["--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
     for name in ("bin", "sbin", "lib", "lib64"):
         argv += ["--symlink", f"usr/{name}", f"/{name}"]
-    argv += ["--proc", "/proc", *_hidden(), "--dev", "/dev", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
+    argv += ["--proc", "/proc", *_hidden(), "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
     argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
     # Memory that no quota counts.
-    argv += ["--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+    argv += ["--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]
     for name, value in environment.items():
         argv += ["--setenv", name, value]

@@ -10,7 +10,7 @@ _SECTIONS = {
     "experiments": ("experiments", "runs", "builds", "notes", "views"),
     "regressions": ("regressions",),
     "trends": ("trends", "bisections", "standing", "alerts"),
-    "account": ("account", "people", "lab", "targets", "hooks"),
+    "account": ("account", "people", "lab", "limits", "targets", "hooks"),
     "sign-in": ("sign-in",),
 }
 _ABOVE = {part: section for section, parts in _SECTIONS.items() for part in parts}

@@ -63,6 +63,12 @@ class GuestSilent(Outcome):
     outcome = "hung"
 
 
+class GuestVanished(Outcome):
+    """The machine was off or its QEMU gone in the middle of the run's last attempt, too."""
+
+    outcome = "panicked"
+
+
 class GuestEndless(Outcome):
     """The guest sent more records than any plan needs."""
 
@@ -76,6 +82,16 @@ class TargetLost(WorkersError):
     """The machine, or the way to it, went away in the middle; nobody knows how the run would have ended."""
 
     retry = True
+
+
+class TargetVanished(TargetLost):
+    """The machine is gone, by its kernel's doing or by somebody's: nobody outside can tell which.
+
+    A kernel can turn its machine off or crash its QEMU at will, so this never counts against the target. It is tried again,
+    since a loss of power does not come back in every boot; a kernel that ends the last attempt so as well has done it itself.
+    """
+
+    spares_target = True
 
 
 class TargetUnready(WorkersError):

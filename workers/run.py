@@ -20,7 +20,7 @@ from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.errors import LabError
 from lab.queries.orders import RunOrder, run_order
 from lab.queue.claim import release
-from lab.queue.holder import Claim
+from lab.queue.holder import MOST_ATTEMPTS, Claim
 from lab.record import (
     RunRecord,
     SampleValue,
@@ -41,7 +41,7 @@ from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine
-from workers.errors import ClaimLost, TargetUnready, WorkersError
+from workers.errors import ClaimLost, GuestVanished, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
 from workers.request import Job, boot_request
 from workers.sending import send_runs
@@ -107,10 +107,19 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
             log.warning("run %s waits, nothing was booted: %s", order.id, exc)
             hand_back_unbooted(claim, str(exc))
             return
+        except TargetVanished as exc:
+            found = _ended_badly(_vanished(exc, order), console, bench, order)
         except OURS as exc:
             found = _ended_badly(exc, console, bench, order)
         lease.record(lambda: record_run(claim, found))
     send_runs(bench.home)
+
+
+def _vanished(exc: TargetVanished, order: RunOrder) -> WorkersError:
+    """Return what a machine's disappearance means: the lab's to try again, and the kernel's doing in the last attempt."""
+    if order.attempt < MOST_ATTEMPTS:
+        return exc
+    return GuestVanished(f"{exc} (in attempt {order.attempt} of {MOST_ATTEMPTS})", exc.detail)
 
 
 def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> bool:

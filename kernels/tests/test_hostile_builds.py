@@ -48,8 +48,8 @@ def test_a_build_that_prints_without_end_is_stopped(builder: Builder, pretend: P
     assert not running("^yes all work")
 
 
-def test_a_build_that_wants_too_much_memory_says_so(builder: Builder, pretend: PretendKernel) -> None:
-    with pytest.raises(BuildOutOfMemory, match=r"out of memory \(1024 MiB"):
+def test_a_build_that_is_refused_memory_says_so(builder: Builder, pretend: PretendKernel) -> None:
+    with pytest.raises(CompileFailed, match="out of memory allocating"):
         attempt(builder, pretend, "memory")
 
 
@@ -60,8 +60,10 @@ def test_many_processes_meet_a_memory_limit_together(builder: Builder, pretend: 
     assert not list(Path("/sys/fs/cgroup").glob(f"**/kperflab-build.*.{os.getpid()}.*"))
 
 
-def test_a_disk_that_fills_up_is_no_fault_of_the_patch(builder: Builder, pretend: PretendKernel) -> None:
-    with pytest.raises(DiskFull, match="free some space"):
+def test_a_build_that_says_that_the_disk_is_full_is_not_believed(
+    builder: Builder, pretend: PretendKernel
+) -> None:
+    with pytest.raises(CompileFailed, match="No space left on device"):
         attempt(builder, pretend, "disk")
 
 

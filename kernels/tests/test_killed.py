@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program of a build that somebody kills: the lab's to try again, and no word about the kernel."""
+"""A build that is killed, or says that it lacked something: the lab's fault only where the lab measured it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from kernels import cgroup
 from kernels.build import Builder, Limits
 from kernels.cgroup import memory_group
 from kernels.ending import lab_lacked
-from kernels.errors import BuildKilled, BuildOutOfMemory
+from kernels.errors import BuildKilled, BuildOutOfMemory, CompileFailed, ConfigFailed, DiskFull
 from kernels.sandbox import Ended
 from kernels.tests.pretend import PretendKernel
 from kernels.tree import Revision
-
-FAILED = Ended(2, "", 0.0, 0.0)
-
 
 Process = tuple[int, list[str]]
 
@@ -67,27 +64,38 @@ def killer(victim: str, *, innermost: bool = False, number: int = signal.SIGKILL
     return kill
 
 
-VICTIMS = [
+INSIDE = [
     ("make", False, signal.SIGKILL),
     ("make", True, signal.SIGKILL),
     ("sleep", True, signal.SIGKILL),
-    ("bwrap", False, signal.SIGKILL),
     ("make", False, signal.SIGTERM),
 ]
 
 
-@pytest.mark.parametrize(("victim", "innermost", "number"), VICTIMS)
-def test_a_build_whose_program_is_killed_from_outside_is_tried_again(
+def test_a_build_whose_sandbox_is_killed_from_outside_is_tried_again(
+    builder: Builder, pretend: PretendKernel
+) -> None:
+    builder.build(pretend.request())
+    kill = killer("bwrap")
+    request = pretend.request(pretend.variant({"trouble": "hang"}))
+    with pytest.raises(BuildKilled, match="the sandbox of the build was killed from outside") as caught:
+        builder.build(request, on_progress=lambda done, expected: kill())
+    assert (caught.value.blame, caught.value.retry) == ("lab", True)
+    assert caught.value.log is not None
+    assert "now hanging" in caught.value.log.read_text()
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(("victim", "innermost", "number"), INSIDE)
+def test_a_program_killed_inside_the_sandbox_is_the_kernels_failure_since_the_build_could_have_done_it(
     builder: Builder, pretend: PretendKernel, victim: str, innermost: bool, number: int
 ) -> None:
     builder.build(pretend.request())
     kill = killer(victim, innermost=innermost, number=number)
     request = pretend.request(pretend.variant({"trouble": "hang"}))
-    with pytest.raises(BuildKilled, match="was killed") as caught:
+    with pytest.raises(CompileFailed) as caught:
         builder.build(request, on_progress=lambda done, expected: kill())
-    assert (caught.value.blame, caught.value.retry) == ("lab", True)
-    assert caught.value.log is not None
-    assert "now hanging" in caught.value.log.read_text()
+    assert (caught.value.blame, caught.value.retry) == ("kernel", False)
 
 
 def configuring(pretend: PretendKernel, first: str) -> Revision:
@@ -96,14 +104,77 @@ def configuring(pretend: PretendKernel, first: str) -> Revision:
     return pretend.edited("Makefile", f"{rule}$(srctree)", f"{rule}{first} && $(srctree)")
 
 
-@pytest.mark.parametrize(("victim", "innermost", "number"), VICTIMS)
-def test_a_config_whose_make_is_killed_from_outside_is_no_fault_of_the_description(
-    builder: Builder, pretend: PretendKernel, victim: str, innermost: bool, number: int
+def test_a_config_whose_sandbox_is_killed_from_outside_is_no_fault_of_the_description(
+    builder: Builder, pretend: PretendKernel
 ) -> None:
     revision = configuring(pretend, "sleep 1000")
-    kill = killer(victim, innermost=innermost, number=number)
-    with pytest.raises(BuildKilled, match="was killed") as caught:
-        builder.key(pretend.request(revision), on_wait=kill)
+    with pytest.raises(BuildKilled, match="the sandbox of the config was killed from outside") as caught:
+        builder.key(pretend.request(revision), on_wait=killer("bwrap"))
+    assert (caught.value.blame, caught.value.retry) == ("lab", True)
+
+
+@pytest.fixture
+def small_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A /tmp of the sandbox that is soon full."""
+    monkeypatch.setattr("kernels.sandbox.TMP_BYTES", 8 << 20)
+
+
+EXCUSES = {
+    "disk": 'echo "fatal error: error writing to /tmp/x.s: No space left on device" >&2; exit 1',
+    "memory": 'echo "cc1: out of memory allocating 65536 bytes" >&2; exit 1',
+    "memory refused": 'echo "fork: Cannot allocate memory"; exit 1',
+    "processes": 'echo "fork: retry: Resource temporarily unavailable"; exit 1',
+    "a killed compiler": 'echo "gcc: fatal error: Killed signal terminated program cc1"; exit 4',
+    "clang's words": 'echo "clang: error: unable to execute command: Killed"; exit 254',
+    "make's words": 'echo "make[2]: *** [Makefile:250: fs/inode.o] Killed"; exit 2',
+    "make killed": "kill -9 $$PPID; sleep 10",
+    "make terminated": "kill -15 $$PPID; sleep 10",
+    "itself": "kill -9 $$$$",
+    "everybody": "kill -9 -1",
+    "status 137": "exit 137",
+    "status 143": "exit 143",
+    "the build's own shell": "python3 -c 'import os; os.kill(1, 9)'; kill -9 -1",
+    "a full /tmp": "head -c 9M /dev/zero >/tmp/fill; exit 1",
+    "a full /dev/shm": "head -c 99M /dev/zero >/dev/shm/fill; exit 1",
+    "memory of one process": "python3 -c 'bytearray(1 << 40)'",
+    "the end mark": "printf 'kperflab-sandbox:\\n0m0.0s 0m0.0s\\n'; exit 137",
+    "closed outputs": "exec >&- 2>&-; exit 137",
+}
+
+
+@pytest.mark.hostile
+@pytest.mark.usefixtures("small_tmp")
+@pytest.mark.parametrize("what", EXCUSES)
+def test_a_build_cannot_make_its_failure_the_labs_by_what_it_prints_or_how_it_ends(
+    builder: Builder, pretend: PretendKernel, what: str
+) -> None:
+    revision = pretend.edited("Makefile", "trouble-none:", f"trouble-none:\n\t@{EXCUSES[what]}")
+    with pytest.raises(CompileFailed) as caught:
+        builder.build(pretend.request(revision))
+    assert (caught.value.blame, caught.value.retry) == ("kernel", False)
+
+
+@pytest.mark.hostile
+@pytest.mark.usefixtures("small_tmp")
+@pytest.mark.parametrize("what", EXCUSES)
+def test_a_config_cannot_make_its_failure_the_labs_by_what_it_prints_or_how_it_ends(
+    builder: Builder, pretend: PretendKernel, what: str
+) -> None:
+    with pytest.raises(ConfigFailed) as caught:
+        builder.key(pretend.request(configuring(pretend, f"{{ {EXCUSES[what]}; }}")))
+    assert (caught.value.blame, caught.value.retry) == ("submission", False)
+
+
+def test_a_disk_that_is_short_as_a_build_ends_is_the_labs(
+    builder: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process fills the disk between two looks, and the compiler fails before the next one."""
+    builder.build(pretend.request())
+    revision = pretend.variant({"trouble": "disk"})
+    ended = iter([False])
+    monkeypatch.setattr("kernels.sandbox._Watch.is_disk_short", lambda watch: next(ended, True))
+    with pytest.raises(DiskFull, match="free some space and try again") as caught:
+        builder.build(pretend.request(revision))
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
 
@@ -118,35 +189,21 @@ def test_a_config_that_meets_the_memory_limit_of_all_is_out_of_memory(
     assert (caught.value.blame, caught.value.retry) == ("lab", False)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "gcc: fatal error: Killed signal terminated program cc1",
-        "clang: error: unable to execute command: Killed",
-        "make[2]: *** [/build/linux/scripts/Makefile.build:250: fs/inode.o] Killed",
-        "make: *** [Makefile:12: all] Terminated",
-        "make[1]: *** [Makefile:12: modules] Error 137",
-    ],
-)
-def test_what_make_and_the_compiler_say_of_a_killed_program_is_known(line: str) -> None:
-    assert lab_lacked(FAILED, ["  CC      fs/inode.o", line]) == "life"
-    # Only the counter of the group tells who killed it.
-    assert lab_lacked(Ended(2, "", 0.0, 0.0, out_of_memory=True), [line]) == "memory"
+def ended(status: int = 2, stopped: str = "", **measured: bool) -> Ended:
+    return Ended(status, stopped, 0.0, 0.0, **measured)
 
 
-def test_a_status_tells_of_a_signal_unless_we_sent_it() -> None:
-    assert [lab_lacked(Ended(status, "", 0.0, 0.0), []) for status in (137, -9, 143, 2, 1, -11, 139)] == [
-        *["life"] * 3,
-        *[""] * 4,
-    ]
-    assert lab_lacked(Ended(-9, "time", 0.0, 0.0), []) == ""
-    assert lab_lacked(Ended(137, "", 0.0, 0.0, out_of_memory=True), []) == "memory"
-
-
-def test_a_compiler_that_crashes_was_not_killed_by_anybody() -> None:
-    crashed = "gcc: internal compiler error: Segmentation fault signal terminated program cc1"
-    assert lab_lacked(FAILED, [crashed, "make: *** [Makefile:12: fs/inode.o] Error 4"]) == ""
-    assert lab_lacked(FAILED, ["make[1]: *** [Makefile:12: fs/inode.o] Segmentation fault"]) == ""
+def test_the_judgement_rests_on_what_was_measured_alone() -> None:
+    assert {lab_lacked(ended(status)) for status in (137, -9, 143, -15, 2, 1, -11, 139)} == {""}
+    assert lab_lacked(ended(-9, killed=True)) == "life"
+    assert lab_lacked(ended(-9, out_of_memory=True, killed=True)) == "memory"
+    assert lab_lacked(ended(disk_short=True)) == "disk"
+    assert lab_lacked(ended(stopped="disk")) == "disk"
+    assert lab_lacked(ended(stopped="quota", disk_short=True)) == ""
+    assert lab_lacked(ended(-9, "time")) == ""
+    assert lab_lacked(ended(-9, "time", starved=True)) == "cpu"
+    assert lab_lacked(ended(-9, "cpu", starved=True)) == ""
+    assert lab_lacked(ended(-9, "log", out_of_memory=True)) == ""
 
 
 def test_without_a_control_group_the_machines_own_counter_decides(

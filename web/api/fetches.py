@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
@@ -14,7 +13,6 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.limits import LIMITS
 from lab.models import Fetch, User
 from lab.states import FetchState
 from lab.submission.fetches import cancel_fetch, own_fetch
@@ -23,6 +21,7 @@ from web.api.filters import Filters, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row
 from web.api.submission import FetchDetail, FetchRow, fetch_line, fetch_shown
+from web.limits import all_limits
 
 
 class FetchFilters(Filters):
@@ -72,12 +71,13 @@ class Fetches(Resource):
 
 
 class LimitShape(serializers.Serializer[Any]):
-    """One limit; value: a whole number of `unit`."""
+    """One limit; value: a whole number of `unit`; group: a heading."""
 
     name = serializers.CharField()
     value = serializers.IntegerField()
     unit = serializers.CharField()
     what = serializers.CharField()
+    group = serializers.CharField()
 
 
 class LimitsView(View):
@@ -90,4 +90,4 @@ class LimitsView(View):
     @extend_schema(responses=LimitShape(many=True))
     def list(self, request: Request) -> Response:
         """All of them: what is larger is refused, with the name of the limit's subject."""
-        return Response([asdict(limit) for limit in LIMITS])
+        return Response(LimitShape(all_limits(), many=True).data)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lab import guest_limits
 from workers.collect.console_frames import Shape, shape_of
 from workers.collect.console_lines import (
     MAX_LINE,
@@ -32,7 +33,7 @@ EXCERPT_LINES = 60
 EXCERPT_BYTES = 8192
 REPORT_BYTES = 24_576
 """So much of a report is looked through for its stack."""
-MAX_FINDINGS = 200
+MAX_FINDINGS = guest_limits.FINDINGS
 """A kernel that reports for ever needs no longer list."""
 MAX_MISSES = 10_000
 """A literal that was no report so often is not looked at again in this console."""

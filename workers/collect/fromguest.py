@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kernels.apart import Answer, Limits, opened, read_apart
 from kernels.artifact import Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, ReadingStopped
+from lab import guest_limits
 from lab.analysis.frametree import TreeDamaged, unpack
 from lab.models import Profile
 from lab.queries.counters import COUNTED_ITERATIONS
@@ -34,10 +35,10 @@ from workloads.readings import Iteration, Readings
 from workloads.step import Purpose
 
 READER = "workers.collect.reading:prepare"
-LIMITS = Limits(seconds=60, memory=2 << 30)
-MOST_EXTRAS = 16 << 20
-_MOST_METRICS = 256
-_MOST_COUNTERS = 20_000
+LIMITS = Limits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
+MOST_EXTRAS = guest_limits.EXTRAS_BYTES
+_MOST_METRICS = guest_limits.METRICS
+_MOST_COUNTERS = guest_limits.COUNTERS
 # By name, what a reader may have refused; whatever else it says is output that cannot be read.
 _RAISED: Mapping[str, type[ArtifactCorrupt | ProfileUnreadable | WorkloadFailed | OutputUnreadable]] = {
     refusal.__name__: refusal for refusal in (ArtifactCorrupt, ProfileUnreadable, WorkloadFailed)

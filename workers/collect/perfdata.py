@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernels.elfsections import Readable
+from lab import guest_limits
 from lab.analysis.frametree import FrameTree
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.collect.perfdata_header import Attr, Frame, read_frame
@@ -35,7 +36,7 @@ from workers.collect.waits import Recorded, Window, lock_waits, off_cpu_waits
 from workers.errors import ProfileUnreadable
 from workloads.passes import Kind
 
-MOST_BYTES = 256 << 20
+MOST_BYTES = guest_limits.RECORDING_BYTES
 _LOST_AT_ONCE = np.uint64(1 << 40)
 
 

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lab import guest_limits
 from workers.collect.perfdata_header import Attr, Frame
 from workers.errors import ProfileUnreadable
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-MOST_RECORDS = 1 << 22
+MOST_RECORDS = guest_limits.PROFILE_RECORDS
 MMAP, LOST, COMM, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL = 1, 2, 3, 5, 7, 9, 10, 13, 17
 _AUXTRACE, _COMPRESSED, _COMPRESSED2 = 71, 81, 83
 _REFUSED = {_AUXTRACE: "AUX traces", _COMPRESSED: "compressed records", _COMPRESSED2: "compressed records"}

@@ -11,19 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from lab import guest_limits
 from workloads.guest.errors import RecordUnexpected
 from workloads.guest.greeting import Farewell, read_bye
 from workloads.guest.plan import Plan, Step
 from workloads.guest.records import Record
 from workloads.passes import RECORDERS, Kind
 
-MOST_RECORDS = 1 << 18
-"""Three days of heartbeats, or 8 GiB in the agent's pieces."""
-PRINTED_BYTES = 16 << 20
-"""Of one step's stdout, and of its stderr."""
-FILE_BYTES = 32 << 20
-RECORDING_BYTES = 256 << 20
-"""Of one perf.data."""
+MOST_RECORDS = guest_limits.RECORDS
+PRINTED_BYTES = guest_limits.PRINTED_BYTES
+FILE_BYTES = guest_limits.FILE_BYTES
+RECORDING_BYTES = guest_limits.RECORDING_BYTES
 
 
 def recording_name(kind: Kind) -> str:

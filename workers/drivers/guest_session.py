@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from workers.drivers.base import BootRequest
 from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
@@ -17,6 +17,7 @@ from workers.errors import (
     GuestPanicked,
     GuestSilent,
     TargetLost,
+    TargetVanished,
     WorkersError,
     WrongKernel,
 )
@@ -30,11 +31,15 @@ OWN_BEAT_S = 5.0
 """Where the guest holds its records we make the heartbeats, so that whoever waits gets to renew its claim."""
 
 
+Ending = Literal["itself", "outside", "unclear"]
+"""Who ended a machine: its own kernel, somebody else for sure, or one of the two."""
+
+
 class RemoteControl(Protocol):
     """What can be done to and known of a machine from outside."""
 
-    def ended_itself(self) -> bool:
-        """Asked once it is gone without a bye: whether it switched itself off or reset."""
+    def how_it_ended(self) -> Ending:
+        """Return what ended it, once it is gone without a bye."""
 
     def interrupt(self) -> None:
         """Make a stuck kernel show on its console where it is, if the machine has a way to."""
@@ -125,7 +130,7 @@ class GuestSession:
             if now >= self._streams.last_record_at + silence_s:
                 self.show_stacks()
                 message = f"no sign of life from the {self.noun} for {silence_s:g} s {self._step}"
-                raise GuestSilent(message, self._streams.tail())
+                raise self.silent(message)
             if held:
                 return Record(0, "beat", "-", b"")
 
@@ -134,7 +139,17 @@ class GuestSession:
         self._machine.interrupt()
         self._streams.drain(STACKS_S)
 
+    def silent(self, message: str) -> WorkersError:
+        """Return what to raise for a machine that is there and says nothing."""
+        return GuestSilent(message, self._streams.tail())
+
     def _gone(self, own_doing: WorkersError) -> WorkersError:
-        if self._machine.ended_itself():
+        ending = self._machine.how_it_ended()
+        if ending == "itself":
             return own_doing
+        if ending == "unclear":
+            return TargetVanished(
+                f"the {self.noun} was turned off or crashed {self._step}, by its kernel or from outside",
+                self._streams.tail(),
+            )
         return TargetLost(f"the {self.noun} was ended from outside {self._step}", self._streams.tail())

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import libvirt
 
+from workers.drivers.guest_session import Ending
 from workers.errors import DomainRefused, LibvirtMissing, TargetLost
 
 T = TypeVar("T")
@@ -21,6 +22,12 @@ T = TypeVar("T")
 ANSWER_DEADLINE_S = 90.0
 """For any one request; the slowest start of a domain seen took 56 s (see access.mend_kvm)."""
 INTERRUPT_DEADLINE_S = 2.0
+
+_ENDINGS: dict[int, Ending] = {
+    libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN: "itself",
+    libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED: "itself",
+    libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED: "unclear",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +81,14 @@ class Hypervisor:
             line = str(error).splitlines()[0].rpartition("qemu-system-x86_64: ")[2]
             raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
-    def ended_itself(self, name: str, timeout_s: float) -> bool:
-        """Whether a guest that is gone switched itself off; false if something else ended it, or nobody knows."""
+    def how_it_ended(self, name: str, timeout_s: float) -> Ending:
+        """Return what ended a guest that is gone. "outside" also where libvirt does not say, or is gone itself.
+
+        A guest that found a way to crash its QEMU looks like one whose QEMU was killed: "unclear".
+        """
         with self._ended:
             self._ended.wait_for(lambda: name in self._ends, timeout_s)
-            return self._ends.get(name) == int(libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN)
+            return _ENDINGS.get(self._ends.get(name, -1), "outside")
 
     def destroy(self, name: str) -> None:
         """Make sure that no domain of that name runs."""

@@ -20,7 +20,7 @@ from kernels.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
-from workers.drivers.guest_session import GuestSession
+from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
 from workers.drivers.streams import Fifo, LocalStreams, Streams, accept, listen
@@ -163,8 +163,8 @@ class _Remote:
     hypervisor: Hypervisor
     name: str
 
-    def ended_itself(self) -> bool:
-        return self.hypervisor.ended_itself(self.name, WHY_DEADLINE_S)
+    def how_it_ended(self) -> Ending:
+        return self.hypervisor.how_it_ended(self.name, WHY_DEADLINE_S)
 
     def interrupt(self) -> None:
         self.hypervisor.interrupt(self.name)

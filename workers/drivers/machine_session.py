@@ -12,8 +12,9 @@ from lab.analysis.validity import TROUBLE
 from lab.netboot.boots import extend_netboot, netboot_progress
 from workers.collect.dmesg import scan_console
 from workers.drivers.base import BootRequest
-from workers.drivers.guest_session import GuestSession
+from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.posted import PostedStreams, check_uncontested
+from workers.errors import TargetVanished, WorkersError
 from workloads.guest.greeting import read_bye
 from workloads.guest.records import Record
 
@@ -38,6 +39,7 @@ class MachineSession(GuestSession):
         self, request: BootRequest, streams: PostedStreams, booting: Booting, facts: dict[str, Any]
     ) -> None:
         super().__init__(request, streams, _Outside(streams), {**facts, "machine": "metal"})
+        self._posted = streams
         self.booting = booting
         self._bye: Record | None = None
 
@@ -65,6 +67,14 @@ class MachineSession(GuestSession):
     def show_stacks(self) -> None:
         """Nothing: there is no way to ask a machine from outside that all BMCs have."""
 
+    def silent(self, message: str) -> WorkersError:
+        """See GuestSession.silent. A BMC that is gone as well speaks of lost power; but a kernel can reset its BMC, too."""
+        if not self._posted.trouble:
+            return super().silent(message)
+        return TargetVanished(
+            f"{message}, and its BMC does not answer: {self._posted.trouble}", self._posted.tail()
+        )
+
     def host_facts(self) -> dict[str, Any]:
         """Nothing: the worker's host is not the machine's."""
         return {}
@@ -80,9 +90,9 @@ class _Outside:
 
     streams: PostedStreams
 
-    def ended_itself(self) -> bool:
-        """One that starts again did it by itself; one that is off may have been turned off."""
-        return self.streams.reset
+    def how_it_ended(self) -> Ending:
+        """See RemoteControl. One that starts again did it by itself; one that is off was turned off by its kernel or by somebody."""
+        return "itself" if self.streams.reset else "unclear"
 
     def interrupt(self) -> None:
         """Nobody asks: see MachineSession.show_stacks."""

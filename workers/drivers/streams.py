@@ -14,13 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from lab import guest_limits
 from workers.collect.dmesg import FATAL, PANIC, scan_console
 from workers.errors import GuestEndless, GuestPanicked, TargetLost
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.records import Record, RecordReader
 
-CONSOLE_LIMIT = 64 << 20
-RECORDS_LIMIT = 512 << 20
+CONSOLE_LIMIT = guest_limits.CONSOLE_BYTES
+RECORDS_LIMIT = guest_limits.RECORDS_BYTES
 """No guest may fill the disk: what comes after this is read and thrown away, or ends the run."""
 FIFO_BYTES = 1 << 20
 PANIC_GRACE_S = 0.5

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from workers.drivers.base import BootRequest
-from workers.drivers.guest_session import GuestSession
+from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.playing import showgids_line
 from workers.drivers.streams import LocalStreams
 from workloads.guest.records import Record, encode_record
@@ -61,8 +61,8 @@ class RawGuest:
 class _Remote:
     """The machine from outside: gone by itself."""
 
-    def ended_itself(self) -> bool:
-        return True
+    def how_it_ended(self) -> Ending:
+        return "itself"
 
     def interrupt(self) -> None:
         """Nothing shows."""

@@ -31,6 +31,7 @@ from workers.errors import (
     GuestSilent,
     LibvirtMissing,
     TargetLost,
+    TargetVanished,
     WrongKernel,
 )
 from workers.tests.libvirtd import guests, start_libvirtd
@@ -232,14 +233,14 @@ def test_a_guest_destroyed_by_others_is_lost_not_judged(driver: LibvirtDriver, a
             list(records)
 
 
-def test_a_guest_whose_qemu_is_killed_is_lost_not_judged(driver: LibvirtDriver, ask: Ask) -> None:
+def test_a_guest_whose_qemu_is_killed_may_have_done_it_itself(driver: LibvirtDriver, ask: Ask) -> None:
     with driver.boot(ask(sh("sleep 60"))) as session:
         records = session.records(60)
         next(records)
         (name,) = driver.hypervisor.domains(driver.traces.prefix)
         (qemu,) = guests(name)
         os.kill(qemu, signal.SIGKILL)
-        with pytest.raises(TargetLost, match="from outside"):
+        with pytest.raises(TargetVanished, match="turned off or crashed"):
             list(records)
 
 

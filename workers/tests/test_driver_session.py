@@ -14,7 +14,7 @@ import pytest
 
 from workers.drivers import streams as streams_module
 from workers.drivers.base import BootRequest, Machine
-from workers.drivers.guest_session import GuestSession
+from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.streams import LocalStreams, Streams
 from workers.errors import (
     BootFailed,
@@ -23,6 +23,7 @@ from workers.errors import (
     GuestPanicked,
     GuestSilent,
     TargetLost,
+    TargetVanished,
     WrongKernel,
 )
 from workloads.guest.errors import RecordCorrupt
@@ -41,11 +42,11 @@ OOPS = (
 class Remote:
     """A machine's switches: what was pressed, and what it answers."""
 
-    by_itself: bool = True
+    ending: Ending = "itself"
     interrupts: int = 0
 
-    def ended_itself(self) -> bool:
-        return self.by_itself
+    def how_it_ended(self) -> Ending:
+        return self.ending
 
     def interrupt(self) -> None:
         self.interrupts += 1
@@ -199,11 +200,25 @@ def test_a_reset_without_a_word_is_the_kernels_doing_and_names_the_step(guest: G
 
 
 def test_a_guest_that_was_destroyed_is_the_labs_loss(guest: Guest) -> None:
-    guest.remote.by_itself = False
+    guest.remote.ending = "outside"
     guest.greets()
     guest.dies()
     with pytest.raises(TargetLost, match="ended from outside before its first step"):
         list(guest.session.records(5))
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("greets", [True, False])
+def test_a_guest_that_crashed_its_qemu_or_whose_qemu_was_killed_spares_its_target(
+    guest: Guest, greets: bool
+) -> None:
+    guest.remote.ending = "unclear"
+    if greets:
+        guest.greets()
+    guest.dies()
+    with pytest.raises(TargetVanished, match="turned off or crashed before its first step") as caught:
+        list(guest.session.records(5)) if greets else guest.session.greet()
+    assert (caught.value.blame, caught.value.retry, caught.value.spares_target) == ("lab", True, True)
 
 
 def test_missed_heartbeats_are_silence(guest: Guest) -> None:

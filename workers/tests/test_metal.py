@@ -23,7 +23,7 @@ from workers.errors import (
     MachineUnfit,
     NeverFetched,
     NotLoaded,
-    TargetLost,
+    TargetVanished,
     WrongKernel,
 )
 from workers.power.errors import BmcUnreachable
@@ -161,14 +161,32 @@ def test_a_reset_without_a_word_is_told_by_the_second_fetch(bench: Bench) -> Non
         bench.run(boots)
 
 
-def test_a_machine_that_somebody_turned_off_is_lost_not_judged(bench: Bench) -> None:
+@pytest.mark.hostile
+def test_a_machine_that_is_off_in_the_middle_vanished_and_that_is_not_held_against_it(bench: Bench) -> None:
     def boots(machine: PretendMachine) -> None:
         machine.fetch_script()
         machine.hello(RELEASE)
+        machine.send("step", "walk", b"{}")
         machine.on = False
 
-    with pytest.raises(TargetLost, match="from outside"):
+    with pytest.raises(TargetVanished, match='turned off or crashed in step "walk"') as caught:
         bench.run(boots)
+    assert caught.value.spares_target
+
+
+@pytest.mark.hostile
+def test_a_machine_that_is_silent_together_with_its_bmc_vanished(bench: Bench) -> None:
+    def boots(machine: PretendMachine) -> None:
+        machine.fetch_script()
+        machine.hello(RELEASE)
+        machine.problem = BmcUnreachable("the BMC does not answer")
+
+    machine = PretendMachine(boots)
+    with (
+        pytest.raises(TargetVanished, match="its BMC does not answer: the BMC does not answer"),
+        bench.driver(machine).boot(replace(bench.request, silence_deadline_s=2)) as session,
+    ):
+        list(session.records(20))
 
 
 def test_a_machine_that_falls_silent_is_silent(bench: Bench) -> None:
