@@ -27,6 +27,7 @@ from lab.submission.arrival import Wanted
 from lab.submission.fetches import FetchAsked, request_fetch
 from lab.submission.here import submit_here
 from lab.submission.once import Submitted
+from lab.submit import find_unfinished, submit_experiment
 
 _PARTS: Mapping[str, type[BaseModel]] = {
     "patches": PatchSpec,
@@ -58,14 +59,20 @@ def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None =
         raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
 
 
-def rerun_experiment(*, experiment_id: int, by: User) -> Submitted:
+def rerun_experiment(*, experiment_id: int, by: User | None) -> Submitted:
     """Queue the same description again, as a new experiment; kernels that are built are not built again.
 
-    Raises UnknownRow, Outdated while it is not over, NeedsWorker where `hand_over_rerun` is the way, and what
-    submit_experiment raises.
+    by: None at this machine's own terminal, where a tree is fetched in this process if need be. Raises UnknownRow,
+    Outdated while it is not over, NeedsWorker where `hand_over_rerun` is the way, and what submit_experiment raises.
     """
     row = _over(experiment_id)
-    return submit_here(spec=stored_spec(row), by=by, origin=row)
+    spec = stored_spec(row)
+    if by is not None:
+        return submit_here(spec=spec, by=by, origin=row)
+    unfinished = find_unfinished(spec)
+    if unfinished is not None:
+        return Submitted(unfinished, True)
+    return Submitted(submit_experiment(spec=spec, origin=row), False)
 
 
 def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:

@@ -12,7 +12,7 @@ from lab.models import Experiment
 from lab.queue.priority import PRIORITIES
 from lab.spec import read_spec
 from lab.tests.factories import make_grid, make_user
-from workers import demo, labctl
+from workers import demo, labctl, local
 from workers.ctl import options
 from workers.ctl.late import load
 from workers.tests.conftest import FakeLab, opens
@@ -134,3 +134,31 @@ def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
 
 def test_labctl_knows_the_priorities_there_are() -> None:
     assert tuple(PRIORITIES) == options.PRIORITIES
+
+
+def test_a_rerun_on_this_machine_is_refused_while_the_first_is_open(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(local.take_up(fake_lab.spec({}), say=lambda line: None))
+    for state in ("queued", "running"):
+        Experiment.objects.update(state=state)
+        assert call(monkeypatch, "rerun", number, "--local") == labctl.EXIT_USAGE
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"experiment {number} is {state}: wait for its end, or cancel it first" in said
+    assert Experiment.objects.count() == 1
+    assert call(monkeypatch, "rerun", "12345", "--local") == labctl.EXIT_USAGE
+    assert "there is no experiment 12345" in capsys.readouterr().err
+
+
+def test_a_rerun_on_this_machine_that_is_asked_for_twice_is_one_experiment(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = local.take_up(fake_lab.spec({}), say=lambda line: None)
+    assert call(monkeypatch, "cancel", str(first), "--local") == 0
+    capsys.readouterr()
+    made = []
+    for _ in range(2):
+        assert call(monkeypatch, "rerun", str(first), "--local") == 0
+        made.append(int(capsys.readouterr().out))
+    again = Experiment.objects.exclude(pk=first).get()
+    assert (made, again.origin_id, again.state) == ([again.pk] * 2, first, "queued")

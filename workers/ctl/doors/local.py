@@ -21,12 +21,11 @@ from lab.queries.hardware import target_list
 from lab.queries.listing import experiment_list
 from lab.queries.progress import progress
 from lab.queue.priority import set_priority
-from lab.rerun import stored_spec
+from lab.rerun import rerun_experiment
 from lab.spec import spec_from_mapping
 from lab.storage.files import KeptFile
 from lab.storage.keeping import set_kept
 from lab.submission.preview import preview_experiment
-from lab.submit import submit_experiment
 from workers import local
 from workers.ctl.doors.base import Json, Kind, Part, Say, Written
 
@@ -119,8 +118,7 @@ class LocalDoor:
 
     def rerun(self, experiment_id: int) -> Json:
         """See Door."""
-        row = get_experiment(experiment_id)
-        return _queued(submit_experiment(spec=stored_spec(row), origin=row).pk)
+        return _queued(rerun_experiment(experiment_id=experiment_id, by=None).experiment.pk)
 
     def names(self, kind: Kind) -> list[Json]:
         """See Door."""
