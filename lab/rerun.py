@@ -96,8 +96,13 @@ def stored_spec(experiment: Experiment) -> ExperimentSpec:
 
 def stored_description(experiment_id: int) -> dict[str, Any]:
     """The description of an experiment without what is as it would be anyway. Raises UnknownRow."""
-    row = _get(experiment_id)
-    return without_defaults(row.spec)
+    return without_defaults(spec_of(experiment_id))
+
+
+def spec_of(experiment_id: int) -> dict[str, Any]:
+    """The description of an experiment as it is stored. Raises UnknownRow."""
+    found: dict[str, Any] = _get(experiment_id).spec
+    return found
 
 
 def description_as_toml(description: Mapping[str, Any]) -> str:

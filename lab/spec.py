@@ -259,7 +259,8 @@ class ExperimentSpec(_Part):
         profiled = (self.measure.profile if case.profile is None else case.profile for case in self.cases)
         if self.measure.off_cpu and not any(profiled):
             raise ValueError(
-                "measure.off_cpu is for profiled boots, and no case is profiled; set measure.profile = true"
+                "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled; "
+                "set measure.profile = true"
             )
         return self
 

@@ -8,32 +8,21 @@ from typing import Any
 
 from web.forms import Typed, TypedCase, TypedSwitch
 
+_CANNOT = "The form cannot say {}. The description at the end of this page does."
+
 
 def typed_from(
     description: Mapping[str, Any], texts: Mapping[str, str], *, origin: int
 ) -> tuple[Typed, tuple[str, ...]]:
-    """The form, and lines about what it cannot say. texts: of switches by name, for those without one of their own."""
+    """Return the filled form, and a sentence for each part of the description that it does not keep as it is.
+
+    texts: of switches by name, as they were taken in: a range of commits is filled in as its text.
+    """
     patches = description.get("patches", ())
-    cases: dict[str, TypedCase] = {}
-    left_out: list[str] = []
-    for case in description.get("cases", ()):
-        name = case["workload"]
-        if name in cases:
-            left_out.append(
-                f"{name} a second time ({case.get('preset', '')}): the form has each workload once"
-            )
-            continue
-        if "profile" in case:
-            left_out.append(f"whether {name} is profiled: the form says it of all cases together")
-        params = "\n".join(_line(key, value) for key, value in case.get("params", {}).items())
-        cases[name] = TypedCase(True, case.get("preset", "small"), params)
+    cases, sentences = _cases(description)
+    sentences += _changed(description, texts)
     measure = description.get("measure", {})
-    named = [one for one in patches if one.get("catalog")]
-    left_out += [
-        f"the name {one['name']} of {one['catalog']}, and what it requires or excludes"
-        for one in named
-        if one.get("name") not in (None, one["catalog"]) or one.get("requires") or one.get("excludes")
-    ]
+    ticked = [one for one in patches if _is_ticked(one)]
     typed = Typed(
         name=description.get("name", ""),
         tree=description.get("tree", ""),
@@ -41,8 +30,8 @@ def typed_from(
         base=description.get("base", ""),
         design=description.get("design", "full"),
         target=description.get("target", ""),
-        catalog=tuple(one["catalog"] for one in named),
-        patches=tuple(_switches((one for one in patches if not one.get("catalog")), texts)),
+        catalog=tuple(one["catalog"] for one in ticked),
+        patches=tuple(_switches((one for one in patches if not _is_ticked(one)), texts)),
         configs=tuple(_switches(description.get("configs", ()), texts)),
         cases=cases,
         clock=measure.get("clock", "wall"),
@@ -53,15 +42,51 @@ def typed_from(
         profile_boots=str(measure.get("profile_boots", 3)),
         placebo=bool(measure.get("placebo")),
         profile=bool(measure.get("profile")),
+        off_cpu=bool(measure.get("off_cpu")),
         verify=bool(measure.get("verify")),
         origin=str(origin),
     )
-    return typed, tuple(left_out)
+    return typed, tuple(sentences)
+
+
+def _cases(description: Mapping[str, Any]) -> tuple[dict[str, TypedCase], list[str]]:
+    """Return the rows of the workloads, and a sentence for each case that has no row."""
+    cases: dict[str, TypedCase] = {}
+    sentences = []
+    for case in description.get("cases", ()):
+        name = case["workload"]
+        if name in cases:
+            again = f"{name} a second time ({case.get('preset', '')}): the form has each workload once"
+            sentences.append(_CANNOT.format(again))
+            continue
+        params = "\n".join(_line(key, value) for key, value in case.get("params", {}).items())
+        profile = {None: "", True: "yes", False: "no"}[case.get("profile")]
+        cases[name] = TypedCase(True, case.get("preset", "small"), params, profile)
+    return cases, sentences
+
+
+def _changed(description: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each part that the form says in another way, or not at all."""
+    if "reproduces" in description:
+        number = description["reproduces"].get("experiment", "")
+        yield _CANNOT.format(f"that it repeats experiment {number} of the lab it was measured in")
+    for one in description.get("patches", ()):
+        if one.get("range") and texts.get(one["name"]):
+            yield f"{one['name']} is the range {one['range']}; its commits are filled in as they were then."
+
+
+def _is_ticked(patch: Mapping[str, Any]) -> bool:
+    """Tell whether a tick in the form's catalogue says all of a patch; others are filled into a slot."""
+    name = patch.get("catalog")
+    rest = {key for key, value in patch.items() if value and key not in ("catalog", "name")}
+    return bool(name) and patch.get("name") in (None, name) and not rest
 
 
 def _switches(given: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
     for one in given:
-        text = one.get("text") or "\n".join(one.get("lines", ())) or texts.get(one["name"], "")
+        text = one.get("text") or "\n".join(one.get("lines", ()))
+        if not text and not one.get("catalog"):
+            text = texts.get(one["name"], "")
         yield TypedSwitch(
             name=one["name"],
             text=text,
@@ -69,6 +94,8 @@ def _switches(given: Any, texts: Mapping[str, str]) -> Iterator[TypedSwitch]:
             excludes=", ".join(one.get("excludes", ())),
             alternative=str(one.get("alternative", "")),
             partial=bool(one.get("partial")),
+            range="" if text else one.get("range") or "",
+            catalog=one.get("catalog") or "",
         )
 
 

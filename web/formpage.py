@@ -21,6 +21,7 @@ _CLOCKS = (
     ("wall", "wall: time, on this machine as it is"),
     ("instructions", "instructions: executed ones, the same in every boot"),
 )
+_PROFILED = (("", "as for all"), ("yes", "yes"), ("no", "no"))
 _DESIGNS = {
     "full": "every combination of the switches",
     "one-at-a-time": "each switch alone",
@@ -52,6 +53,8 @@ class SwitchSlot:
     requires_error: str
     excludes_error: str
     alternative_error: str
+    range_error: str
+    catalog_error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ def form_context(page: FormPage, choices: Choices, priorities: Sequence[str]) ->
         "errors": errors,
         "received": page.told,
         "clocks": _CLOCKS,
+        "profiled": _PROFILED,
         # One that was typed and may not be asked for stays, to be refused in words.
         "priorities": list(dict.fromkeys((*priorities, typed.priority))),
         "told": [(key, _label(key), message) for key, message in errors.items()],
@@ -197,7 +201,7 @@ def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str])
         key = f"{kind}-{number}"
         faults = {
             part: errors.get(f"{key}-{part}", "")
-            for part in ("name", "text", "requires", "excludes", "alternative")
+            for part in ("name", "text", "requires", "excludes", "alternative", "range", "catalog")
         }
         slot = SwitchSlot(
             id=key,

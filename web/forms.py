@@ -17,7 +17,9 @@ from typing import Any
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
 LONGEST_VALUE, MOST_DOTS = 2000, 300
-_PARTS = ("name", "requires", "excludes", "alternative")
+_PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
+# Of one workload alone: as the form says of all of them, or not.
+_PROFILED: Mapping[str, bool | None] = {"": None, "yes": True, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +32,28 @@ class TypedSwitch:
     excludes: str = ""
     alternative: str = ""
     partial: bool = False
+    # In place of a text: commits of the tree, or an entry of the catalogue under a name and rules of its own.
+    range: str = ""
+    catalog: str = ""
 
     @property
     def filled(self) -> bool:
         """Tell whether anything was typed."""
-        return bool(self.name or self.text.strip() or self.requires or self.excludes)
+        parts = (self.name, self.text.strip(), self.requires, self.excludes, self.range, self.catalog)
+        return any(parts)
 
 
 @dataclass(frozen=True, slots=True)
 class TypedCase:
-    """One workload's row: whether it is ticked, which preset, and what overrides it."""
+    """One workload's row: whether it is ticked, which preset, and what overrides it.
+
+    profile: "yes" or "no" for this workload alone, "" as for all of them.
+    """
 
     chosen: bool = False
     preset: str = ""
     params: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,7 @@ class Typed:
     placebo: bool = False
     profile: bool = True
     profile_boots: str = "3"
+    off_cpu: bool = False
     verify: bool = False
     # The number of the experiment this was cloned from, and the form's own, so that it is taken in once.
     origin: str = ""
@@ -118,7 +129,9 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
         each=text("each") == "patch",
         configs=tuple(s for slot in range(SLOTS) if (s := _switch(given, f"config-{slot}")).filled),
         cases={
-            name: TypedCase(name in ticked, text(f"preset-{name}"), text(f"params-{name}"))
+            name: TypedCase(
+                name in ticked, text(f"preset-{name}"), text(f"params-{name}"), text(f"profile-{name}")
+            )
             for name in workloads
         },
         clock=text("clock") or "wall",
@@ -130,6 +143,7 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
         placebo="placebo" in given,
         profile="profile" in given,
         profile_boots=text("profile_boots") or "3",
+        off_cpu="off_cpu" in given,
         verify="verify" in given,
         origin=text("origin"),
         key=text("key"),
@@ -179,7 +193,7 @@ def _describe_patches(typed: Typed, made: Description) -> None:
         chosen: dict[str, Any] = {} if number is None else {"alternative": number}
         if patch.partial:
             chosen["partial"] = True
-        patches.append({**_partners(patch), **chosen, "text": patch.text})
+        patches.append({**_partners(patch), **chosen, **_sources(patch)})
     made.mapping["patches"] = patches
 
 
@@ -203,6 +217,10 @@ def _describe_cases(typed: Typed, made: Description) -> None:
         if wrong:
             made.errors[f"case-{name}"] = wrong
         cases.append({"workload": name, "preset": case.preset, "params": params})
+        if case.profile not in _PROFILED:
+            made.errors[f"case-{name}"] = "Profile: choose one of the three."
+        elif case.profile:
+            cases[-1]["profile"] = _PROFILED[case.profile]
     if not cases:
         made.errors["cases"] = "Tick at least one workload."
     made.mapping["cases"] = cases
@@ -210,8 +228,9 @@ def _describe_cases(typed: Typed, made: Description) -> None:
 
 def _describe_measure(typed: Typed, made: Description) -> None:
     measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
-    measure |= {"profile": typed.profile, "verify": typed.verify}
-    made.fields.update({"measure": "boots", "measure.verify": "verify", "measure.clock": "clock"})
+    measure |= {"profile": typed.profile, "off_cpu": typed.off_cpu, "verify": typed.verify}
+    made.fields["measure"] = "boots"
+    made.fields.update({f"measure.{name}": name for name in ("verify", "clock", "off_cpu")})
     for name in ("boots", "iterations", "warmup", "profile_boots", "seed"):
         made.fields[f"measure.{name}"] = name
         if name == "boots" and typed.boots == "auto":
@@ -235,6 +254,12 @@ def _places(place: str, key: str, switch: TypedSwitch) -> dict[str, str]:
     parts = {f"{place}.{part}": f"{key}-{part}" for part in (*_PARTS, "text")}
     whole = {place: f"{key}-text", f"{place}.lines": f"{key}-text"}
     return {**whole, **parts, f'switch "{switch.name}"': f"{key}-text"}
+
+
+def _sources(switch: TypedSwitch) -> dict[str, str]:
+    """Return where a patch comes from: what is typed of text, range and catalogue entry; no text where none is."""
+    named = {name: value for name in ("range", "catalog") if (value := getattr(switch, name))}
+    return {**named, "text": switch.text} if switch.text.strip() or not named else named
 
 
 def _partners(switch: TypedSwitch) -> dict[str, Any]:

@@ -125,7 +125,8 @@ def _split(arrived: Arrived) -> None:
     patches: list[TypedSwitch] = []
     divided = False
     for switch in typed.patches:
-        if switch.requires or switch.excludes or switch.alternative or count_patches(switch.text) < 2:
+        ruled = switch.requires or switch.excludes or switch.alternative or switch.range or switch.catalog
+        if ruled or count_patches(switch.text) < 2:
             patches.append(switch)
             continue
         others = {one.name for one in (*typed.patches, *patches) if one is not switch}

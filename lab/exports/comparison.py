@@ -27,6 +27,7 @@ from lab.exports.shape import (
 )
 from lab.models import Experiment, Run
 from lab.queries.comparison import CaseComparison, ComparisonCell, MetricRow, Representative, comparison_page
+from lab.queries.description import measure_of
 from lab.queries.distribution import CaseSpread, case_spreads
 from lab.queries.environment import lab_version, surroundings
 from lab.queries.experiments import get_experiment
@@ -60,6 +61,7 @@ def comparison_data(experiment_id: int, *, link: str = "") -> ComparisonData:
 
 
 def _experiment(row: Experiment) -> ExperimentData:
+    measure = measure_of(row.spec)
     return ExperimentData(
         id=row.pk,
         name=row.name,
@@ -71,6 +73,11 @@ def _experiment(row: Experiment) -> ExperimentData:
         sequential=row.sequential,
         iterations=row.iterations,
         warmup=row.warmup,
+        placebo=measure.placebo,
+        profile=row.profile,
+        profile_boots=measure.profile_boots,
+        off_cpu=measure.off_cpu,
+        verify=row.verify,
         seed=row.seed,
         submitted=_moment(row.created_at),
         finished=_moment(row.finished_at),

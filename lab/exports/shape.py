@@ -26,6 +26,11 @@ class ExperimentData(TypedDict):
     sequential: bool
     iterations: int
     warmup: int
+    placebo: bool
+    profile: bool
+    profile_boots: int
+    off_cpu: bool
+    verify: bool
     seed: int
     submitted: str
     finished: str

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an experiment was asked to do, as pages show it: its switches and its cases."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from kernels.git import hide_password
 from kernels.stored import shown_diff
 from lab.models import Case, Experiment, Switch
-from lab.rerun import stored_description
+from lab.rerun import spec_of, stored_description
+from lab.spec import ExperimentSpec, MeasureSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,28 @@ def switch_view(switch: Switch) -> SwitchView:
 def shown_description(experiment_id: int) -> dict[str, Any]:
     """Return the description as it can be submitted again; a password in its git URL is left out. Raises UnknownRow."""
     return without_password(stored_description(experiment_id))
+
+
+def whole_description(experiment_id: int) -> dict[str, Any]:
+    """Return every field of the description, defaults included, but no patch's text, which may be long.
+
+    A description that an older lab stored and this one cannot read is returned as it is stored. Raises UnknownRow.
+    """
+    stored = spec_of(experiment_id)
+    try:
+        whole = ExperimentSpec.model_validate(stored).model_dump(mode="json", exclude={"priority"})
+    except ValidationError:
+        whole = stored
+    patches = [{k: v for k, v in patch.items() if k != "text"} for patch in whole.get("patches") or ()]
+    return without_password(whole | ({"patches": patches} if "patches" in whole else {}))
+
+
+def measure_of(stored: Mapping[str, Any]) -> MeasureSpec:
+    """Return how a stored description measures; the defaults where today's lab cannot read it."""
+    try:
+        return MeasureSpec.model_validate(stored.get("measure", {}))
+    except ValidationError:
+        return MeasureSpec()
 
 
 def without_password(description: dict[str, Any]) -> dict[str, Any]:

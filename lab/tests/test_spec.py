@@ -122,7 +122,10 @@ def test_a_catalogued_switch_needs_no_name_of_its_own() -> None:
             "measure: boots: under the instruction clock",
         ),
         ({"measure": {"clock": "cpu"}}, 'measure.clock: "cpu" is not valid; valid: wall, instructions'),
-        ({"measure": {"off_cpu": True}}, "measure.off_cpu is for profiled boots, and no case is profiled"),
+        (
+            {"measure": {"off_cpu": True}},
+            "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled",
+        ),
         ({"cases": []}, "cases: []: tuple should have at least 1 item"),
         (
             {"cases": [{"workload": "showgid"}]},

@@ -25,7 +25,7 @@ from lab.exports.comparison import comparison_data
 from lab.exports.report_forms import REPORT_FORMS, Wishes
 from lab.exports.shape import ComparisonData
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
-from lab.queries.description import shown_description
+from lab.queries.description import shown_description, whole_description
 from lab.queries.progress import progress
 from lab.queries.tallies import tallies
 from lab.queue.priority import PRIORITIES, priority_name, set_priority
@@ -170,6 +170,10 @@ class ExperimentDetail(ExperimentRow):
     cases = CaseShape(many=True, source="*")
     parts = VariantBrief(many=True, source="*", help_text="The variants, base first.")
     progress = ProgressShape(source="*")
+    description = Mapped(
+        source="*",
+        help_text="Every field that was asked for, with its default where it was not; patch texts are at description/.",
+    )
 
 
 COMPARISON: Any = resolve_type_hint(ComparisonData)  # type: ignore[no-untyped-call]
@@ -255,7 +259,7 @@ class Experiments(Submission):
         return rows
 
     def completed_detail(self, row: Row) -> Row:
-        """With switches, cases, variants and progress."""
+        """With switches, cases, variants, progress and the description."""
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
@@ -263,6 +267,7 @@ class Experiments(Submission):
         row["progress"] = {**asdict(found), "percent": found.percent}
         for name in ("experiment_id", "name", "state", "problem"):
             del row["progress"][name]
+        row["description"] = finite(whole_description(row["id"]))
         return row
 
     @extend_schema(request=None, responses=ExperimentDetail)

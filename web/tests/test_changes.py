@@ -62,16 +62,17 @@ def test_a_clone_says_what_the_form_cannot() -> None:
         "cases": [{"workload": "showgids", "profile": True}, {"workload": "showgids", "preset": "large"}],
     }
     _, left_out = typed_from(twice, {}, origin=7)
-    assert [line.partition(":")[0] for line in left_out] == [
-        "whether showgids is profiled",
-        "showgids a second time (large)",
-    ]
+    assert left_out == (
+        "The form cannot say showgids a second time (large): the form has each workload once. "
+        "The description at the end of this page does.",
+    )
 
 
 def test_a_patch_given_as_a_range_is_cloned_with_the_text_that_was_taken() -> None:
     ranged = {**MAPPING, "patches": [{"name": "r", "range": "v1..v2"}]}
-    typed, _ = typed_from(ranged, {"r": "the diff"}, origin=7)
-    assert typed.patches[0].text == "the diff"
+    typed, sentences = typed_from(ranged, {"r": "the diff"}, origin=7)
+    assert (typed.patches[0].text, typed.patches[0].range) == ("the diff", "")
+    assert sentences == ("r is the range v1..v2; its commits are filled in as they were then.",)
 
 
 def test_the_form_is_filled_from_an_experiment(page: Page, submitter: Client) -> None:

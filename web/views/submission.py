@@ -128,12 +128,9 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     page = found(experiment_page, int(number))
     description = without_defaults(page.spec)
     texts = {switch.name: switch.text for switch in page.switches}
-    typed, left_out = typed_from(description, texts, origin=page.id)
+    typed, sentences = typed_from(description, texts, origin=page.id)
     told = [f"Filled from #{page.id}, {page.name}. Change what is to be another way."]
-    told += [
-        f"The form cannot say {line}. The description at the end of this page does." for line in left_out
-    ]
-    return FormPage(typed, told=told, toml=description_as_toml(description))
+    return FormPage(typed, told=[*told, *sentences], toml=description_as_toml(description))
 
 
 def show_form(request: HttpRequest, page: FormPage) -> HttpResponse:

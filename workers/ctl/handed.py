@@ -24,6 +24,8 @@ STDIN = "-"
 MOST_BYTES = 16 << 20
 _MAIL = re.compile(rb"(?:From \S+ |[A-Z][A-Za-z-]{1,40}: )")
 _DIFF = re.compile(rb"^(?:diff --git |--- \S)", re.MULTILINE)
+# The first line of a description that is neither empty nor a comment: a key, or the head of a table.
+_TOML = re.compile(rb"""(?:[ \t]*(?:\#[^\n]*)?\r?\n)*[ \t]*(?:[\w."'-]+[ \t]*=|\[\[?[\w. "'-]+\]\]?)""")
 # What git format-patch and b4 put before a file's name.
 _NUMBER = re.compile(r"^(?:v\d+[-_])?\d{4}-")
 # The names of a variant's switches are joined, and there may be sixteen.
@@ -66,8 +68,8 @@ def read_handed(source: Path) -> bytes:
 
 
 def is_series(data: bytes) -> bool:
-    """Tell mails or a diff from a description in TOML, whose lines have no such beginnings."""
-    return bool(_MAIL.match(data) or _DIFF.search(data))
+    """Return True for mails or a diff, False for a description in TOML, which may hold a whole diff as text."""
+    return bool(_MAIL.match(data) or (_DIFF.search(data) and not _TOML.match(data)))
 
 
 def handed_series(data: bytes, source: Path, *, partial: bool = False) -> Handed:

@@ -16,6 +16,9 @@ from workers.ctl import complete
 from workers.ctl.doors.base import Door, Json
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
 
+# Options that are fields of [measure] under their own names, and in no preferences.
+_MEASURED = ("iterations", "warmup", "seed", "placebo", "profile_boots", "off_cpu", "verify")
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -45,6 +48,15 @@ class Wish:
     preset: Annotated[str, typer.Option(help="of workloads given without one: smoke, small, large, seed")] = (
         ""
     )
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[WORKLOAD:]NAME=VALUE", help="a parameter of the workloads; may be given again"
+        ),
+    ] = None
+    alternative: Annotated[
+        int | None, typer.Option(help="which diff to take where a mail offers several for the same places")
+    ] = None
     each: Annotated[
         bool, typer.Option("--each", help="each patch is a switch of its own, added one after the other")
     ] = False
@@ -71,8 +83,24 @@ class Wish:
         str, typer.Option(help="wall or instructions", autocompletion=complete.one_of("wall", "instructions"))
     ] = ""
     boots: Annotated[str, typer.Option(metavar="N|auto", help="of each variant")] = ""
+    iterations: Annotated[int | None, typer.Option(help="of the workload in each boot")] = None
+    warmup: Annotated[int | None, typer.Option(help="iterations of each boot that are discarded first")] = (
+        None
+    )
+    seed: Annotated[int | None, typer.Option(help="of the order of boots")] = None
+    placebo: Annotated[
+        bool | None,
+        typer.Option(
+            "--placebo/--no-placebo", help="also boot the base with its functions aligned otherwise"
+        ),
+    ] = None
     profile: Annotated[
         bool | None, typer.Option("--profile/--no-profile", help="also profile some boots")
+    ] = None
+    profile_boots: Annotated[int | None, typer.Option(help="boots of each variant that are profiled")] = None
+    off_cpu: Annotated[
+        bool | None,
+        typer.Option("--off-cpu/--no-off-cpu", help="profiled boots also record where threads wait"),
     ] = None
     verify: Annotated[
         bool | None, typer.Option("--verify/--no-verify", help="also count what proves a claim")
@@ -104,8 +132,9 @@ def of_file(data: bytes, source: Path, wish: Wish) -> Json:
     """A TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
     from lab.spec import inline_files
 
-    if wish.workload or wish.each:
-        raise SpecError(f"{source} says itself what to run; --workload and --each are for a series")
+    if wish.workload or wish.each or wish.param or wish.alternative is not None:
+        options = "--workload, --param, --alternative and --each"
+        raise SpecError(f"{source} says itself what to run; {options} are for a series")
     if wish.partial:
         raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
     try:
@@ -143,8 +172,8 @@ def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str
     measure = measured(wish, defaults)
     return {
         **{key: value for key, value in fields.items() if value},
-        "patches": _switches(handed, wish.each, wish.partial),
-        "cases": _cases(wish, defaults, door),
+        "patches": _switches(handed, wish),
+        "cases": _with_params(_cases(wish, defaults, door), wish.param or []),
         **({"measure": measure} if measure else {}),
     }
 
@@ -156,8 +185,8 @@ def measured(wish: Wish, defaults: Mapping[str, Any]) -> Json:
         "clock": wish.clock or defaults.get("clock", ""),
         "boots": int(boots) if str(boots).isdecimal() else boots,
         "profile": defaults.get("profile") if wish.profile is None else wish.profile,
-        "verify": wish.verify,
     }
+    given |= {name: getattr(wish, name) for name in _MEASURED}
     return {key: value for key, value in given.items() if value not in ("", None)}
 
 
@@ -195,14 +224,44 @@ def _cases(wish: Wish, defaults: Mapping[str, Any], door: Door) -> list[Json]:
     return cases
 
 
-def _switches(handed: Any, each: bool, partial: bool) -> list[Json]:
+def _with_params(cases: list[Json], params: list[str]) -> list[Json]:
+    """Give each case the parameters that are for its workload, or for all. Raises SpecError."""
+    names = [str(case["workload"]) for case in cases]
+    for text in params:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        workload, colon, name = key.rpartition(":")
+        if not (equals and name and value):
+            raise SpecError(f'--param "{text[:60]}" is not of the form [WORKLOAD:]NAME=VALUE')
+        if colon and workload not in names:
+            raise SpecError(
+                f'--param "{text[:60]}": no --workload is "{workload}"; there are {", ".join(names)}'
+            )
+        for case in cases:
+            if not colon or case["workload"] == workload:
+                case.setdefault("params", {})[name] = _param(value)
+    return cases
+
+
+def _param(text: str) -> Any:
+    """Read a value as TOML has it; what is none is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _switches(handed: Any, wish: Wish) -> list[Json]:
     from lab.spec import switch_name
     from workers.ctl.handed import NAME_LENGTH, as_mail
 
-    if not each:
+    if not wish.each:
         origin = {"origin": handed.origin} if handed.origin else {}
-        allowed = {"partial": True} if partial else {}
+        allowed: Json = {"partial": True} if wish.partial else {}
+        if wish.alternative is not None:
+            allowed["alternative"] = wish.alternative
         return [{"name": handed.switch, "text": handed.text, **origin, **allowed}]
+    if wish.alternative is not None:
+        raise SpecError("--alternative is for a mail that is one switch; leave out --each")
     if handed.series is None:
         raise SpecError(
             f"{handed.name} cannot be taken apart before it is repaired: submit it without --each"

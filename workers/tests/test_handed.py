@@ -207,6 +207,10 @@ def test_a_switch_is_named_after_its_file(file: str, switch: str) -> None:
         (b'name = "x"\n', False),
         (b"# a comment: of TOML\n[[patches]]\n", False),
         (b'name = """\nx"""\n', False),
+        (b'\n# from a page\nname = "x"\n[[patches]]\ntext = """\ndiff --git a/x b/x\n"""\n', False),
+        (b'[[patches]]\r\ntext = """\r\n--- a/x\r\n+++ b/x\r\n"""\n', False),
+        (b"# HG changeset patch\n# User a\n\nfix x\n\ndiff --git a/x b/x\n", True),
+        (b"the rwsem = slow\n\ndiff --git a/x b/x\n", True),
     ],
 )
 def test_a_series_is_told_from_a_description(data: bytes, series: bool) -> None:

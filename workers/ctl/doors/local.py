@@ -15,6 +15,7 @@ from lab.exports.report_forms import REPORT_FORMS, Wishes
 from lab.models import Note
 from lab.queries.choices import submission_choices
 from lab.queries.comparison import comparison_page
+from lab.queries.description import whole_description
 from lab.queries.executions import build_page, run_page
 from lab.queries.experiments import experiment_page, get_experiment
 from lab.queries.hardware import target_list
@@ -66,7 +67,8 @@ class LocalDoor:
         found["parts"] = [
             {**part, "build": part["build"] and part["build"]["id"]} for part in found.pop("variants")
         ]
-        del found["builds"], found["runs"]
+        del found["builds"], found["runs"], found["spec"]
+        found["description"] = as_data(whole_description(experiment_id))
         found["page"] = ""
         compared = comparison_page(experiment_id)
         found["verdicts"] = compared.verdicts
