@@ -78,7 +78,10 @@ class CaseRow:
 
 @dataclass(frozen=True, slots=True)
 class FormPage:
-    """The form as it is shown next. told: what was received or left out, lines; toml: the description beside it."""
+    """The form as it is shown next. told: what was received or left out, lines; toml: the description beside it.
+
+    previewing: the request was for a preview, so that errors are why there is none.
+    """
 
     typed: Typed
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class FormPage:
     told: Sequence[str] = ()
     toml: str = ""
     preview: Preview | None = None
+    previewing: bool = False
 
 
 def fresh(choices: Choices) -> Typed:
@@ -107,6 +111,7 @@ def form_context(page: FormPage, choices: Choices, priorities: Sequence[str]) ->
         "typed": typed,
         "key": typed.key or uuid.uuid4().hex,
         "errors": errors,
+        "previewing": page.previewing,
         "received": page.told,
         "clocks": _CLOCKS,
         "profiled": _PROFILED,

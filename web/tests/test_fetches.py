@@ -88,7 +88,7 @@ def test_a_preview_of_a_git_tree_is_a_page_that_follows_a_worker(
     assert sent.headers["Location"] == f"/fetches/{row.pk}/"
     waiting = submitter.get(f"/fetches/{row.pk}/").content.decode()
     assert "it is next" in waiting
-    assert "A fetch may take 30 minutes and receive 8 GiB" in waiting
+    assert "The lab stops a fetch after 30 minutes, after 8 GiB, or when" in waiting
     assert f'hx-get="/fetches/{row.pk}/live"' in waiting
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in waiting
     fetch_all()

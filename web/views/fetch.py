@@ -94,14 +94,16 @@ def _why_not(row: Fetch) -> str:
 
 def _result(row: Fetch) -> FormPage:
     """The form as it was sent, with what was fetched for it, and the preview or why there is none."""
+    previewing = row.kind == Fetch.Kind.PREVIEW
     if "typed" not in row.form:
-        page = FormPage(fresh(submission_choices()), toml=str(row.form.get("toml", "")))
+        toml = str(row.form.get("toml", ""))
+        page = FormPage(fresh(submission_choices()), toml=toml, previewing=previewing)
         fields: dict[str, str] = {}
     else:
         arrived = with_fetched(
             _TYPED.validate_python(row.form["typed"]), _RECEIVED.validate_python(row.received)
         )
-        page = FormPage(arrived.typed, told=arrived.told)
+        page = FormPage(arrived.typed, told=arrived.told, previewing=previewing)
         fields = describe(arrived.typed).fields
     if row.preview is not None:
         return replace(page, preview=_PREVIEW.validate_python(row.preview))

@@ -39,7 +39,8 @@ def submit(request: HttpRequest) -> HttpResponse:
     typed = read_form(request.POST.dict(), dict(request.POST.lists()))
     arrived = receive(typed, request.FILES.getlist("files"))
     typed = arrived.typed
-    page = FormPage(typed, told=arrived.told, detail=arrived.detail)
+    previewing = "preview" in request.POST
+    page = FormPage(typed, told=arrived.told, detail=arrived.detail, previewing=previewing)
     description = describe(typed)
     errors = description.errors | arrived.errors
     wanted = wanted_series(typed)
@@ -69,7 +70,7 @@ def _taken(
         wanted = replace(wanted, description=description.mapping, each=typed.each, form_key=typed.key)
         return _handed_over(request, wanted, typed)
     try:
-        if "preview" in request.POST:
+        if page.previewing:
             return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
         return _accepted(request, spec, origin=typed.origin, form=typed.key)
     except NeedsWorker:
@@ -77,12 +78,13 @@ def _taken(
 
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:
-    page = FormPage(fresh(submission_choices()), toml=request.POST["toml"])
+    previewing = "preview" in request.POST
+    page = FormPage(fresh(submission_choices()), toml=request.POST["toml"], previewing=previewing)
     key = request.POST.get("key", "")
     try:
         spec = read_spec(page.toml.encode(), None)
         try:
-            if "preview" in request.POST:
+            if page.previewing:
                 return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
             return _accepted(request, spec, origin=request.POST.get("origin", ""), form=key)
         except NeedsWorker:

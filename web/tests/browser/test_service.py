@@ -18,6 +18,7 @@ from playwright.sync_api import Page as Tab
 from kernels.tests.serving import served
 from lab.models import Build, Experiment, Run, Target, Tree, User
 from lab.tests.factories import make_build, make_grid
+from lab.tests.fetchers import fetch_all
 from web.tests.browser.conftest import WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
 from workers import local
@@ -70,15 +71,24 @@ def fill(tab: Tab, lab: FakeLab, *, name: str = "pretend", boots: str = "3") -> 
     tab.get_by_label("Profile", exact=True).uncheck()
 
 
-def preview(tab: Tab) -> dict[str, str]:
-    """Press the button; the figures of the preview."""
+def preview(tab: Tab, *, fetched: bool = False) -> dict[str, str]:
+    """Press the button and return the figures of the preview. fetched: a worker has to fetch something first."""
     tab.get_by_role("button", name="Preview").first.click()
+    if fetched:
+        carry_out_fetch(tab)
     expect(tab.get_by_role("heading", name="Preview: nothing is queued yet")).to_be_visible()
     names, values = (
         tab.locator(".figures dt").all_text_contents(),
         tab.locator(".figures dt + dd").all_text_contents(),
     )
     return dict(zip(names, values, strict=True))
+
+
+def carry_out_fetch(tab: Tab) -> None:
+    """Wait for the page of a fetch, then do what a worker does for it."""
+    expect(tab.locator("#live")).to_contain_text("Waiting for a worker")
+    (row,) = fetch_all()
+    assert not row.experiment_id
 
 
 def archive(files: dict[str, bytes]) -> bytes:
@@ -177,7 +187,7 @@ def test_a_branch_over_http_becomes_its_series(visit: Open, lab: FakeLab, alice:
     with served(lab.kernel.work.parent) as root:
         tab.get_by_label("Repository").fill(f"{root}/{lab.kernel.work.name}/.git")
         tab.get_by_label("Branch", exact=True).fill("work")
-        assert preview(tab)["Kernels to build"] == "2"
+        assert preview(tab, fetched=True)["Kernels to build"] == "2"
     expect(tab.locator("#preview")).to_contain_text("drivers: say more")
     expect(tab.get_by_label("Branch", exact=True)).to_have_value("")
     tab.get_by_role("button", name="Submit this").click()
@@ -255,6 +265,8 @@ def test_what_is_wrong_is_told_beside_its_field_and_nothing_typed_is_lost(
     for label, text in given.items():
         tab.get_by_label(label, exact=True).first.fill(text)
     tab.get_by_role("button", name="Submit", exact=True).click()
+    if field == "branch":
+        carry_out_fetch(tab)
     expect(tab.locator(f"#{field}-error")).to_contain_text(said)
     for label, text in given.items():
         expect(tab.get_by_label(label, exact=True).first).to_have_value(text)

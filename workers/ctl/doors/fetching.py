@@ -76,7 +76,7 @@ class Fetching:
 def _line(row: Json) -> str:
     if row.get("state") == "waiting":
         before = row.get("before")
-        return f"waiting for a worker, {before} before it" if before else "waiting for a worker"
+        return f"waiting for a worker, {before} ahead of it" if before else "waiting for a worker"
     size = int(row.get("received_bytes") or 0) >> 20
     said = plain_line(row.get("progress") or "in work")
     return f"{said}, {size:,} MiB received" if size else said
