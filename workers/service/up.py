@@ -93,6 +93,12 @@ def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: 
         postgres.make_cluster(place)
     stores = programs.stores(place, wishes)
     running = {state.name for state in supervisor.states()} if supervisor.alive() else set()
+    others = running - {store.name for store in stores}
+    changed = _changed_settings(place, wishes) if others else []
+    if changed:
+        # Before the new ones are written: a command that fails here finds them changed once more.
+        say(f"settings have changed ({', '.join(changed)}): everything is restarted with the new ones")
+        supervisor.end(others)
     _write_environment(place, wishes)
     if not running:
         write(place.configuration, programs.configuration(place, stores))
@@ -103,8 +109,7 @@ def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: 
         postgres.make_database(place, wishes.database)
     if wishes.own_redis:
         redis.wait(place, wishes.redis)
-    others = running - {store.name for store in stores}
-    if others and _settled(place, "look")["new_code"]:
+    if others and not changed and _settled(place, "look")["new_code"]:
         say("the code is new: what runs the old one is stopped first")
         supervisor.end(others)
     return _settled(place, "settle")
@@ -166,8 +171,23 @@ def _need_port(wishes: Wishes, supervisor: Supervisor) -> None:
             ) from exc
 
 
+def _changed_settings(place: Place, wishes: Wishes) -> list[str]:
+    """Return the names of the settings that differ from those that the running processes took over, sorted."""
+    try:
+        before: dict[str, str] = json.loads(place.environment.read_text())
+    except FileNotFoundError:
+        return []
+    now = _settings(place, wishes)
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+
 def _write_environment(place: Place, wishes: Wishes) -> None:
-    """Keep what processes of this home are to run with."""
+    """Keep the settings for every process of this home."""
+    write(place.environment, json.dumps(_settings(place, wishes), indent=1))
+
+
+def _settings(place: Place, wishes: Wishes) -> dict[str, str]:
+    """Return what processes of this home are to run with: the environment's settings, and where our own stores are."""
     kept = {
         name: value for name, value in os.environ.items() if KEPT.fullmatch(name) and name not in OF_THIS_RUN
     }
@@ -177,7 +197,7 @@ def _write_environment(place: Place, wishes: Wishes) -> None:
         kept["KPERFLAB_REDIS"] = redis.url(place, wishes.redis)
     kept.setdefault("KPERFLAB_URL", f"http://127.0.0.1:{wishes.port}")
     kept.setdefault("KPERFLAB_STATIC", str(place.static))
-    write(place.environment, json.dumps(kept, indent=1))
+    return kept
 
 
 def _settled(place: Place, what: str) -> dict[str, Any]:

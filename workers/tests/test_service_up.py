@@ -10,8 +10,11 @@ import pwd
 import stat
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,7 +24,7 @@ from workers.service import control, left, postgres, programs, redis, up
 from workers.service.errors import HomeClosed, NoRoom, PortTaken, ProgramMissing, ServiceDown, ServiceFailed
 from workers.service.place import ROOT, Place, folder_of
 from workers.service.programs import Program, Wishes
-from workers.service.supervising import MARK, Supervisor, environment
+from workers.service.supervising import MARK, State, Supervisor, environment
 
 WISHES = Wishes("127.0.0.1", 8000, True, True, postgres.Network(), redis.Network())
 
@@ -117,6 +120,76 @@ def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
     assert kept["KPERFLAB_REDIS"] == f"unix://{place.sockets}/redis/redis.sock"
     assert kept["KPERFLAB_URL"] == "http://127.0.0.1:8000"
     assert "KPERFLAB_HOME" not in kept
+
+
+class Running(Supervisor):
+    """A supervisord under which some programs run; `ended` is what was stopped, with the settings on disk at that time."""
+
+    def __init__(self, place: Place, names: list[str]) -> None:
+        super().__init__(place)
+        self.names, self.ended = list(names), dict[str, str]()
+
+    def start(self) -> None:
+        pass
+
+    def alive(self) -> bool:
+        return True
+
+    def states(self) -> list[State]:
+        return [State(name, "RUNNING", 1, 1, "") for name in self.names]
+
+    def begin(self, names: Iterable[str]) -> None:
+        pass
+
+    def end(self, names: Iterable[str]) -> None:
+        written = self._place.environment.read_text()
+        self.ended |= dict.fromkeys(names, written)
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the service's tables answer, without tables."""
+    answer: dict[str, Any] = {"new_code": False, "targets": [], "experiments": 0}
+    monkeypatch.setattr(up, "_settled", lambda place, what: answer)
+    return answer
+
+
+STORES_ELSEWHERE = replace(WISHES, own_database=False, own_redis=False)
+
+
+def test_programs_that_run_with_other_settings_are_stopped_before_the_new_ones_are_written(
+    place: Place, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
+    before = place.environment.read_text()
+    monkeypatch.setenv("KPERFLAB_PRIVATE", "1")
+    supervisor, said = Running(place, ["web", "upkeep"]), list[str]()
+    up._bring_up_stores(place, STORES_ELSEWHERE, supervisor, said.append)
+    assert supervisor.ended == {"web": before, "upkeep": before}
+    assert said == ["settings have changed (KPERFLAB_PRIVATE): everything is restarted with the new ones"]
+    assert json.loads(place.environment.read_text())["KPERFLAB_PRIVATE"] == "1"
+
+
+def test_a_setting_that_is_no_longer_given_restarts_the_programs_too(
+    place: Place, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPERFLAB_SMTP", "smtp://user:secret@mail")
+    up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
+    monkeypatch.delenv("KPERFLAB_SMTP")
+    supervisor, said = Running(place, ["web"]), list[str]()
+    up._bring_up_stores(place, STORES_ELSEWHERE, supervisor, said.append)
+    assert list(supervisor.ended) == ["web"]
+    assert "KPERFLAB_SMTP" in said[0]
+    assert "secret" not in said[0]
+
+
+def test_programs_that_run_with_the_same_settings_are_left_alone(
+    place: Place, settled: dict[str, Any]
+) -> None:
+    up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
+    supervisor, said = Running(place, ["web"]), list[str]()
+    up._bring_up_stores(place, STORES_ELSEWHERE, supervisor, said.append)
+    assert (supervisor.ended, said) == ({}, [])
 
 
 def test_a_database_of_somebody_else_is_used_and_none_is_started(

@@ -78,5 +78,5 @@ def _line(row: Json) -> str:
         before = row.get("before")
         return f"waiting for a worker, {before} ahead of it" if before else "waiting for a worker"
     size = int(row.get("received_bytes") or 0) >> 20
-    said = plain_line(row.get("progress") or "in work")
+    said = plain_line(row.get("progress") or "in progress")
     return f"{said}, {size:,} MiB received" if size else said
