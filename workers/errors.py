@@ -149,6 +149,10 @@ class ProfileUnreadable(WorkersError):
     blame = "kernel"
 
 
+class PluginUnusable(WorkersError):
+    """QEMU's plugin does not compile, or this QEMU takes none of ours."""
+
+
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels.artifact import Artifact
-from workers.drivers.base import BootRequest, Disk, Machine, Way
+from workers.drivers.base import BootRequest, Disk, Machine, Microscope, Way
 from workloads.catalog import Workload
 from workloads.compile import compile_programs
 from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
@@ -40,10 +40,12 @@ class Job:
     way: Way | None = None
 
 
-def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> BootRequest:
+def boot_request(
+    job: Job, artifact: Artifact, home: Path, directory: Path, microscope: Microscope | None = None
+) -> BootRequest:
     """Initramfs and plan in one file, the disk beside it; in that file too under the instruction clock and on metal.
 
-    home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
+    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
     """
     files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
     image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
@@ -75,6 +77,7 @@ def boot_request(job: Job, artifact: Artifact, home: Path, directory: Path) -> B
         target=job.target,
         access=job.access,
         way=job.way,
+        microscope=microscope,
     )
 
 

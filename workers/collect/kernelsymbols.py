@@ -118,8 +118,16 @@ class ModuleSymbols:
         place = bisect_right(self._addresses, address) - 1
         if place < 0:
             return frame
+        module, _ = self._named[place]
+        return self.at(address) if frame.replace("-", "_") == f"[{module}]" else frame
+
+    def at(self, address: int) -> str:
+        """Return the last function that begins at an address or before, with its module; "[unknown]" before all."""
+        place = bisect_right(self._addresses, address) - 1
+        if place < 0:
+            return "[unknown]"
         module, name = self._named[place]
-        return f"{name} [{module}]" if frame.replace("-", "_") == f"[{module}]" else frame
+        return f"{name} [{module}]"
 
 
 def _text_symbols(text: bytes) -> tuple[NDArray[np.int64], Addresses]:

@@ -49,6 +49,14 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class Microscope:
+    """A plugin of the emulator, and the table of functions that it reads (workers/microscope/)."""
+
+    plugin: Path
+    functions: Path
+
+
+@dataclass(frozen=True, slots=True)
 class BootRequest:
     """One boot.
 
@@ -62,6 +70,7 @@ class BootRequest:
         the instruction clock, where all records come in the end and this deadline does not hold.
     hz: the kernel's CONFIG_HZ, if known: it need not measure its delay loop then.
     target, access: the machine's name and how to reach it, where the driver has more than one.
+    microscope: has the emulator keep the call tree of what is measured; takes the instruction clock.
     way: how the boots went that this one is compared with, where drivers have a choice; None leaves it to them.
     """
 
@@ -79,6 +88,7 @@ class BootRequest:
     target: str = ""
     access: Mapping[str, Any] = field(default_factory=dict)
     way: Way | None = None
+    microscope: Microscope | None = None
 
     @property
     def console(self) -> Path:
@@ -89,6 +99,11 @@ class BootRequest:
     def raw_records(self) -> Path:
         """Where the records go as they came."""
         return self.directory / "records.bin"
+
+    @property
+    def call_trees(self) -> tuple[Path, ...]:
+        """The files that the microscope left, one for each program that measured."""
+        return tuple(sorted(self.directory.glob("calls.*")))
 
 
 class Session(Protocol):

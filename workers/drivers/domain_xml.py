@@ -42,12 +42,14 @@ EMULATED_TSC = "tsc=reliable"
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the driver adds to a request: the domain's name, its sockets or pipes, the overlay of each disk."""
+    """What the driver adds to a request: the domain's name, its sockets or pipes, the overlay of each disk, and
+    where QEMU's plugin writes."""
 
     name: str
     console: Path
     records: Path
     overlays: tuple[Path, ...]
+    calls: Path | None = None
 
 
 def domain_xml(request: BootRequest, wiring: Wiring) -> str:
@@ -72,9 +74,21 @@ def domain_xml(request: BootRequest, wiring: Wiring) -> str:
         _text(domain, event, "destroy")
     _add_devices(domain, request, wiring)
     if counted:
-        instruction_machine.add_arguments(domain, QEMU_NAMESPACE)
+        instruction_machine.add_arguments(domain, QEMU_NAMESPACE, plugin_argument(request, wiring))
     _skip_cpu_check(domain)
     return ET.tostring(domain, encoding="unicode")
+
+
+def plugin_argument(request: BootRequest, wiring: Wiring) -> str:
+    """Return QEMU's -plugin argument, "" without a microscope. QEMU takes a comma in a name doubled."""
+    if request.microscope is None:
+        return ""
+    scope = request.microscope
+    names = (
+        f"{key}{str(path).replace(',', ',,')}"
+        for key, path in (("", scope.plugin), ("functions=", scope.functions), ("out=", wiring.calls))
+    )
+    return ",".join(names)
 
 
 def _add_boot(domain: ET.Element, request: BootRequest) -> None:

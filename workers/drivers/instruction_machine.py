@@ -55,9 +55,10 @@ def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
         ET.SubElement(serial, "target", port=str(port))
 
 
-def add_arguments(domain: ET.Element, namespace: str) -> None:
-    """What libvirt 9.0 has no words for. sleep=off: an idle guest's clock leaps to its next timer."""
+def add_arguments(domain: ET.Element, namespace: str, plugin: str = "") -> None:
+    """What libvirt 9.0 has no words for. plugin: see QEMU's -plugin; "" for none. sleep=off: an idle guest's clock leaps to its next timer."""
     arguments = ET.SubElement(domain, f"{{{namespace}}}commandline")
     # libvirt gives each domain an identity of its own, which a kernel with CONFIG_DMI stirs into its random numbers.
-    for value in ("-icount", f"shift={SHIFT},sleep=off", "-uuid", IDENTITY):
+    arguments_of_plugin = ("-plugin", plugin) if plugin else ()
+    for value in ("-icount", f"shift={SHIFT},sleep=off", "-uuid", IDENTITY, *arguments_of_plugin):
         ET.SubElement(arguments, f"{{{namespace}}}arg", value=value)

@@ -19,6 +19,7 @@ import libvirt
 from kernels.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
+from workers.drivers.calls import bring_home, own_directory
 from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
 from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.hypervisor import Hypervisor
@@ -68,6 +69,7 @@ class LibvirtDriver:
             for path in (
                 request.kernel,
                 request.initrd,
+                *((scope.plugin, scope.functions) if (scope := request.microscope) else ()),
                 *wiring.overlays,
                 *(disk.path for disk in request.disks),
             ):
@@ -89,6 +91,8 @@ class LibvirtDriver:
             session.greet()
             session.host["boot_s"] = time.monotonic() - started_at
             yield session
+            if wiring.calls:
+                bring_home(wiring.calls.parent, request.directory)
 
     def sweep(self, alive: Alive = process_alive) -> list[str]:
         """Remove guests, sockets and overlays of this home's workers that are no more; tells what it removed."""
@@ -128,7 +132,8 @@ class LibvirtDriver:
             check_own(directory.parent)
             directory.parent.chmod(0o711)
         images = tuple(_overlay(disk, overlays / f"{disk.serial}.qcow2") for disk in request.disks)
-        return Wiring(name, sockets / "console", sockets / "records", images)
+        calls = own_directory(overlays / "calls", self.user) / "calls" if request.microscope else None
+        return Wiring(name, sockets / "console", sockets / "records", images, calls)
 
     @contextmanager
     def _leaving_nothing(self, boot: BootId, name: str) -> Iterator[_Leave]:

@@ -2,6 +2,7 @@
 /* Runs a workload's iterations: barrier start, timing, one JSON object each. */
 #define _GNU_SOURCE
 #include "harness.h"
+#include "mark.h"
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -28,7 +29,11 @@ static void *run_thread(void *index)
 		prctl(PR_SET_NAME, counted);
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&go);
+	if (timed)
+		MICROSCOPE_MARK(MARK_BEGIN);
 	workload->thread((unsigned int)(unsigned long)index);
+	if (timed)
+		MICROSCOPE_MARK(MARK_END);
 	return NULL;
 }
 
@@ -124,6 +129,7 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	if (workload->setup)
 		workload->setup();
 	refuse_unknown_arguments();
+	MICROSCOPE_MARK(MARK_WATCH);
 	pthread_barrier_init(&ready, NULL, harness_threads + 1);
 	pthread_barrier_init(&go, NULL, harness_threads + 1);
 	for (unsigned long i = 0; i < warmup + iterations; i++) {
@@ -135,6 +141,7 @@ int harness_main(int argc, char **argv, const struct workload *which)
 
 		print(i, &took);
 	}
+	MICROSCOPE_MARK(MARK_DONE);
 	output_end();
 	return 0;
 }

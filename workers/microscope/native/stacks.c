@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "stacks.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "functions.h"
+#include "map.h"
+#include "tree.h"
+
+/* Kernel stacks are aligned to their size, THREAD_SIZE: 16 KiB on x86-64. */
+#define STACK_SHIFT 14
+#define FRAMES (1u << 22)
+#define INTERRUPTED (1u << 16)
+#define TASKS (1u << 16)
+
+/* Where a flow of control was left, to be taken up again. */
+struct place {
+	uint32_t node;		      /* 0: unknown */
+	bool called;		      /* its last instruction was a call; the callee's first block has not begun */
+	const struct block *unfinished; /* the block that an exception interrupted in its middle, or NULL */
+};
+
+struct cpu {
+	struct place now;
+	const struct block *last;
+	bool user;
+	bool returning;	    /* from an interrupt: the first of several loads has been seen */
+	bool awaits_store;  /* an interrupt of the kernel has begun, and its first store has not been seen */
+	struct place interrupted;
+	bool entered;	    /* from a program, with no context switch since */
+	struct place program;
+	uint64_t task;	    /* the kernel stack in use */
+};
+
+static struct cpu cpus[MOST_CPUS];
+static struct map frames;      /* uint32_t, the caller's node, by the key of the return address' place */
+static struct map interrupted; /* struct place, by the first store of the interrupt's entry */
+static struct map programs;    /* struct place, by the task's kernel stack */
+static uint32_t windows;
+static uint64_t total;
+
+void stacks_begin(void)
+{
+	memset(cpus, 0, sizeof(cpus));
+	windows = 0;
+	total = 0;
+	map_begin(&frames, FRAMES, sizeof(uint32_t));
+	map_begin(&interrupted, INTERRUPTED, sizeof(struct place));
+	map_begin(&programs, TASKS, sizeof(struct place));
+}
+
+bool stacks_are_full(void)
+{
+	return frames.full || interrupted.full || programs.full || tree_is_full();
+}
+
+bool stacks_is_in(unsigned int cpu, const struct block *block)
+{
+	return cpus[cpu].last == block;
+}
+
+static void count(uint32_t node, int64_t instructions)
+{
+	nodes[node].instructions += (uint64_t)instructions;
+	total += (uint64_t)instructions;
+}
+
+void stacks_correct(unsigned int cpu, int64_t instructions)
+{
+	count(cpus[cpu].now.node, instructions);
+}
+
+static uint64_t function_at(const struct block *block)
+{
+	return block->function ? block->function : block->pc;
+}
+
+/* A page fault and its like end a block early, which was counted whole. It is taken up at the instruction that faulted. */
+static void count_only_what_was_executed(const struct place *place, const struct block *next)
+{
+	const struct block *block = place->unfinished;
+
+	if (!windows || next->pc < block->pc)
+		return;
+	for (uint16_t at = 0; at < block->count; at++)
+		if (block->pc + block->offsets[at] == next->pc)
+			count(place->node, -(int64_t)(block->count - at));
+}
+
+static void leave_program(struct cpu *cpu, const struct block *unfinished)
+{
+	cpu->program = cpu->now;
+	cpu->program.unfinished = unfinished;
+	cpu->entered = true;
+	cpu->task = 0;
+}
+
+static void enter_interrupt(struct cpu *cpu, const struct block *block)
+{
+	const struct block *unfinished = block->kind == EXCEPTION ? cpu->last : NULL;
+
+	if (cpu->user) {
+		leave_program(cpu, unfinished);
+	} else {
+		cpu->interrupted = cpu->now;
+		cpu->interrupted.unfinished = unfinished;
+		cpu->awaits_store = true;
+	}
+	cpu->now.node = tree_child(block->kind == INTERRUPT ? ROOT_INTERRUPT : cpu->now.node, block->function);
+	cpu->now.called = false;
+}
+
+static void return_to_program(struct cpu *cpu)
+{
+	struct place *kept = cpu->task ? map_find(&programs, cpu->task) : NULL;
+
+	cpu->now = kept ? *kept : cpu->entered ? cpu->program : (struct place){ 0 };
+	cpu->entered = false;
+	cpu->user = true;
+}
+
+/* Blocks of a function that the node isn't of: a jump to another function, or what follows an unknown return. */
+static void go_on_in(struct cpu *cpu, const struct block *block)
+{
+	if (!cpu->now.node)
+		cpu->now.node = tree_child(block->user ? ROOT_PROGRAM : ROOT_THREAD, function_at(block));
+	else if (block->function && nodes[cpu->now.node].function != block->function)
+		cpu->now.node = tree_child(nodes[cpu->now.node].parent, block->function);
+	else
+		return;
+	if (windows && block->entry)
+		nodes[cpu->now.node].calls++;
+}
+
+static void begin_callee(struct cpu *cpu, const struct block *block)
+{
+	cpu->now.called = false;
+	/* A call into its own middle is a trick with the return address, as in retpolines, and not a call. */
+	if (block->function && !block->entry && nodes[cpu->now.node].function == block->function)
+		return;
+	cpu->now.node = tree_child(cpu->now.node, function_at(block));
+	if (windows)
+		nodes[cpu->now.node].calls++;
+}
+
+static void enter(struct cpu *cpu, const struct block *block)
+{
+	if (block->kind == SYSCALL) {
+		leave_program(cpu, NULL);
+		cpu->now.node = tree_child(cpu->now.node ? cpu->now.node : ROOT_PROGRAM, block->function);
+	} else {
+		enter_interrupt(cpu, block);
+	}
+	if (windows)
+		nodes[cpu->now.node].calls++;
+}
+
+static void begin_thread(struct cpu *cpu, const struct block *block)
+{
+	struct place *kept = map_find(&programs, cpu->task);
+
+	if (kept)
+		*kept = (struct place){ 0 };
+	cpu->now = (struct place){ .node = tree_child(ROOT_THREAD, block->function) };
+}
+
+static void go_on(struct cpu *cpu, const struct block *block)
+{
+	if (block->user != cpu->user) /* by a way that we don't know */
+		cpu->now = (struct place){ 0 };
+	if (cpu->now.unfinished)
+		count_only_what_was_executed(&cpu->now, block);
+	if (cpu->now.called)
+		begin_callee(cpu, block);
+	else
+		go_on_in(cpu, block);
+}
+
+void stacks_block(unsigned int number, const struct block *block)
+{
+	struct cpu *cpu = &cpus[number];
+
+	if (block->entry && (block->kind == INTERRUPT || block->kind == EXCEPTION || block->kind == SYSCALL))
+		enter(cpu, block);
+	else if (block->entry && block->kind == THREAD)
+		begin_thread(cpu, block);
+	else
+		go_on(cpu, block);
+	if (block->kind == SWITCH)
+		cpu->entered = false;
+	cpu->now.unfinished = NULL;
+	cpu->returning = false;
+	cpu->user = block->user;
+	cpu->last = block;
+	if (windows)
+		count(cpu->now.node, block->count);
+	if (block->leaves)
+		return_to_program(cpu);
+}
+
+/* The task that a CPU works for is known by its kernel stack; what its program was at is kept there. */
+static void use_stack(struct cpu *cpu, uint64_t address)
+{
+	uint64_t task = address >> STACK_SHIFT;
+	struct place *kept;
+
+	if (task == cpu->task)
+		return;
+	cpu->task = task;
+	if (!cpu->entered)
+		return;
+	kept = map_make(&programs, task);
+	if (kept)
+		*kept = cpu->program;
+}
+
+void stacks_entry_store(unsigned int number, uint64_t address)
+{
+	struct cpu *cpu = &cpus[number];
+	struct place *kept;
+
+	if (!cpu->awaits_store)
+		return;
+	cpu->awaits_store = false;
+	kept = map_make(&interrupted, address);
+	if (kept)
+		*kept = cpu->interrupted;
+}
+
+void stacks_call(unsigned int number, uint64_t address, uint64_t key)
+{
+	struct cpu *cpu = &cpus[number];
+	uint32_t *caller;
+
+	stacks_entry_store(number, address);
+	if (!cpu->user)
+		use_stack(cpu, address);
+	caller = map_make(&frames, key);
+	if (caller)
+		*caller = cpu->now.node;
+	cpu->now.called = true;
+}
+
+void stacks_return(unsigned int number, uint64_t address, uint64_t key)
+{
+	struct cpu *cpu = &cpus[number];
+	uint32_t *caller = map_find(&frames, key);
+
+	if (!cpu->user)
+		use_stack(cpu, address);
+	if (cpu->last && cpu->last->kind == MOVES_RETURN)
+		cpu->now = (struct place){ .node = nodes[cpu->now.node].parent };
+	else
+		cpu->now = (struct place){ .node = caller ? *caller : 0 };
+}
+
+void stacks_interrupt_return(unsigned int number, uint64_t address)
+{
+	struct cpu *cpu = &cpus[number];
+	struct place *kept;
+
+	/* It loads five words, the one that we know first. */
+	if (cpu->returning)
+		return;
+	cpu->returning = true;
+	/* Below what the hardware stored lies the entry's own first word, or an error code and then that word. */
+	kept = map_find(&interrupted, address - 8);
+	if (!kept || !kept->node)
+		kept = map_find(&interrupted, address - 16);
+	if (kept && kept->node) {
+		cpu->now = *kept;
+		*kept = (struct place){ 0 };
+	} else {
+		return_to_program(cpu);
+	}
+}
+
+void stacks_open_window(void)
+{
+	windows++;
+}
+
+void stacks_close_window(void)
+{
+	if (windows)
+		windows--;
+}
+
+uint64_t stacks_total(void)
+{
+	return total;
+}
