@@ -58,8 +58,8 @@ def main() -> int:
     """Boot them all and print three tables."""
     options = _options()
     home = Path(options.home)
-    artifacts = [_artifact(home, key) for key in options.keys]
-    cases = [_case(text) for text in options.case or CASES]
+    artifacts = [artifact_of(home, key) for key in options.keys]
+    cases = [case_of(text) for text in options.case or CASES]
     boots: dict[tuple[str, str, Clock], list[Boot]] = {}
     driver = LibvirtDriver(home)
     with tempfile.TemporaryDirectory(dir=home) as scratch, _loaded(options.load):
@@ -93,12 +93,14 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _artifact(home: Path, key: str) -> Artifact:
+def artifact_of(home: Path, key: str) -> Artifact:
+    """Return the artifact whose key begins so."""
     (found,) = (home / "artifacts").glob(f"{key}*")
     return ArtifactStore(home / "artifacts").get(found.name)
 
 
-def _case(text: str) -> Case:
+def case_of(text: str) -> Case:
+    """Return the case of WORKLOAD/PRESET,NAME=VALUE,…."""
     name, *given = text.split(",")
     workload_name, _, preset = name.partition("/")
     workload = load_catalog()[workload_name]
@@ -129,14 +131,14 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, d
     driver.close()  # the one before is forgotten: ours is the only guest of this process
     with driver.boot(request) as session:
         records = [record for record in session.records(DEADLINE_S) if record.kind != "beat"]
-        cpu_s = _cpu_seconds(driver)
+        cpu_s = cpu_seconds(driver)
     readings = case.workload.read(records, clock=clock)
     timed = [one.values for one in readings.iterations if not one.warmup]
     return Boot({name: tuple(values[name] for values in timed) for name in timed[0]}, cpu_s)
 
 
-def _cpu_seconds(driver: LibvirtDriver) -> float:
-    """What QEMU has used up to now, in seconds: the last field of virDomainGetInfo."""
+def cpu_seconds(driver: LibvirtDriver) -> float:
+    """Return what this process's QEMU has used up to now, in seconds: the last field of virDomainGetInfo."""
     running = driver.hypervisor.domains(driver.traces.prefix)
     (name,) = (name for name in running if BootId.read(name).pid == os.getpid())
     return float(driver.hypervisor.connection.lookupByName(name).info()[4]) / 1e9

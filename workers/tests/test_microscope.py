@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from workers.collect.kernelsymbols import KernelSymbols
 from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.functions import function_lines
+from workers.microscope.plugin import NATIVE, compile_plugin
 
 SYSTEM_MAP = """\
 ffffffff81000000 T _stext
@@ -157,6 +159,29 @@ WALK = rows_of((0x401680, 1, 30, 1))
 def test_a_file_that_no_plugin_wrote_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(ProfileUnreadable, match=reason):
         read(tmp_path, data)
+
+
+def test_the_plugins_parts_do_what_they_say(tmp_path: Path) -> None:
+    sources = [path for path in NATIVE.glob("*.c") if path.name not in ("plugin.c", "report.c")]
+    program = tmp_path / "native"
+    own = Path(__file__).parent / "microscope_native.c"
+    command = ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread", "-fsanitize=address,undefined"]
+    subprocess.run([*command, "-I", NATIVE, "-o", program, own, *sources], check=True)
+    (tmp_path / "functions").write_text(function_lines(SYSTEM_MAP, PROGRAM_MAP))
+    ended = subprocess.run([program, tmp_path / "functions"], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("all passed\n", "")
+
+
+def test_a_table_with_a_line_that_is_none_is_refused_by_the_plugin(tmp_path: Path) -> None:
+    plugin = compile_plugin(tmp_path)
+    (tmp_path / "functions").write_text("ffffffff81002000 f\nffffffff81001000 f\n")
+    argument = f"{plugin},functions={tmp_path / 'functions'},out={tmp_path / 'calls'}"
+    ended = subprocess.run(
+        ["qemu-system-x86_64", "-M", "none", "-display", "none", "-plugin", argument],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    assert "no function: ffffffff81001000 f" in ended.stderr
 
 
 def test_many_functions_are_read(tmp_path: Path) -> None:

@@ -4,18 +4,15 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from kernels.artifact import Artifact
-from workers.collect.kernelsymbols import KernelSymbols
-from workers.drivers.base import Machine, Microscope
+from workers.drivers.base import Machine
 from workers.drivers.libvirt import LibvirtDriver
-from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
-from workers.microscope.functions import function_lines
-from workers.microscope.plugin import compile_plugin
+from workers.microscope.calltree import CallTree
+from workers.microscope.looking import look_at
 from workers.request import Job, boot_request
 from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import load_catalog
@@ -33,11 +30,8 @@ class Scope:
     def __init__(self, driver: LibvirtDriver, home: Path) -> None:  # noqa: F811
         self.driver, self.home, self.boots = driver, home, 0
         self.workload = load_catalog()["showgids"]
-        program = compile_programs(home / "programs", [self.workload])[self.workload.definition.program]
-        self.program_map = subprocess.run(
-            ["nm", program], capture_output=True, text=True, check=True, env={}
-        ).stdout
-        self.plugin = compile_plugin(home / "programs")
+        programs = compile_programs(home / "programs", [self.workload])
+        self.program = programs[self.workload.definition.program]
 
     def look(self, artifact: Artifact, microscope: bool = True) -> tuple[CallTree | None, dict[str, float]]:
         """Return the call tree of a boot, and the last iteration's values."""
@@ -47,20 +41,16 @@ class Scope:
         directory.mkdir(parents=True)
         params = self.workload.resolve("smoke", {}, clock="instructions")
         plan = self.workload.plan(params, iterations=2, warmup=1, clock="instructions")
-        functions = directory / "functions"
-        functions.write_text(function_lines(artifact.system_map.read_text(), self.program_map))
+        look = look_at(artifact, self.program, self.home, directory)
         job = Job("a test", self.workload, plan, MACHINE)
-        request = boot_request(
-            job, artifact, self.home, directory, Microscope(self.plugin, functions) if microscope else None
-        )
+        request = boot_request(job, artifact, self.home, directory, look.microscope if microscope else None)
         with self.driver.boot(request) as session:
             records = [record for record in session.records(300) if record.kind != "beat"]
         values = self.workload.read(records, clock="instructions").iterations[-1].values
         if not microscope:
             return None, dict(values)
-        (calls,) = request.call_trees
-        kernel = KernelSymbols(artifact.system_map)
-        return read_call_tree(calls.read_bytes(), kernel, ProgramSymbols(self.program_map)), dict(values)
+        (tree,) = look.call_trees(request)
+        return tree, dict(values)
 
 
 @pytest.fixture
@@ -87,4 +77,20 @@ def test_a_profile_repeats_adds_up_and_changes_nothing_that_is_measured(
     # What the program measures of itself holds the threads' creation and end, too.
     assert 0.8 < of_the_program / opens / values[OPENS] < 1.02
     assert any("kernfs_fop_open" in stack for stack in stacks)
-    assert not any(stack[0] == "[unknown]" for stack in stacks)
+    # Whatever ran has a caller as far down as where its thread, its program or its interrupt began.
+    assert {stack[0] for stack in stacks} <= {
+        "clone3",
+        "harness_main",
+        "main",
+        "[interrupts]",
+        "[kernel threads]",
+    }
+    threads = {stack[1] for stack in stacks if stack[0] == "[kernel threads]"}
+    assert threads <= {
+        "rcu_gp_kthread",
+        "smpboot_thread_fn",
+        "worker_thread",
+        "kcompactd",
+        "kthread",
+        "ret_from_fork",
+    }

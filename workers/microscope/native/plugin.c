@@ -118,8 +118,8 @@ static uint64_t key_of(qemu_plugin_meminfo_t info, uint64_t address)
 }
 
 /*
- * After an instruction that QEMU carries out in a function of its own, such as iretq, QEMU 7.2 goes on to call its
- * callback for the accesses of the next such instruction, wherever that is.
+ * QEMU 7.2 goes on to call back for accesses of later instructions that it carries out in functions of its own, such as
+ * iretq and cmpxchg16b, wherever these are.
  */
 static bool is_executing(unsigned int cpu, const struct block *block)
 {

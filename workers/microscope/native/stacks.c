@@ -25,7 +25,7 @@ struct cpu {
 	struct place now;
 	const struct block *last;
 	bool user;
-	bool returning;	    /* from an interrupt: the first of several loads has been seen */
+	bool turned; /* the last block's call or return has been seen: what it is told of besides isn't its own */
 	bool awaits_store;  /* an interrupt of the kernel has begun, and its first store has not been seen */
 	struct place interrupted;
 	bool entered;	    /* from a program, with no context switch since */
@@ -190,7 +190,7 @@ void stacks_block(unsigned int number, const struct block *block)
 	if (block->kind == SWITCH)
 		cpu->entered = false;
 	cpu->now.unfinished = NULL;
-	cpu->returning = false;
+	cpu->turned = false;
 	cpu->user = block->user;
 	cpu->last = block;
 	if (windows)
@@ -215,6 +215,18 @@ static void use_stack(struct cpu *cpu, uint64_t address)
 		*kept = cpu->program;
 }
 
+/*
+ * A block has one call or return at most, at its end, and its own access comes first. QEMU 7.2 goes on to call back for
+ * what the CPU does by itself next, such as looking up an interrupt's entry; an iretq loads four more words.
+ */
+static bool turn(struct cpu *cpu)
+{
+	bool first = !cpu->turned;
+
+	cpu->turned = true;
+	return first;
+}
+
 void stacks_entry_store(unsigned int number, uint64_t address)
 {
 	struct cpu *cpu = &cpus[number];
@@ -234,6 +246,8 @@ void stacks_call(unsigned int number, uint64_t address, uint64_t key)
 	uint32_t *caller;
 
 	stacks_entry_store(number, address);
+	if (!turn(cpu))
+		return;
 	if (!cpu->user)
 		use_stack(cpu, address);
 	caller = map_make(&frames, key);
@@ -245,8 +259,11 @@ void stacks_call(unsigned int number, uint64_t address, uint64_t key)
 void stacks_return(unsigned int number, uint64_t address, uint64_t key)
 {
 	struct cpu *cpu = &cpus[number];
-	uint32_t *caller = map_find(&frames, key);
+	uint32_t *caller;
 
+	if (!turn(cpu))
+		return;
+	caller = map_find(&frames, key);
 	if (!cpu->user)
 		use_stack(cpu, address);
 	if (cpu->last && cpu->last->kind == MOVES_RETURN)
@@ -260,10 +277,8 @@ void stacks_interrupt_return(unsigned int number, uint64_t address)
 	struct cpu *cpu = &cpus[number];
 	struct place *kept;
 
-	/* It loads five words, the one that we know first. */
-	if (cpu->returning)
+	if (!turn(cpu))
 		return;
-	cpu->returning = true;
 	/* Below what the hardware stored lies the entry's own first word, or an error code and then that word. */
 	kept = map_find(&interrupted, address - 8);
 	if (!kept || !kept->node)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the exact profile costs, whether it repeats, and where a patch's instructions went.
+
+Boots each kernel in turn with and without the microscope, under the instruction clock. Prints QEMU's CPU seconds of
+both and their ratio, whether all boots' trees and values were the same, and by function how a kernel differs from the
+first one, in instructions and calls an operation.
+
+    python -m bench.microscope [--home DIR] [--boots N] [--case WORKLOAD/PRESET,NAME=VALUE …] [--rows N] KEY [KEY …]
+
+KEY: an artifact's key in the home, or its beginning; the first is the one that the others are compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.instructions import DEADLINE_S, MEMORY_MIB, Case, artifact_of, case_of, cpu_seconds
+from kernels.artifact import Artifact
+from workers.drivers.base import Machine
+from workers.drivers.libvirt import LibvirtDriver
+from workers.microscope.calltree import CallTree
+from workers.microscope.looking import look_at
+from workers.request import Job, boot_request
+from workloads.compile import compile_programs
+
+ITERATIONS = 3
+DEFAULT_CASE = "showgids/smoke"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One boot. values: of each timed iteration; tree: None without the microscope; calls_bytes: of the plugin's file."""
+
+    cpu_s: float
+    values: tuple[dict[str, float], ...]
+    tree: CallTree | None
+    calls_bytes: int
+
+
+def main() -> int:
+    """Boot them all and print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("keys", nargs="+", metavar="KEY")
+    parser.add_argument("--home", type=Path, default=Path("/var/lib/kperflab"))
+    parser.add_argument("--boots", type=int, default=2, help="of each kernel, with and without")
+    parser.add_argument("--case", default=DEFAULT_CASE)
+    parser.add_argument("--rows", type=int, default=20)
+    options = parser.parse_args()
+    case = case_of(options.case)
+    artifacts = [artifact_of(options.home, key) for key in options.keys]
+    driver = LibvirtDriver(options.home)
+    seen: dict[tuple[str, bool], list[Seen]] = {}
+    with tempfile.TemporaryDirectory(dir=options.home) as scratch:
+        Path(scratch).chmod(0o711)
+        for number in range(options.boots):
+            for artifact in artifacts:
+                for looked in (False, True):
+                    directory = Path(scratch, f"{number}-{artifact.metadata.release}-{looked}")
+                    boot = _boot(driver, case, artifact, directory, looked=looked)
+                    seen.setdefault((artifact.metadata.release, looked), []).append(boot)
+    driver.close()
+    print(case.name)
+    for artifact in artifacts:
+        _print_cost(artifact.metadata.release, seen)
+    for artifact in artifacts[1:]:
+        _print_difference(artifacts[0].metadata.release, artifact.metadata.release, seen, options.rows)
+    return 0
+
+
+def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, directory: Path, *, looked: bool) -> Seen:
+    directory.mkdir(mode=0o711)
+    programs = compile_programs(driver.home / "programs", [case.workload])
+    look = look_at(artifact, programs[case.workload.definition.program], driver.home, directory)
+    plan = case.workload.plan(case.params, iterations=ITERATIONS, warmup=1, clock="instructions")
+    job = Job(f"bench: {case.name}", case.workload, plan, Machine(1, MEMORY_MIB, "tcg", "instructions"))
+    request = boot_request(job, artifact, driver.home, directory, look.microscope if looked else None)
+    driver.close()  # the one before is forgotten: ours is the only guest of this process
+    with driver.boot(request) as session:
+        records = [record for record in session.records(DEADLINE_S) if record.kind != "beat"]
+        cpu_s = cpu_seconds(driver)
+    iterations = case.workload.read(records, clock="instructions").iterations
+    trees = look.call_trees(request)
+    return Seen(
+        cpu_s,
+        tuple(dict(one.values) for one in iterations if not one.warmup),
+        trees[0] if trees else None,
+        sum(path.stat().st_size for path in request.call_trees),
+    )
+
+
+def _print_cost(release: str, seen: dict[tuple[str, bool], list[Seen]]) -> None:
+    plain, looked = seen[release, False], seen[release, True]
+    alike = all(boot.values == plain[0].values for boot in (*plain, *looked))
+    trees = [boot.tree for boot in looked if boot.tree is not None]
+    same = all(_by_stack(tree) == _by_stack(trees[0]) for tree in trees)
+    ratio = statistics.median(
+        with_.cpu_s / without.cpu_s for with_, without in zip(looked, plain, strict=True)
+    )
+    print(
+        f"  {release}: {statistics.median(boot.cpu_s for boot in plain):.1f} CPU s, with the microscope "
+        f"{ratio:.2f} times that; values {'the same' if alike else 'DIFFERENT'} with and without, "
+        f"{len(trees)} trees {'the same' if same else 'DIFFERENT'}: {len(trees[0].names)} chains of calls, "
+        f"{int(trees[0].instructions.sum()):,} instructions, {looked[0].calls_bytes / 1e6:.1f} MB as QEMU wrote them"
+    )
+
+
+def _by_stack(tree: CallTree) -> dict[tuple[str, ...], int]:
+    return dict(tree.stacks(tree.instructions))
+
+
+def _by_function(tree: CallTree) -> tuple[Counter[str], Counter[str]]:
+    """Instructions and calls by function; interrupts and kernel threads as one line each."""
+    instructions: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    for total, weights in ((instructions, tree.instructions), (calls, tree.calls)):
+        for stack, weight in tree.stacks(weights):
+            total[stack[0] if stack[0].startswith("[") else stack[-1]] += weight
+    return instructions, calls
+
+
+def _print_difference(first: str, other: str, seen: dict[tuple[str, bool], list[Seen]], rows: int) -> None:
+    before, after = seen[first, True][0].tree, seen[other, True][0].tree
+    if before is None or after is None:
+        raise SystemExit("the microscope saw nothing: the workload never entered its timed interval")
+    (was, called), (is_now, calls) = _by_function(before), _by_function(after)
+    change = {name: is_now[name] - was[name] for name in {*was, *is_now}}
+    print(f"\n  {first} → {other}: {sum(change.values()):+,} instructions in {before.windows} iterations")
+    print(f"    {'change':>12}{'before':>14}{'after':>14}{'calls':>12}{'calls after':>13}  function")
+    for name in sorted(change, key=lambda name: (-abs(change[name]), name))[:rows]:
+        if change[name]:
+            print(
+                f"    {change[name]:+12,}{was[name]:14,}{is_now[name]:14,}{called[name]:12,}{calls[name]:13,}  {name}"
+            )
+    print(
+        f"    {sum(not one for one in change.values())} of {len(change)} functions: no instruction more or less"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
