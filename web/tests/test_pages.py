@@ -276,6 +276,21 @@ def test_a_console_is_shown_from_its_end_and_downloaded_whole(
     assert raw.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_a_boot_says_which_function_a_report_is_about_and_whether_it_is_whole(
+    page: Page, compared: Experiment
+) -> None:
+    whole = {"kind": "oops", "title": "an oops", "line_no": 7, "excerpt": "x", "frame": "kernfs_iop_lookup"}
+    findings = [whole, whole | {"frame": "", "corrupted": True}]
+    run = compared.runs.filter(purpose="measured")[0]
+    compared.runs.filter(pk=run.pk).update(findings=findings)
+    first, second = page(f"/runs/{run.pk}/").split("Console line 7")[1:]
+    assert first.startswith(', in the function <code class="break">kernfs_iop_lookup</code></p>')
+    assert "cut off" not in first
+    assert second.startswith(
+        '</p><p class="small">This report is cut off or mixed with another one. Its title and function may be wrong.</p>'
+    )
+
+
 def test_a_log_that_is_gone_is_told(page: Page, client: Client) -> None:
     build = make_build("b", log="/nowhere/log", state="built")
     assert "cannot be read" in page(f"/builds/{build.pk}/log")

@@ -46,3 +46,27 @@ def test_no_page_is_wider_than_its_window(
             kind = f"{name}-{width}{'-dark' if dark else ''}.png"
             page.screenshot(path=Path(folder) / kind, full_page=True)
         assert wide <= width, f"{name} is {wide} pixels wide"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_report_about_a_function_with_a_long_name_stays_within_its_window(
+    visit: Open, profiled: Experiment, alice: User, width: int, dark: bool
+) -> None:
+    run = profiled.runs.filter(purpose="measured")[0]
+    title = "BUG: KASAN: slab-use-after-free in kernfs_iop_lookup+0x21/0x40"
+    report = {
+        "kind": "memory",
+        "title": title,
+        "line_no": 412,
+        "excerpt": title,
+        "frame": "kernfs_iop_lookup",
+    }
+    profiled.runs.filter(pk=run.pk).update(
+        findings=[report, report | {"frame": "a_long_name_" * 20, "corrupted": True}]
+    )
+    page = visit(f"/runs/{run.pk}/", width=width, dark=dark, by=alice)
+    if folder := os.environ.get("KPERFLAB_SHOTS"):
+        page.screenshot(path=Path(folder) / f"finding-{width}{'-dark' if dark else ''}.png", full_page=True)
+    assert page.get_by_text("cut off or mixed").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
