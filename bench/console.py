@@ -14,24 +14,21 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import random
 import re
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.console_lava import lava_count, lava_flags
+from bench.console_lava import lava_flags
+from bench.console_speed import print_speeds
 from workers.collect.dmesg import Finding, scan_console
 
 ROOT = Path(__file__).resolve().parents[1]
 FOREIGN = Path(os.environ.get("CONSOLE_LOGS", ROOT.parent / "shared" / "data" / "console-logs"))
 OWN = ROOT / "workers" / "tests" / "golden" / "consoles" / "corpus"
-SPEED_BYTES = 64 << 20
 # What syzkaller's own programs say when they fail.
 NOT_OF_THE_KERNEL = {"SYZ_FAILURE"}
-TRIES = 3
 HEADER_LINE = re.compile(r"#.*|[A-Z][A-Z ]*:.*")
 NAMES_FUNCTION = re.compile(r" in ([A-Za-z_]\w*)$")
 
@@ -88,9 +85,8 @@ def main() -> int:
         everything += samples
         report(directory.name, samples, options.show)
     if everything:
-        text = speed_text(everything)
-        for name, read in (("ours", lambda text: len(scan_console(text))), ("LAVA", lava_count)):
-            print(f"{name} reads {speed(text, read) / 1e6:.0f} MB/s (of CPU time)")
+        lines = (line for sample in everything for line in sample.console.split(b"\n"))
+        print_speeds([line for line in lines if not scan_console(line)])
     return 0
 
 
@@ -140,27 +136,6 @@ def read_sample(path: Path) -> Sample:
     return Sample(
         path.name, header.get("TITLE", ""), header.get("TYPE", ""), header.get("CORRUPTED", "") == "Y", text
     )
-
-
-def speed_text(samples: list[Sample]) -> bytes:
-    """Return one long console of ordinary lines with few crashes in it."""
-    generator = random.Random(1)
-    consoles = [sample.console for sample in samples]
-    ordinary = [line for console in consoles for line in console.split(b"\n") if not scan_console(line)]
-    lines = generator.choices(ordinary, k=SPEED_BYTES // 80)
-    every = len(lines) // 10
-    lines[::every] = [b"[    1.0] Kernel panic - not syncing: bench"] * len(lines[::every])
-    return b"\n".join(lines)
-
-
-def speed(text: bytes, read: Callable[[bytes], int]) -> float:
-    """Return bytes a second of CPU time, at best of some tries: others use this machine too."""
-    took = []
-    for _ in range(TRIES):
-        started = time.process_time()
-        read(text)
-        took.append(time.process_time() - started)
-    return len(text) / min(took)
 
 
 def _is_crash(sample: Sample) -> bool:

@@ -10,6 +10,7 @@
 #include <linux/proc_fs.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 
@@ -127,7 +128,11 @@ static void proc_twice(void)
 
 static void count_pages(void)
 {
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 	atomic_long_add(7, &current->mm->rss_stat.count[MM_ANONPAGES]);
+#else
+	percpu_counter_add(&current->mm->rss_stat[MM_ANONPAGES], 7);
+#endif
 }
 
 static const struct {

@@ -8,11 +8,27 @@ busybox mount -t sysfs sysfs /sys
 busybox mount -t debugfs debugfs /sys/kernel/debug
 busybox mount -t tmpfs tmpfs /tmp
 crash=$(busybox sed -n 's/.*crash=\([^ ]*\).*/\1/p' /proc/cmdline)
+wait=$(busybox sed -n 's/.*wait=\([0-9]*\).*/\1/p' /proc/cmdline)
+busybox stty -echo 2>/dev/null
+# Where the kernel was not built for this, they are modules.
+for module in brd lkdtm; do [ -e "/lib/$module.ko" ] && busybox insmod "/lib/$module.ko"; done
+if [ "$crash" = ask ]; then
+	echo "guest: ready for a name"
+	read -r crash wait
+fi
 echo 1 >/proc/sys/kernel/sysrq
+busybox dmesg -n 8
+# NAME@kernel.panic_on_warn=1: a sysctl to set first; other settings have been read from the command line.
+case $crash in *@*.*)
+	setting=${crash#*@}
+	key=$(echo "${setting%%=*}" | busybox tr . /)
+	[ -e "/proc/sys/$key" ] && echo "${setting#*=}" >"/proc/sys/$key"
+	;;
+esac
 echo "guest: carrying out $crash"
 direct() { busybox sh -c "echo $1 >/sys/kernel/debug/provoke-crash/DIRECT"; }
-case $crash in
-lkdtm-*) direct "${crash#lkdtm-}" ;;
+case ${crash%%@*} in
+lkdtm-*) crash=${crash%%@*} && direct "${crash#lkdtm-}" ;;
 sysrq-*) echo "${crash#sysrq-}" >/proc/sysrq-trigger ;;
 module-*) # module-NAME,parameter=value,...
 	spec=${crash#module-}
@@ -28,6 +44,16 @@ fail-busy-inodes)
 	busybox umount /tmp/m
 	;;
 fail-*) busybox insmod /lib/fail.ko "how=${crash#fail-}" ;;
+checks-*) crash=${crash%%@*} && busybox insmod /lib/checks.ko "how=${crash#checks-}" ;;
+monitor-*) echo "guest: ready for the monitor" && busybox sleep 5 ;;
+clean-kunit)
+	for suite in $(busybox ls /lib); do
+		case $suite in clean-kunit | *kasan* | *kfence* | fail.ko | checks.ko) ;; *_kunit.ko | *-test.ko) busybox insmod "/lib/$suite" ;; esac
+	done
+	;;
+ext4-panic)
+	busybox mke2fs -q /dev/ram0 && busybox mount -t ext4 -o errors=panic /dev/ram0 /tmp && echo 1 >/sys/fs/ext4/ram0/trigger_fs_error
+	;;
 oom) busybox tail /dev/zero ;;
 ext4-error)
 	busybox mke2fs -q /dev/ram0 && busybox mount -t ext4 /dev/ram0 /tmp && echo 1 >/sys/fs/ext4/ram0/trigger_fs_error
@@ -54,7 +80,6 @@ clean-words)
 	;;
 clean-*) busybox ls /sys/class >/dev/null ;;
 esac
-wait=$(busybox sed -n 's/.*wait=\([0-9]*\).*/\1/p' /proc/cmdline)
 busybox sleep "${wait:-1}"
 echo "guest: end"
 busybox sync

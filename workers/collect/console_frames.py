@@ -33,7 +33,7 @@ USELESS = re.compile(
     r"|kvmalloc|__kvmalloc|vmalloc|__vmalloc|__alloc_|alloc_pages|_copy_|copy_|__copy|crc_|test_|__fortify|osq_"
     r"|smp_call_function_|generic_exec|on_each_cpu|synchronize_rcu_exp|kobject_|devres_release_all|__flush_work"
     r"|ref_tracker|process_one_work|worker_thread|usage_|valid_state|stack_chk|__stack_chk|get_stack|save_stack"
-    r"|instrument_|atomic|arch_atomic|rcu|preempt|percpu|bad_page|list_|__list|stack_trace|free_|lock_)"
+    r"|skb_put|skb_push|skb_pull|__skb_pu|msleep|sysfs_warn_dup|sysfs_create_dir|usleep|ssleep|instrument_|atomic|arch_atomic|rcu|preempt|percpu|bad_page|list_|__list|stack_trace|free_|lock_)"
 )
 
 
@@ -51,7 +51,8 @@ STACKLESS = frozenset({"panic", "oom", "fs", "net", "hardware", "reboot", "more"
 def shape_of(kind: Kind, title: str, excerpt: str) -> Shape:
     """Return frame and completeness of the report that an excerpt begins with. title: its first line."""
     body = excerpt.partition("\n")[2]
-    end = AFTER.search(body)
+    # BUG() and WARN() print their words first: the report goes on behind a line that cuts.
+    end = AFTER.search(body, body.find("\n") if "[ cut here ]" in body.partition("\n")[0] else 0)
     report = body[: end.start()] if end else body
     named = NAMED.search(title)
     pointer = (

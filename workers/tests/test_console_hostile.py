@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from workers.collect import dmesg
+from workers.collect.console_rules import FORMS
 from workers.collect.console_search import Literals
 from workers.collect.dmesg import EXCERPT_BYTES, MAX_FINDINGS, MAX_MISSES, MAX_TITLE, scan_console
 
@@ -57,6 +58,9 @@ PIECES = {
     "spaces": b" ",
     "line breaks": b"\n",
     "one letter": b"x",
+    "every word, one a line": b"\n".join(FORMS) + b"\n",
+    "every word in one line": b"".join(FORMS),
+    "every word, quoted": b"".join(b'x[1]: "' + word + b'"\n' for word in FORMS),
 }
 
 
@@ -97,6 +101,17 @@ def test_lines_are_examined_a_bounded_number_of_times(name: str) -> None:
     with patch.object(dmesg, "_report", wraps=dmesg._report) as examined:
         scan_console(console(name))
     assert examined.call_count <= 3 * (MAX_MISSES + MAX_FINDINGS)
+
+
+@pytest.mark.parametrize("name", ["every word, one a line", "every word, quoted"])
+def test_a_console_of_every_word_is_examined_no_more_often_than_its_words_allow(name: str) -> None:
+    """The worst that can be read: the work has a ceiling, however long the console is."""
+    with (
+        patch.object(dmesg, "MAX_MISSES", 50),
+        patch.object(dmesg, "_report", wraps=dmesg._report) as examined,
+    ):
+        scan_console(console(name))
+    assert examined.call_count <= len(FORMS) * (50 + MAX_FINDINGS)
 
 
 def test_a_million_reports_are_counted_and_the_first_are_kept() -> None:
