@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an experiment adds to trends: written with its comparisons, so that no page reads samples to draw a course.
+"""The points that an experiment adds to trends: written with its comparisons, so that no page reads samples to draw a course.
 
-Kernels of different configs are different trends, and so are clocks and targets.
+A trend is one metric of one case on one tree, by one clock, on one kind of machine (a group, or a target that is in none),
+with kernels of one config: what the case itself needs, whatever other workloads its experiments run.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from lab.analysis.boots import Arm
-from lab.models import BasePoint, Case, Variant
+from lab.models import Alert, BasePoint, Case, Note, Variant
+from lab.models.hardware import Target
+
+# Begins the names of fragments with what a workload needs.
+WORKLOAD_FRAGMENT = "workload "
 
 
 def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequence[Arm]) -> list[BasePoint]:
@@ -21,7 +27,7 @@ def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequen
     boots = [median(iterations) for arm in ground for iterations in arm.boots.values()]
     if not boots or base.build is None:
         return []
-    config = config_of(base.build.request)
+    config = config_of(base.build.request, case.workload)
     return [
         BasePoint(
             trend=trend_key(case, metric["name"], config),
@@ -42,21 +48,51 @@ def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
         BasePoint.objects.bulk_create(points)
 
 
-def config_of(request: dict[str, Any]) -> str:
-    """What tells kernels of one revision apart: fragments and compiler."""
-    return hashlib.sha256(json.dumps([request["fragments"], request["cc"]]).encode()).hexdigest()[:8]
+def config_of(request: Mapping[str, Any], workload: str) -> str:
+    """Return 8 digits for what a workload's kernels are asked to contain: fragments and compiler, without the needs of others."""
+    own = f"{WORKLOAD_FRAGMENT}{workload}"
+    fragments = [
+        [name, text]
+        for name, text in request["fragments"]
+        if name == own or not name.startswith(WORKLOAD_FRAGMENT)
+    ]
+    return hashlib.sha256(json.dumps([fragments, request["cc"]]).encode()).hexdigest()[:8]
+
+
+def kind_of_machine(target: Target) -> str:
+    """Return the name under which a trend collects boots: machines of one group are equal."""
+    return target.group or target.name
 
 
 def trend_key(case: Case, metric: str, config: str) -> str:
-    """What addresses a trend: 12 hexadecimal digits."""
+    """Return the 12 hexadecimal digits that address a trend."""
     experiment = case.experiment
     identity = [
         experiment.tree.name,
         case.workload,
         case.params,
-        experiment.target.name,
+        kind_of_machine(experiment.target),
         experiment.clock,
         config,
         metric,
     ]
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def follow_target(target: Target) -> None:
+    """Give the points of a target's experiments the trends they belong to since its name or group changed.
+
+    Alerts and notes of a trend without points left go with the points. Call it in the transaction of the change.
+    """
+    moved: dict[str, str] = {}
+    points = BasePoint.objects.filter(case__experiment__target=target)
+    for point in points.select_related("case__experiment__tree", "case__experiment__target").iterator():
+        key = trend_key(point.case, point.metric, point.config)
+        if key != point.trend:
+            moved[point.trend] = key
+            BasePoint.objects.filter(pk=point.pk).update(trend=key)
+    for old, new in moved.items():
+        if not BasePoint.objects.filter(trend=old).exists():
+            Note.objects.filter(trend=old).update(trend=new)
+            same = Alert.objects.filter(standing=OuterRef("standing"), commit=OuterRef("commit"), trend=new)
+            Alert.objects.filter(~Exists(same), trend=old).update(trend=new)

@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What experiments add to trends gets rows of its own; those that are over are noted here."""
 
+import hashlib
+import json
 from collections import defaultdict
 from statistics import median
 
 import django.db.models.deletion
 from django.db import migrations, models
 
-from lab.basepoints import config_of, trend_key
+
+def config_of(request):
+    return hashlib.sha256(json.dumps([request["fragments"], request["cc"]]).encode()).hexdigest()[:8]
+
+
+def trend_key(case, metric, config):
+    experiment = case.experiment
+    identity = [
+        experiment.tree.name,
+        case.workload,
+        case.params,
+        experiment.target.name,
+        experiment.clock,
+        config,
+        metric,
+    ]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def note_base_points(apps, schema_editor):

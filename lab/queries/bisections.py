@@ -4,6 +4,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Q
+
 from lab.errors import UnknownRow
 from lab.models import Bisection, BisectionStep, Revision
 from lab.queries.trends import RevisionView, StepView, TrendLine
@@ -95,10 +97,10 @@ def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
         preset=line.preset,
         metric=line.metric,
         clock=line.clock,
-        target__name=line.target,
         verdict=step.verdict,
     )
     ends = {step.good.commit, step.bad.commit}
+    rows = rows.filter(Q(target__group=line.target) | Q(target__group="", target__name=line.target))
     rows = rows.select_related("tree", "target").prefetch_related("steps")
     return tuple(_line(row) for row in rows if row.params == line.params and ends <= set(row.line))
 

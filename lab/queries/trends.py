@@ -2,7 +2,7 @@
 """Reads of trends: one metric of one case over the measured revisions of a tree, and its steps.
 
 A point is a revision that experiments stood on; its numbers are the boots of their base, and of the base once more,
-that finished inside their gates. Kernels of different configs are different trends, and so are clocks and targets.
+that finished inside their gates. lab/basepoints.py says what makes a trend.
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from lab.analysis.steps import Step, find_steps
+from lab.basepoints import kind_of_machine
 from lab.errors import FieldRefused, UnknownRow
 from lab.models import BasePoint, Case, Revision
 
@@ -90,7 +91,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """A trend by what makes it one; key addresses it."""
+    """A trend by what makes it one; key addresses it. target: a group's name, or that of a target that is in none."""
 
     key: str
     tree: str
@@ -198,7 +199,7 @@ def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
         workload=case.workload,
         preset=case.preset,
         params=case.params,
-        target=experiment.target.name,
+        target=kind_of_machine(experiment.target),
         clock=experiment.clock,
         config=measured.config,
         metric=metric["name"],

@@ -11,12 +11,13 @@ from typing import Any
 
 from django.db.models import F
 
-from kernels.config import Fragment, load_fragment
+from kernels.config import Fragment, load_fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.toolchain import Toolchain, detect_toolchain
 from kernels.tree import Revision, Tree, keep, resolve
 from lab import models
 from lab.analysis.sequential import LOOKS
+from lab.basepoints import WORKLOAD_FRAGMENT
 from lab.errors import LabUnable, SpecError, SubmissionRejected
 from lab.expand import Clash, Combination, expand
 from lab.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
@@ -37,6 +38,9 @@ from workloads.catalog import Workload, load_catalog
 
 CONFIG_BASE = "tiny"
 GUEST_FRAGMENT = "guest"
+# Workloads whose needs every kernel meets, so that experiments with different ones share a base build. A workload that is
+# not listed here brings its needs to its own experiments alone: adding one here changes all kernels.
+COMMON = ("bh-lookup", "cyclictest-bh", "showgids", "stat-walk")
 # Moves nearly every function and changes none: what differs then is code layout.
 PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
 # Of a request: how its base is called, which has no say beside the base's tree id.
@@ -225,7 +229,12 @@ def _check_size(spec: ExperimentSpec, live: int) -> None:
 def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -> BuildInputs:
     """Return what the variant of these switches is built from, with config fragments of the lab's own."""
     revision = prepared.applier.revision(chosen)
-    base_fragments = [*_base_fragments(), *_target_fragments(prepared.target)]
+    common = _base_fragments()
+    base_fragments = [
+        *common,
+        *_further_fragments(common, prepared.workloads),
+        *_target_fragments(prepared.target),
+    ]
     own = [prepared.switches[name].fragment for name in chosen]
     fragments = [*base_fragments, *(fragment for fragment in own if fragment), *more]
     with_modules = {w.name: w for w in prepared.workloads if w.modules}
@@ -271,11 +280,30 @@ def _target_fragments(target: models.Target) -> list[Fragment]:
 
 
 def _base_fragments() -> list[Fragment]:
-    """The guest's fragment and what every workload needs, the same for all experiments.
+    """Return the guest's fragment and what the workloads in COMMON need, the same for all experiments.
 
-    Not only what this experiment's workloads need: one base build then serves all experiments on a
+    Not only what this experiment's workloads need: one base build then serves most experiments on a
     revision, which saves a whole build each and costs a few dozen more symbols.
     """
-    needs = {w.name: "".join(f"{line}\n" for line in w.config) for w in load_catalog().values() if w.config}
-    wanted = [Fragment(f"workload {name}", text) for name, text in sorted(needs.items())]
-    return [load_fragment(GUEST_FRAGMENT), *wanted]
+    known = load_catalog()
+    return [
+        load_fragment(GUEST_FRAGMENT),
+        *(_needs(known[name]) for name in COMMON if name in known and known[name].config),
+    ]
+
+
+def _further_fragments(common: list[Fragment], workloads: tuple[Workload, ...]) -> list[Fragment]:
+    """Return what the workloads of this experiment need beyond the common fragments."""
+    present = {(one.symbol, one.value) for fragment in common for one in read_fragment(fragment)}
+    named = {fragment.name for fragment in common}
+    needs = {workload.name: _needs(workload) for workload in workloads}
+    return [
+        fragment
+        for _, fragment in sorted(needs.items())
+        if fragment.name not in named
+        and not {(one.symbol, one.value) for one in read_fragment(fragment)} <= present
+    ]
+
+
+def _needs(workload: Workload) -> Fragment:
+    return Fragment(f"{WORKLOAD_FRAGMENT}{workload.name}", "".join(f"{line}\n" for line in workload.config))

@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from lab.access import may
+from lab.basepoints import follow_target
 from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
 from lab.models import Bisection, Experiment, Run, Target, User
 from lab.queue.blocks import leave_unusable
@@ -66,6 +67,8 @@ def change_target(
     try:
         with transaction.atomic():
             row = _changed(_locked(target_id), changes, seen)
+            if {"name", "group"} & changes.keys():
+                follow_target(get_target(row.pk))
             leave_unusable()
     except IntegrityError:
         raise FieldRefused("name", f'name: there is a target "{changes["name"]}" already') from None
