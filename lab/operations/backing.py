@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -29,6 +30,12 @@ _SERVER_SIDE = {
     "tcp_user_timeout": "15s",
     "idle_in_transaction_session_timeout": "60s",
 }
+# Where Debian, Fedora and Alpine keep the authorities they trust.
+AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
 POSTGRES_OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -58,20 +65,34 @@ def database(url: str, home: Path) -> dict[str, Any]:
         ) from exc
     if not found.get("NAME"):
         raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
-    found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or "")) | found.get("OPTIONS", {})
+    asked: dict[str, Any] = found.get("OPTIONS", {})
+    found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or ""), asked) | asked
     return found
 
 
-def _verified(host: str) -> dict[str, Any]:
+def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Over a network the server must show a certificate of its name, unless the URL says otherwise (?sslmode=require)."""
+    mode = str(asked.get("sslmode", "" if _is_here(host) else "verify-full"))
+    # Other modes get no authorities: libpq refuses them beside `system`, and would verify by a file.
+    return {"sslmode": mode, "sslrootcert": authorities()} if mode.startswith("verify-") else {}
+
+
+def _is_here(host: str) -> bool:
     if not host or host.startswith("/") or host == "localhost":
-        return {}
+        return True
     try:
-        if ip_address(host).is_loopback:
-            return {}
+        return ip_address(host).is_loopback
     except ValueError:
-        pass
-    return {"sslmode": "verify-full", "sslrootcert": "system"}
+        return False
+
+
+def authorities() -> str:
+    """Return the file of certificate authorities that this machine trusts; SSL_CERT_FILE names another one.
+
+    psycopg's wheels bring an OpenSSL whose own folder of authorities no machine has: libpq's `system` is empty there.
+    """
+    paths = (os.environ.get("SSL_CERT_FILE", ""), *AUTHORITIES)
+    return next((path for path in paths if path and Path(path).is_file()), "system")
 
 
 def close_tables(connection: Any, **_about: Any) -> None:
