@@ -21,6 +21,7 @@ from lab.spec import read_spec
 from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
 from workers.ctl.doors.choose import local_door
+from workers.ctl.options import EXIT_LAB
 from workers.serve import serve as serve_pages
 
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
@@ -37,8 +38,8 @@ def stories(name: str) -> list[Path]:
     return [found[name]]
 
 
-def replay(description: Path) -> int:
-    """Run one story from description to comparison; returns the experiment's number."""
+def replay(description: Path) -> tuple[int, int]:
+    """Run one story from description to comparison; return the experiment's number and its exit code."""
     spec = read_spec(description.read_bytes(), description.parent)
     out.rule(Text(spec.name, style="bold"))
     with terminal.narration(out) as say:
@@ -48,9 +49,10 @@ def replay(description: Path) -> int:
     with progressbar.beside(out, door, experiment_id):
         local.work_through(experiment_id)
     out.print()
-    watchctl.show_end(door, door.experiment(experiment_id))
+    experiment = door.experiment(experiment_id)
+    watchctl.show_end(door, experiment)
     out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
-    return experiment_id
+    return experiment_id, watchctl.code(experiment)
 
 
 def demo(
@@ -58,7 +60,7 @@ def demo(
     serve: Annotated[int, typer.Option(help="0 ends instead of serving the pages")] = 1,
     port: Annotated[int, typer.Option(help="port on the loopback address")] = 8000,
 ) -> None:
-    """Replay a story, print its tables, and serve its pages."""
+    """Replay a story, print its tables, and serve its pages; without the pages, exit with 3 where a story failed."""
     chosen = stories(story)
     local.prepare()
     for line in local.sweep():
@@ -66,8 +68,10 @@ def demo(
     done = [replay(description) for description in chosen]
     if not serve:
         out.print("the pages: labctl serve --local")
+        if EXIT_LAB in [code for _, code in done]:
+            raise typer.Exit(EXIT_LAB)
         return
-    for experiment_id in done:
+    for experiment_id, _ in done:
         out.print(Text(f"http://127.0.0.1:{port}/experiments/{experiment_id}/comparison/", style="bold"))
     servectl.say("serving until Ctrl-C, and working on what is submitted there")
     raise typer.Exit(serve_pages(port, say=servectl.say))

@@ -104,6 +104,19 @@ def test_every_story_is_a_valid_description() -> None:
         assert read_spec(path.read_bytes(), path.parent).cases
 
 
+@pytest.mark.parametrize("code", [labctl.EXIT_OK, 1, 2, labctl.EXIT_LAB])
+def test_the_demo_without_pages_fails_only_where_a_story_could_not_be_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], code: int
+) -> None:
+    monkeypatch.setattr("workers.local.prepare", lambda: None)
+    monkeypatch.setattr("workers.local.sweep", list)
+    monkeypatch.setattr(demo, "replay", lambda path: (7, code))
+    monkeypatch.setattr("sys.argv", ["demo", "--serve", "0"])
+    with pytest.raises(SystemExit) as ended:
+        demo.main()
+    assert ended.value.code == (labctl.EXIT_LAB if code == labctl.EXIT_LAB else 0)
+
+
 def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], db: None
 ) -> None:
