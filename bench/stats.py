@@ -20,7 +20,7 @@ from math import log1p
 import numpy as np
 
 from bench.stats_noise import Floats, Noise, sources
-from bench.stats_null import table as null_table
+from bench.stats_null import tables as null_tables
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
 from lab.analysis.blocks import Layout
 from lab.analysis.ranks import p_values
@@ -56,7 +56,7 @@ def main() -> int:
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
     print()
-    for line in null_table(trials, options.seed):
+    for line in null_tables(trials, options.seed):
         print(line, flush=True)
     for table in (false_alarms, out_of_order, unequal, power, fewest, more_arms, stopping):
         print()

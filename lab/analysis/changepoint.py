@@ -43,6 +43,10 @@ MOST_RHO = 0.95
 # Of n points, autocorrelation up to this over the root of n is taken for the estimate's own noise (about one standard
 # error): it would cost every quiet trend a tenth of its power.
 DOUBT = 1.5
+# A step is sure if it also passes with the whole estimate, where that is more than so many standard errors (one over the
+# root of n). A true step makes neighbours look alike; so the estimate counts no further than that of what is left within the
+# levels, and so many standard errors for what taking the levels away hides.
+SHOWN, HIDDEN = 1.0, 1.0
 # Two levels are separate if the gap between them is at least so many times the larger range of their points. Noise that is alike
 # to its neighbours does not do that, so it does not count against a step between them, and no other place was in question.
 SEPARATE = 1.0
@@ -92,6 +96,18 @@ class Trend:
         rho = autocorrelation(self.stretch(0, self.revisions).scores) if self.correlated else 0.0
         return (1 - rho) / (1 + rho)
 
+    def strictly_kept(self, places: list[int]) -> float:
+        """Return what is left of a number of points by autocorrelation that is shown, whatever part of it steps at `places` make."""
+        scores = self.stretch(0, self.revisions).scores
+        if not self.correlated or whole_autocorrelation(scores) <= SHOWN / sqrt(len(scores)):
+            return self.kept
+        ends = [0, *places, self.revisions]
+        levels = [scores[self.edges[a] : self.edges[b]] for a, b in pairwise(ends)]
+        left = np.concatenate([level - level.mean() for level in levels])
+        within = float(left[1:] @ left[:-1]) / max(float(left @ left), 1e-12)
+        rho = min(whole_autocorrelation(scores), max(0.0, within + HIDDEN / sqrt(len(scores))))
+        return min(self.kept, (1 - rho) / (1 + rho))
+
     def separate(self, start: int, end: int) -> int | None:
         """Return the place between `start` and `end` before and after which are two levels far from each other."""
         if not self.correlated or end - start < 2 * self.least:
@@ -119,8 +135,22 @@ class Trend:
 
 
 def steps_of(values: Array, *, alpha: float = ALPHA) -> list[int]:
-    """Return the first revision after each step, for a trend with one number a revision; shape (n,), finite."""
-    return change_points(Trend(values, np.arange(len(values) + 1), LEAST_REVISIONS), alpha)
+    """Return the first revision after each sure step, for a trend with one number a revision; shape (n,), finite."""
+    trend = Trend(values, np.arange(len(values) + 1), LEAST_REVISIONS)
+    return sure_places(trend, change_points(trend, alpha), alpha)
+
+
+def sure_places(trend: Trend, places: list[int], alpha: float = ALPHA) -> list[int]:
+    """Return those places of steps that are no wandering of a series whose neighbours are alike."""
+    if not places:
+        return []
+    kept = trend.strictly_kept(places)
+    ends = neighbours(places, trend.revisions)
+    return [
+        at
+        for at, (start, end) in zip(places, ends, strict=True)
+        if p_at(trend, start, at, end, kept) <= alpha
+    ]
 
 
 def change_points(trend: Trend, alpha: float = ALPHA) -> list[int]:
@@ -138,14 +168,14 @@ def neighbours(places: list[int], revisions: int) -> list[tuple[int, int]]:
     return list(zip(ends, ends[2:], strict=False))
 
 
-def p_at(trend: Trend, start: int, place: int, end: int) -> float:
-    """The p-value of a step between two others, adjusted for the search."""
+def p_at(trend: Trend, start: int, place: int, end: int, kept: float | None = None) -> float:
+    """Return the p-value of a step between two others, adjusted for the search. kept: the trend's if None."""
     stretch = trend.stretch(start, end)
     if stretch.squares == 0:
         return 1.0
     total, part = float(stretch.sums[place - start]), float(stretch.counts[place - start])
     share = total * total / (part * (stretch.points - part))
-    return _p_of_step(trend, stretch, place - start, share, part)
+    return _p_of_step(trend, stretch, place - start, share, part, kept)
 
 
 def _split(trend: Trend) -> list[int]:
@@ -209,12 +239,14 @@ def _best_window(trend: Trend, stretch: Stretch) -> tuple[int, int, float, float
     return found
 
 
-def _p_of_step(trend: Trend, stretch: Stretch, place: int, share: float, part: float) -> float:
+def _p_of_step(
+    trend: Trend, stretch: Stretch, place: int, share: float, part: float, kept: float | None = None
+) -> float:
     """As _p_value, of a step after so many revisions of a stretch."""
     start, end = stretch.start, stretch.start + len(stretch.sums) - 1
     if trend.separate(start, end) == start + place:
         return _p_value(trend, stretch, share, part, 0.0, kept=1.0)
-    return _p_value(trend, stretch, share, part, STEP_SEARCH)
+    return _p_value(trend, stretch, share, part, STEP_SEARCH, kept)
 
 
 def _p_value(
@@ -262,13 +294,17 @@ def autocorrelation(scores: Array) -> float:
     Of an AR(1) series the mean square of differences over m points is 2 variances times 1 - rho^m. The largest
     twentieth of the squares is left out of both means: those that straddle steps. scores: shape (points,), bounded.
     """
+    return max(0.0, whole_autocorrelation(scores) - DOUBT / sqrt(max(len(scores), 1)))
+
+
+def whole_autocorrelation(scores: Array) -> float:
+    """Return that estimate without the deduction of its own noise."""
     if len(scores) < 4 * FAR:
         return 0.0
     near, far = (_trimmed_mean_square(scores[by:] - scores[:-by]) for by in (1, FAR))
     if near == 0:
         return 0.0  # exact counts: nothing but steps
-    rho = float(np.interp(far / near, *_rho_table()))
-    return max(0.0, rho - DOUBT / sqrt(len(scores)))
+    return float(np.interp(far / near, *_rho_table()))
 
 
 def _trimmed_mean_square(differences: Array) -> float:

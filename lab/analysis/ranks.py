@@ -48,6 +48,10 @@ GUARD = 0.01
 # keeps all of the power with equal noise keeps the level with unequal noise (a linear program over all rules of
 # normal boots gave 69 % where the variance of all boots gives 78 %).
 NOISIER, CALMER = 0.3, 0.3
+# Ranks of 5 boots that all lie beyond the base's look the same however far they differ from each other: two candidates
+# in 32 that are much noisier do so by chance. Where the candidate is noisier at this level, and typical differences (not one
+# wild boot) are so many times as far from their median as base and twin are from each other, the differences must agree.
+THROUGHOUT, THROUGHOUT_TIMES = 0.1, 1.5
 # Boots of both sides together: 5 blocks with base, its twin and the candidate; 8 of a pair. With fewer, ranks are
 # too coarse: 5 pairs gave up to 6.6 % false alarms.
 RANK_BOOTS = 15
@@ -68,10 +72,14 @@ class RankShift:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Where the candidate is noisier, and calmer, than the base; shape (...). A shift does not change them."""
+    """Where the candidate is noisier, and calmer, than the base; shape (...). A shift does not change them.
+
+    throughout: where it is much noisier in most blocks, and not because of single wild boots.
+    """
 
     noisier: NDArray[np.bool_]
     calmer: NDArray[np.bool_]
+    throughout: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,20 @@ class RankTest:
 def chance(values: Floats, layout: Layout) -> Chance:
     """Return how the candidate's noise compares with the base's. values: shape (..., boots), not aligned."""
     more, less = tails(values, layout)
-    return Chance(more < NOISIER, less < CALMER)
+    throughout = (more < THROUGHOUT) & (_typical_noise(values, layout) > THROUGHOUT_TIMES)
+    return Chance(more < NOISIER, less < CALMER, throughout)
+
+
+def _typical_noise(values: Floats, layout: Layout) -> Floats:
+    """Return how far differences lie from their median, as a median, over how far base and twin are apart; shape (...)."""
+    differences = values @ layout.contrasts.T
+    own = np.abs(differences - np.median(differences, axis=-1, keepdims=True))
+    other = layout.without_candidate
+    apart = np.abs(residuals(values[..., layout.arm != CANDIDATE], other)).sum(axis=-1) / max(
+        other.freedom, 1
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.nan_to_num(np.median(own, axis=-1) / apart, nan=0.0), dtype=float)
 
 
 def aligned(values: Floats, layout: Layout) -> Floats:
@@ -129,7 +150,8 @@ def rank_test(values: Floats, layout: Layout, noise: Chance) -> RankTest:
     own, common = paired(ranks, layout), _less_one(pooled(ranks, layout))
     shared, strict = common.p_value(), _less_one(own).p_value()
     between = np.sqrt(own.p_value() * shared)
-    p_value = np.where(noise.noisier, strict, np.where(noise.calmer, between, shared))
+    agreeing = np.where(noise.throughout, np.maximum(strict, paired(values, layout).p_value()), strict)
+    p_value = np.where(noise.noisier, agreeing, np.where(noise.calmer, between, shared))
     freedom = np.where(noise.noisier, _less_one(own).freedom, common.freedom)
     return RankTest(p_value, freedom, noise.noisier, common.shift)
 
@@ -198,7 +220,7 @@ def p_values(logs: Floats, layout: Layout, *, looks: bool = False) -> Floats:
     return cautious(logs, layout).p_value() if looks else guarded(logs, layout, alpha=GUARD)[0].p_value()
 
 
-def freedom_of(blocks: int, base_arms: int) -> int:
+def freedom_of(blocks: int, base_arms: int) -> float:
     """Return the degrees of freedom of complete blocks with so many boots of the base each.
 
     Of 5 to 7 blocks, those that find as much as the mixture of variances does on average, with normal noise.

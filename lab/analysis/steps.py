@@ -26,12 +26,18 @@ from lab.analysis.changepoint import (
     change_points,
     neighbours,
     p_at,
+    sure_places,
 )
 
 # Fewer revisions than these tell nothing of how revisions differ for no reason; their boots then have to.
 MANY_REVISIONS = 20
 # A place k is plausible while twice its log likelihood is this close to the best's: 1 - (1 - exp(-x/2))^2 = 0.05.
 PLAUSIBLE = -2 * log(1 - sqrt(0.95))
+TOO_FEW = "too few revisions after it to tell a step from an outlier"
+ALIKE = (
+    "neighbouring revisions are alike here (autocorrelation {rho:.1f}), and such a series wanders as far without a change;"
+    " a bisection or more boots of both revisions tell"
+)
 # The last revisions stand out when they are further from their level than this many robust deviations.
 STANDS_OUT = 4.0
 MAD_TO_SD = 1.4826
@@ -42,7 +48,7 @@ class Step:
     """A change of level. Indices count revisions; ratios are after over before, None where a level is not above 0.
 
     at: the first revision after. earliest, latest: `at` lies there with 95 % confidence. p_value: adjusted for all
-    places searched; None while `pending`: the last revisions stand out, but are too few to tell a step from an outlier.
+    places searched; None while `pending` for too few revisions after it. pending, why: not sure yet, and for what reason.
     """
 
     at: int
@@ -55,12 +61,13 @@ class Step:
     high: float | None
     p_value: float | None
     pending: bool = False
+    why: str = ""
 
 
 def find_steps(
     revisions: Sequence[Sequence[float]], *, margin: float = 0.0, alpha: float = ALPHA
 ) -> list[Step]:
-    """Return the steps of a trend, oldest first; the last one may be pending.
+    """Return the steps of a trend, oldest first; pending are the last one, perhaps, and those that autocorrelation may be.
 
     revisions: for each revision in order its boots, at least one, finite, in the metric's unit. A revision counts as the
     median of its boots; of a trend shorter than MANY_REVISIONS each boot counts, and a step must exceed `margin`, since
@@ -94,13 +101,20 @@ def _lasts(levels: Sequence[float], place: int) -> bool:
 
 
 def _described(trend: Trend, places: list[int]) -> list[Step]:
+    sure = sure_places(trend, places)
+    rho = _rho(trend.strictly_kept(places)) if len(sure) < len(places) else 0.0
     return [
-        _step(trend, start, place, end)
+        _step(trend, start, place, end, "" if place in sure else ALIKE.format(rho=rho))
         for place, (start, end) in zip(places, neighbours(places, trend.revisions), strict=True)
     ]
 
 
-def _step(trend: Trend, start: int, place: int, end: int) -> Step:
+def _rho(kept: float) -> float:
+    """Return the autocorrelation that leaves so much of a number of points."""
+    return (1 - kept) / (1 + kept)
+
+
+def _step(trend: Trend, start: int, place: int, end: int, doubt: str) -> Step:
     edges = trend.edges
     left = trend.points[edges[start] : edges[place]]
     right = trend.points[edges[place] : edges[end]]
@@ -116,6 +130,8 @@ def _step(trend: Trend, start: int, place: int, end: int) -> Step:
         low=low,
         high=high,
         p_value=p_at(trend, start, place, end),
+        pending=bool(doubt),
+        why=doubt,
     )
 
 
@@ -171,7 +187,9 @@ def _pending(trend: Trend, places: list[int], margin: float) -> list[Step]:
             # So many may be a level of their own soon: nothing before them may reach them.
             spread = max(spread, float(np.ptp(left)) / STANDS_OUT, float(np.ptp(right)) / STANDS_OUT)
         gap = max(float(right.min()) - before, before - float(right.max()))
-        step = Step(at, at, at, before, after, _over(before, after), None, None, None, pending=True)
+        step = Step(
+            at, at, at, before, after, _over(before, after), None, None, None, pending=True, why=TOO_FEW
+        )
         if gap > STANDS_OUT * spread and _matters(step, margin):
             return [step]
     return []

@@ -27,6 +27,7 @@ def step_data(step: StepView) -> dict[str, Any]:
         "at": step.index,
         "verdict": step.verdict,
         "pending": step.pending,
+        "why": step.why,
         "ratio": step.ratio,
         "low": step.low,
         "high": step.high,

@@ -87,6 +87,7 @@ class StepView:
     p_value: float | None
     verdict: str
     pending: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +261,7 @@ def _step(line: TrendLine, points: tuple[Point, ...], step: Step) -> StepView:
         p_value=step.p_value,
         verdict="regression" if worse else "improvement",
         pending=step.pending,
+        why=step.why,
     )
 
 

@@ -209,10 +209,60 @@ def test_a_short_trend_without_a_change_seldom_shows_a_step(
     assert sum(bool(steps_of(100 + kind(seed, count))) for seed in range(300)) / 300 <= 0.02
 
 
-def test_neighbours_that_are_alike_make_no_more_steps_than_before() -> None:
-    # With 16 revisions and more their likeness is estimated; large gaps between levels do not come of it.
-    false = sum(bool(steps_of(100 + correlated(seed, 20, 0.6))) for seed in range(SERIES))
-    assert false / SERIES <= 0.1
+def moving_average(seed: int, count: int) -> Array:
+    return np.convolve(noise(seed, count + 3), np.ones(4) / 2, "valid")
+
+
+def correlated_and_heavy(seed: int, count: int) -> Array:
+    fresh, values = np.random.default_rng(seed).standard_t(3, size=count), np.zeros(count)
+    for at in range(count):
+        values[at] = 0.6 * values[at - 1] + 0.8 * fresh[at]
+    return values
+
+
+# The last two were not looked at when the constants were chosen.
+@pytest.mark.parametrize("count", [20, 24, 30, 60])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda seed, count: correlated(seed, count, 0.3),
+        lambda seed, count: correlated(seed, count, 0.6),
+        lambda seed, count: correlated(seed, count, 0.8),
+        moving_average,
+        correlated_and_heavy,
+    ],
+    ids=["0.3", "0.6", "0.8", "moving average", "0.6, heavy-tailed"],
+)
+def test_neighbours_that_are_alike_seldom_make_a_sure_step(
+    kind: Callable[[int, int], Array], count: int
+) -> None:
+    # 400 series of a true rate of 5 % have a standard error of 1.1 points.
+    assert sum(bool(steps_of(100 + kind(seed, count))) for seed in range(400)) / 400 <= 0.06
+
+
+def test_a_step_that_autocorrelation_may_be_is_pending_and_says_so() -> None:
+    told = [
+        step
+        for seed in range(200)
+        for step in find_steps([[value] for value in 100 + correlated(seed, 30, 0.8)])
+        if step.p_value is not None and step.pending
+    ]
+    assert len(told) >= 10
+    assert all(
+        step.why.startswith("neighbouring revisions are alike here (autocorrelation 0.") for step in told
+    )
+    assert all(step.ratio is not None and step.low is not None for step in told)
+
+
+def test_a_true_step_is_hardly_ever_taken_for_autocorrelation() -> None:
+    sure = shown = 0
+    for seed in range(200):
+        values = noise(seed, 30)
+        values[15:] += 3
+        steps = [step for step in find_steps([[value] for value in values]) if step.p_value is not None]
+        shown += bool(steps)
+        sure += any(not step.pending for step in steps)
+    assert (sure / 200, shown / 200) >= (0.8, 0.9)
 
 
 @pytest.mark.parametrize(("count", "age"), [(8, 4), (8, 5), (9, 5), (10, 2), (16, 2), (24, 2)])

@@ -59,11 +59,12 @@ class PointShape(serializers.Serializer[Any]):
 
 
 class StepShape(serializers.Serializer[Any]):
-    """A step: between two points, of which `at` is the second. pending: too few revisions after it to be sure."""
+    """A step: between two points, of which `at` is the second. pending: not sure yet; why says for what reason."""
 
     at = serializers.IntegerField()
     verdict = serializers.ChoiceField(("regression", "improvement"))
     pending = serializers.BooleanField()
+    why = serializers.CharField(allow_blank=True)
     ratio = Number()
     low = Number()
     high = Number()

@@ -88,9 +88,8 @@ def show_trend(console: Console, page: TrendPage) -> None:
 def _show_step(console: Console, step: StepView) -> None:
     console.print(_step_line(step), soft_wrap=True)
     if step.pending:
-        console.print(
-            "  too few revisions after it to tell a step from an outlier: measure more", style="dim"
-        )
+        console.print(Text(f"  {step.why}", style="dim"), soft_wrap=True)
+    if step.p_value is None:
         return
     if step.earliest != step.latest:
         console.print(
