@@ -246,23 +246,22 @@ def _false_table(finders: Mapping[str, Finder], options: argparse.Namespace) -> 
 def _short_tables(options: argparse.Namespace) -> None:
     """Ours in short trends: false steps by autocorrelation, and one lone step that is five revisions old."""
     print("\nours in short trends: series without a change that show a sure step (with pending ones)")
-    print(f"{'revisions':20}" + "".join(f"{count:>12}" for count in SHORT))
-    for kind, noise in (NOISE | ALIKE).items():
+    print(f"{'revisions':20}" + "".join(f"{count:>16}" for count in SHORT))
+    for kind, noise in {**NOISE, **ALIKE}.items():
         generator = np.random.default_rng(options.seed)
-        series = [[LEVEL + noise(generator, count) for _ in range(options.series)] for count in SHORT]
-        shares = [[false_share(find(some)) for find in (ours, with_pending)] for some in series]
-        print(f"{kind:20}" + "".join(f"{f'{a:.1%} ({b:.1%})':>12}" for a, b in shares), flush=True)
+        shares = []
+        for count in SHORT:
+            series = [quiet(noise, generator, count).values for _ in range(options.series)]
+            shares.append([false_share(find(series)) for find in (ours, with_pending)])
+        print(f"{kind:20}" + "".join(f"{f'{a:.1%} ({b:.1%})':>16}" for a, b in shares), flush=True)
     print("\nours: a lone step, five revisions old, found as sure within one revision (with pending ones)")
     for size in LONE:
-        generator, shares = np.random.default_rng(options.seed), []
+        generator, found = np.random.default_rng(options.seed), []
         for count in SHORT:
-            series = [
-                LEVEL + generator.normal(size=count) + size * (np.arange(count) >= count - 5)
-                for _ in range(options.series)
-            ]
-            near = [_near(find(series), count - 5) for find in (ours, with_pending)]
-            shares.append(near)
-        print(f"{f'{size:g} sd':20}" + "".join(f"{f'{a:.0%} ({b:.0%})':>12}" for a, b in shares), flush=True)
+            jump = size * (np.arange(count) >= count - 5)
+            lone = [quiet(NOISE["normal"], generator, count).values + jump for _ in range(options.series)]
+            found.append([_near(find(lone), count - 5) for find in (ours, with_pending)])
+        print(f"{f'{size:g} sd':20}" + "".join(f"{f'{a:.0%} ({b:.0%})':>16}" for a, b in found), flush=True)
 
 
 def _near(answers: Sequence[Answer], place: int) -> float:
