@@ -7,6 +7,8 @@ interaction how much more two switches do together than each alone (a difference
 Pairs that were not run in all four settings have no interaction in the model: where a design prunes them,
 main effects hold for the settings that were run. Chance is what boots differ by within
 blocks and variants, so that interactions of three switches do not count as chance.
+Where some boots are 0 or less there is no logarithm: the same model of the numbers themselves gives differences in
+the metric's unit, in words, with their p-value.
 Source: Box, Hunter & Hunter, Statistics for Experimenters, 2nd ed. 2005, ch. 5.
 """
 
@@ -26,7 +28,10 @@ On = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Main effect of one switch or interaction of two, as a ratio with interval; None where `why` tells."""
+    """Main effect of one switch or interaction of two, as a ratio with interval; None where `why` tells.
+
+    p_value: of no effect; also without a ratio, where boots are 0 or less and `why` gives the difference.
+    """
 
     switches: tuple[str, ...]
     ratio: float | None
@@ -48,19 +53,27 @@ def effects(
     settings = [frozenset(on) for on in arms]
     boots = table([[arm, *(controls if not on else ())] for on, arm in arms.items()], 0.5)
     missing = {term: _missing(term, [settings[arm] for arm in np.unique(boots.layout.arm)]) for term in terms}
-    if not boots.values.size or not np.all(np.isfinite(boots.values) & (boots.values > 0)):
-        said = "some boot has no finite number above 0" if boots.values.size else "no valid boot"
+    if not boots.values.size or not np.all(np.isfinite(boots.values)):
+        said = "some boot gave no finite number" if boots.values.size else "no valid boot"
         return [Effect(term, None, None, None, None, missing[term] or said) for term in terms]
     kept = [term for term in terms if not missing[term]]
     boot_settings = [settings[arm] for arm in boots.layout.arm]
     columns = np.array([[_coded(term, on) for term in kept] for on in boot_settings], dtype=float)
     blocks = np.asarray(boots.layout.block[:, None] == np.unique(boots.layout.block), dtype=float)
+    without = int(np.count_nonzero(boots.values <= 0))
+    numbers = boots.values if without else np.log(boots.values)
     # Arms, not terms, tell what is chance.
-    left, freedom = residuals(np.log(boots.values), boots.layout), boots.layout.freedom
+    left, freedom = residuals(numbers, boots.layout), boots.layout.freedom
     sd = sqrt(float(left @ left) / freedom) if freedom else None
-    fitted = _fit(np.log(boots.values), blocks, columns.reshape(len(boot_settings), len(kept)))
+    if without and sd is not None and sd <= ROUNDING * float(np.max(np.abs(numbers))):
+        sd = 0.0  # boots of a variant agree exactly
+    fitted = _fit(numbers, blocks, columns.reshape(len(boot_settings), len(kept)))
     found = {
         term: _effect(term, estimate, unit, sd, freedom, level)
+        if not without
+        else _difference(
+            term, estimate, unit, sd, freedom, level, f"0 or less in {without} of {numbers.size} boots"
+        )
         for term, (estimate, unit) in zip(kept, fitted, strict=True)
     }
     return [found.get(term) or Effect(term, None, None, None, None, missing[term]) for term in terms]
@@ -97,6 +110,27 @@ def _fit(logs: Floats, blocks: Floats, columns: Floats) -> list[tuple[float | No
         told = np.allclose(resolved[index], np.eye(design.shape[1])[index], atol=1e-8)
         found.append((float(row @ logs) if told else None, float(np.linalg.norm(row))))
     return found
+
+
+def _difference(
+    term: On, estimate: float | None, unit: float, sd: float | None, freedom: int, level: float, why: str
+) -> Effect:
+    """Return an effect without a ratio: its p-value, and the difference in the metric's unit in words."""
+    if estimate is None:
+        return _effect(term, None, unit, sd, freedom, level)
+    what = "on less off" if len(term) == 1 else "both on, beyond each alone,"
+    said = f"{why}: there is no ratio; {what} is {estimate:+.4g}"
+    if sd is None:
+        return Effect(term, None, None, None, None, f"{said}; one block: an interval takes 2 blocks")
+    error = unit * sd
+    if not error:
+        return Effect(
+            term, None, None, None, None, f"{said} in the metric's unit; boots of a variant agree exactly"
+        )
+    half = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error
+    p_value = float(2 * scipy.stats.t.sf(abs(estimate) / error, freedom))
+    span = f"{estimate - half:+.4g} to {estimate + half:+.4g}"
+    return Effect(term, None, None, None, p_value, f"{said} ({span}) in the metric's unit")
 
 
 def _effect(

@@ -121,8 +121,60 @@ def test_boots_that_agree_exactly_give_exact_effects() -> None:
     assert effect.why == "boots of a variant agree exactly"
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
-def test_numbers_without_a_logarithm_give_no_effects(bad: float) -> None:
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_no_number_gives_no_effects(bad: float) -> None:
     arms = simulated([(), ("a",)], 3, seed=7)
     arms["a",] = Arm("a", {0: (bad,)})
-    assert effects(arms, "a")[0].why == "some boot has no finite number above 0"
+    assert effects(arms, "a")[0].why == "some boot gave no finite number"
+
+
+def with_zeros(seed: int, blocks: int, *, adds: float = 0.0) -> dict[On, Arm]:
+    """Boots of two switches of which three in ten are 0; switch a adds so much, b nothing."""
+    rng = np.random.default_rng(seed)
+    return {
+        on: Arm(
+            "+".join(on) or "base",
+            {
+                block: (float((rng.random() > 0.3) * 100 * np.exp(0.3 * rng.normal()) + adds * ("a" in on)),)
+                for block in range(blocks)
+            },
+        )
+        for on in [(), ("a",), ("b",), ("a", "b")]
+    }
+
+
+def test_boots_of_0_have_differences_in_place_of_ratios_and_say_so() -> None:
+    found = by_switches(effects(with_zeros(1, 8, adds=200), "ab"))
+    a, b, both = found["a",], found["b",], found["a", "b"]
+    assert (a.ratio, a.low, a.high) == (None, None, None)
+    assert (a.p_value or 1) < 0.001 < 0.05 < (b.p_value or 0)
+    assert "boots: there is no ratio; on less off is +168 (+128 to +208)" in a.why
+    assert a.why.endswith("in the metric's unit")
+    assert "both on, beyond each alone, is " in both.why
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 10])
+def test_effects_of_boots_of_which_some_are_0_are_imagined_in_one_of_twenty(blocks: int) -> None:
+    found = [effects(with_zeros(seed, blocks), "ab") for seed in range(400)]
+    called = np.mean(
+        [[(one.p_value or 0) <= 0.05 for one in some] for some in found if some[0].ratio is None]
+    )
+    assert 0.03 <= called <= 0.06
+
+
+def test_negative_numbers_have_differences_too() -> None:
+    arms = {
+        on: Arm(arm.name, {b: (v[0] - 100,) for b, v in arm.boots.items()})
+        for on, arm in with_zeros(2, 5).items()
+    }
+    assert all(one.ratio is None and one.p_value is not None for one in effects(arms, "ab"))
+
+
+def test_differences_of_one_block_and_of_equal_boots_say_what_is_missing() -> None:
+    one = effects({(): Arm("base", {0: (0.0,)}), ("a",): Arm("a", {0: (5.0,)})}, "a")[0]
+    assert (
+        one.why
+        == "0 or less in 1 of 2 boots: there is no ratio; on less off is +5; one block: an interval takes 2 blocks"
+    )
+    equal = {(): Arm("base", {0: (0.0,), 1: (0.0,)}), ("a",): Arm("a", {0: (5.0,), 1: (5.0,)})}
+    assert effects(equal, "a")[0].why.endswith("is +5 in the metric's unit; boots of a variant agree exactly")
