@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import subprocess
 import time
@@ -53,10 +54,11 @@ class Machine:
             if needs_boot:
                 self._watch(guest, name)
             else:
-                # QEMU doubles bytes in the console when the connection closes while the guest prints.
+                # QEMU doubles bytes in the console when the connection closes while the guest prints, and stops
+                # when nobody reads.
                 with _connected(self._serial) as client:
                     client.sendall(f"{name} {wait_s}\n".encode())
-                    self._watch(guest, name)
+                    self._watch(guest, name, client)
         finally:
             guest.kill()
             guest.wait()
@@ -97,11 +99,14 @@ class Machine:
         machine += ["-append", line] + ([] if name in BOOTS_TWICE else ["-no-reboot"])
         return subprocess.Popen(machine, stdin=subprocess.DEVNULL)
 
-    def _watch(self, guest: subprocess.Popen[bytes], name: str) -> None:
+    def _watch(self, guest: subprocess.Popen[bytes], name: str, serial: socket.socket | None = None) -> None:
         end = time.monotonic() + DEADLINE_S
         asked = False
         while guest.poll() is None and time.monotonic() < end:
-            time.sleep(0.2)
+            if serial is None or not select.select([serial], [], [], 0.2)[0]:
+                time.sleep(0.2)
+            elif not serial.recv(65536):
+                serial = None
             text = self._printed()
             if name in BOOTS_TWICE and text.count(b"guest: carrying out") > 1:
                 break

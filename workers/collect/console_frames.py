@@ -16,7 +16,14 @@ POINTER = re.compile(
     re.M,
 )
 STACK = re.compile(rf"^(?:.{{0,90}}?[\]>)] +|.{{0,60}}? {{1,3}}|[^\S\n]*)(?:\? )?{SYMBOL}", re.M)
-TRACE = re.compile(r"Call [Tt]race|stack backtrace|Backtrace:|^[^\n]{0,80}(?:backtrace|Stack trace)", re.M)
+TRACE = re.compile(
+    r"Call [Tt]race|stack backtrace|Backtrace:|^[^\n]{0,80}(?:backtrace|Stack trace)"
+    # KFENCE prints the stack of the access behind the place of it.
+    r"|kfence-#\d+\):$|Invalid \w+ (?:at|of) (?:0x)?[0-9a-f]{8,16}:$",
+    re.M,
+)
+# SLUB prints what an object holds, and its stack by a WARN() after that.
+SLUB = re.compile(r"BUG [^:()]+ \([^()]+\): ")
 AFTER = re.compile(r"\[ cut here \]|---\[ end trace|={40,}", re.M)
 USELESS = re.compile(
     r"(?:__)?(?:dump_stack|show_stack|print_|report_|kasan_|__kasan|kmsan_|__msan|kcsan_|__tsan|__asan|check_memory"
@@ -54,6 +61,8 @@ def shape_of(kind: Kind, title: str, excerpt: str) -> Shape:
     # BUG() and WARN() print their words first: the report goes on behind a line that cuts.
     end = AFTER.search(body, body.find("\n") if "[ cut here ]" in body.partition("\n")[0] else 0)
     report = body[: end.start()] if end else body
+    if end and SLUB.match(title) and not TRACE.search(report) and "[ cut here ]" in end[0]:
+        report = body[: _end_behind(body, end.end())]
     named = NAMED.search(title)
     pointer = (
         POINTER.search(report) if kind in {"oops", "gpf", "bug", "lockup", "warning", "rcu-stall"} else None
@@ -65,6 +74,11 @@ def shape_of(kind: Kind, title: str, excerpt: str) -> Shape:
     frame = first or called or anything
     whole = kind in STACKLESS or bool(traced and STACK.search(report, traced.end())) or pointer is not None
     return Shape(frame.split(".")[0], not whole)
+
+
+def _end_behind(body: str, at: int) -> int:
+    end = AFTER.search(body, at)
+    return end.start() if end else len(body)
 
 
 def _called(stack: str) -> str:

@@ -65,3 +65,33 @@ def test_a_real_report_names_its_cause_and_function(name: str, title: str, frame
     first = scan_console(read_sample(path).console)[0]
     assert first.title.startswith(title)
     assert (first.frame, first.corrupted) == (frame, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "frame"),
+    [
+        (
+            "checks-kfence_corruption",
+            "BUG: KFENCE: memory corruption in way_kfence_corruption",
+            "way_kfence_corruption",
+        ),
+        (
+            "checks-kfence_double_free",
+            "BUG: KFENCE: invalid free in way_kfence_double_free",
+            "way_kfence_double_free",
+        ),
+        ("checks-slub_remaining", "BUG watched (Tainted: G OE ): Objects remaining on", "way_slub_remaining"),
+        ("lkdtm-CORRUPT_LIST_ADD", "list_add corruption. next->prev should be", "lkdtm_CORRUPT_LIST_ADD"),
+        (
+            "lkdtm-USERCOPY_KERNEL",
+            "usercopy: Kernel memory exposure attempt detected",
+            "lkdtm_USERCOPY_KERNEL",
+        ),
+        ("monitor-mce-panic", "[Hardware Error]: CPU 0: Machine Check Exception: 7 Bank 1", ""),
+    ],
+)
+def test_a_report_of_debians_kernel_names_its_cause_and_function(name: str, title: str, frame: str) -> None:
+    (path,) = [path for path in CORPUS if path.stem == f"{name}-debian-6.12"]
+    first = scan_console(read_sample(path).console)[0]
+    assert first.title.startswith(title)
+    assert (first.frame, first.corrupted) == (frame, False)
