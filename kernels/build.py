@@ -246,7 +246,7 @@ class Builder:
     def _store(self, plan: _Plan, handout: Path, place: Path, ended: Ended, *, over: bool) -> Artifact:
         take(handout, place)
         request = plan.request
-        facts = kernel_facts(place / "vmlinux", (place / "modules").glob("*.ko"))
+        facts = kernel_facts(place / "vmlinux", place / "vmlinux.boot", (place / "modules").glob("*.ko"))
         release = facts.release
         if not release.endswith(local_version(plan.key)):
             # A tree may set its own name; a boot could then not prove that it runs this kernel.

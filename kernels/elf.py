@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tells whether two kernels run the same code, whatever they are called.
 
-A vmlinux is compared by what the boot loads: its allocated sections but for notes (a note holds a
-hash of the whole file, debug information included). Three things in them differ although no code
+A vmlinux is compared by what the boot loads: its allocated sections, and what lies in its segments beside them (see
+elfloaded.py). The build id in its notes is blanked, a hash of the whole file with its debug information. Three things in them differ although no code
 does, and are blanked: the release string, whose length is the same for every build of one tree; the
 line numbers of BUG and WARN sites, which move when a comment is added above them; and the names in
 kallsyms, where an initcall's name holds its line number. A change of their length moves addresses,
@@ -19,6 +19,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 
+from kernels.elfloaded import LONGEST_ID, NOTE_BUILD_ID, undescribed, without_build_id
 from kernels.elfsections import ALLOCATED, COMPRESSED, NOBITS, NOTE, NULL, Readable, Section, sections
 from kernels.errors import ArtifactCorrupt
 
@@ -28,9 +29,7 @@ _BUG_ENTRY, _BUG_LINE = 12, 8
 _UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
 _BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_NOTE, _NOTE_BUILD_ID = struct.Struct("<III"), 3
-# A SHA-256; linkers write a SHA-1.
-_LONGEST_ID = 32
+_NOTE = struct.Struct("<III")
 _KALLSYMS = re.compile(
     rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
 )
@@ -48,9 +47,18 @@ def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> s
     """
     digest = hashlib.sha256(b"vmlinux\n")
     names = _name_spans(vmlinux)
+    # A kernel that leaves out more than another is another kernel.
+    digest.update(f"names {sorted(names)}\n".encode())
     for name, address, data in _sections(vmlinux, _is_loaded):
         digest.update(f"{name} {address:x} {len(data)}\n".encode())
-        digest.update(_blanked(name, _without(data, address, names), release.encode()))
+        kept = _without(data, address, names) if name == ".rodata" else data
+        digest.update(_blanked(name, kept, release.encode()))
+    for name, address, data in _sections(vmlinux, lambda section: section.kind == NOTE):
+        digest.update(f"{name} {address:x} {len(data)}\n".encode())
+        digest.update(without_build_id(data))
+    for address, data in undescribed(vmlinux):
+        digest.update(f"undescribed {address:x} {len(data)}\n".encode())
+        digest.update(_blanked("", data, release.encode()))
     for path in sorted(modules, key=lambda module: module.name):
         digest.update(f"{path.name}\n".encode())
         for name, _, data in _sections(path, _is_linked):
@@ -84,8 +92,8 @@ def build_id_in(notes: bytes) -> str:
     while at + _NOTE.size <= len(notes):
         name, described, kind = _NOTE.unpack_from(notes, at)
         begin = at + _NOTE.size + (name + 3) // 4 * 4
-        if kind == _NOTE_BUILD_ID and name == 4 and notes[begin - 4 : begin] == b"GNU\0":
-            return notes[begin : begin + min(described, _LONGEST_ID)].hex()
+        if kind == NOTE_BUILD_ID and name == 4 and notes[begin - 4 : begin] == b"GNU\0":
+            return notes[begin : begin + min(described, LONGEST_ID)].hex()
         at = begin + (described + 3) // 4 * 4
     return ""
 
@@ -150,7 +158,10 @@ def _name_spans(vmlinux: Readable) -> list[Span]:
         start = found[name]
         after = bisect_right(addresses, start)
         behind = addresses[after] if after < len(addresses) else start
-        spans.append((start, start + sizes[name] if name in sizes else behind))
+        end = start + sizes[name] if name in sizes else behind
+        # Names lie in .rodata in every kernel: a table that reaches into code, or elsewhere, hides nothing.
+        if base <= start < end <= base + len(rodata):
+            spans.append((start, end))
     return spans
 
 

@@ -50,6 +50,7 @@ class Section:
     flags: int
     address: int
     size: int
+    offset: int
     data: memoryview
 
 
@@ -85,7 +86,9 @@ def _sections(data: memoryview, name: str) -> Iterator[Section]:
         left -= len(part)
         if left < 0:
             raise ArtifactCorrupt(f"{name} has sections that lie over one another; build it again")
-        yield Section(_name(names, header[0], name), header[1], header[2], header[3], header[5], part)
+        yield Section(
+            _name(names, header[0], name), header[1], header[2], header[3], header[5], header[4], part
+        )
 
 
 def _part(data: memoryview, header: tuple[int, ...], name: str) -> memoryview:

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from kernels.errors import DiskFull, GitFailed, OutputTooLong, ToolMissing
+from kernels.lifeline import Lifeline, lifeline
 from kernels.talking import talk
 
 # What git and the programs it starts (ssh, git-remote-https) need of our environment. Everything else stays
@@ -133,26 +135,36 @@ def try_git(
     # With the signal ignored a write over the limit fails, and git says so instead of dying without a word.
     limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
     command = [*limited, *git_command(*arguments)]
+    # Only what waits for another host can go on for ever by itself; all else ends with its pipes.
+    waits = bool((environment or {}).get("GIT_ALLOW_PROTOCOL"))
+    with lifeline() if waits else nullcontext() as held:
+        process = _start(held.guarded(command) if held else command, environment, held)
+        try:
+            out, err = talk(process, data, seconds=deadline_s, most_output=most_output)
+        except OutputTooLong as exc:
+            raise OutputTooLong(f"git {_verb(arguments)}: {exc}") from exc
+        except subprocess.TimeoutExpired as exc:
+            raise GitFailed(f"git {_verb(arguments)} did not end within {deadline_s:g} s") from exc
+    if process.returncode and DISK_FULL.search(err.decode(errors="replace")):
+        raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _start(
+    command: list[str], environment: Mapping[str, str] | None, held: Lifeline | None
+) -> subprocess.Popen[bytes]:
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=git_environment(environment),
             start_new_session=True,  # so that the deadline also ends what git started
+            pass_fds=(held.descriptor,) if held else (),
         )
     except FileNotFoundError as exc:
         raise ToolMissing("git is not installed: apt-get install git") from exc
-    try:
-        out, err = talk(process, data, seconds=deadline_s, most_output=most_output)
-    except OutputTooLong as exc:
-        raise OutputTooLong(f"git {_verb(arguments)}: {exc}") from exc
-    except subprocess.TimeoutExpired as exc:
-        raise GitFailed(f"git {_verb(arguments)} did not end within {deadline_s:g} s") from exc
-    if process.returncode and DISK_FULL.search(err.decode(errors="replace")):
-        raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def run_git(

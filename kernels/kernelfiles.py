@@ -11,6 +11,7 @@ from typing import Any
 
 from kernels.apart import Limits, opened, read_apart
 from kernels.elf import code_hash, read_release
+from kernels.elfloaded import loaded_hash
 from kernels.elfsections import Readable
 from kernels.errors import ArtifactCorrupt, ReadingStopped
 
@@ -30,14 +31,15 @@ class KernelFacts:
     code_hash: str
 
 
-def kernel_facts(vmlinux: Path, modules: Iterable[Path]) -> KernelFacts:
-    """Return the facts of a kernel and its modules. Raises ReadingStopped, ReaderUnavailable.
+def kernel_facts(vmlinux: Path, boots: Path, modules: Iterable[Path]) -> KernelFacts:
+    """Return the facts of a kernel and its modules. boots: the file of it that guests boot, which must load the very same.
 
+    Raises ReadingStopped, ReaderUnavailable.
     What is no kernel here is the doing of the tree that made it, so no error of the lab's.
     """
-    paths = [vmlinux, *sorted(modules)]
-    if len(paths) > MOST_MODULES:
-        raise ReadingStopped(f"this build has {len(paths) - 1} modules, at most {MOST_MODULES - 1} are read")
+    paths = [vmlinux, boots, *sorted(modules)]
+    if len(paths) - 1 > MOST_MODULES:
+        raise ReadingStopped(f"this build has {len(paths) - 2} modules, at most {MOST_MODULES - 1} are read")
     with opened(*paths) as files:
         request = {"files": [path.name for path in paths]}
         value = read_apart(READER, request, files, what="the built kernel", limits=LIMITS).value
@@ -55,8 +57,10 @@ def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], tuple
     """Return the reader of a vmlinux and its modules (see kernels/apart.py)."""
 
     def read(files: Sequence[Readable]) -> tuple[Any, Sequence[bytes]]:
-        vmlinux, *modules = files
+        vmlinux, boots, *modules = files
         try:
+            if loaded_hash(boots) != loaded_hash(vmlinux):
+                return {"corrupt": f"{boots.name} does not load what {vmlinux.name} does"}, ()
             release = read_release(vmlinux)
             return {"release": release, "code_hash": code_hash(vmlinux, modules, release)}, ()
         except ArtifactCorrupt as exc:

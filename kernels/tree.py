@@ -169,6 +169,13 @@ def _default(listed: remote.Listed) -> str:
     return next(iter(sorted(listed.refs))).split("/", 2)[2]
 
 
+def has_tag(tree: Tree, name: str) -> bool:
+    """Return whether a tree has a tag of this very name."""
+    ref = f"refs/tags/{name}"
+    done = try_git(f"--git-dir={tree.repository}", "show-ref", "--verify", "--quiet", "--", ref)
+    return done.returncode == 0
+
+
 def resolve(tree: Tree, revision: str) -> Revision:
     """The commit that a tag, branch or (short) id means. Raises UnknownRevision, naming the nearest."""
     asked = revision or tree.default_revision

@@ -136,6 +136,13 @@ _TABLE: dict[str, Sequence[Row]] = {
         (limits, "FETCH_BYTES", "fetch_bytes", "bytes", "what one fetch may receive"),
         (limits, "FETCH_MEMORY_BYTES", "fetch_memory_bytes", "bytes", "memory of one fetch with all its programs"),
         (limits, "FETCH_KEPT_H", "fetch_kept_hours", "hours", "how long the result of a fetch is kept"),
+        (
+            limits,
+            "PREVIEW_UNWATCHED_S",
+            "preview_unwatched_seconds",
+            "seconds",
+            "until a preview that nobody asks about is cancelled",
+        ),
         (fetch_queue, "MOST_ATTEMPTS", "fetch_attempts", "attempts", "of a fetch whose worker disappears"),
     ),
     "Configs and builds": (

@@ -13,5 +13,7 @@ FETCH_SILENT_S = 120
 FETCH_BYTES = 8 << 30
 FETCH_MEMORY_BYTES = 4 << 30
 FETCH_KEPT_H = 24
+# A preview that nobody asks for any more is cancelled; a submission is carried out all the same.
+PREVIEW_UNWATCHED_S = 300
 # Previews and submissions of local trees that one web process carries out at once; others go to a worker.
 LOCAL_AT_ONCE = 2

@@ -8,15 +8,19 @@
    config share a build; a build whose artifact the store still holds is not made again.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
+from django.utils import timezone
 
-from kernels.errors import KernelsError
+from kernels.errors import KernelsError, UnknownTree
+from kernels.tree import has_tag, open_tree
 from lab.analysis.sequential import LOOKS
 from lab.errors import LabUnable
 from lab.expand import Clash, block_order
@@ -34,11 +38,11 @@ from lab.submission.locations import check_tree_location
 from lab.submission.prepare import (
     PLACEBO_FRAGMENT,
     BuildInputs,
-    Pin,
     Prepared,
     boots_at_most,
     build_inputs,
     group_asked,
+    pin_of,
     prepare,
 )
 from lab.submission.rows import tree_row
@@ -46,6 +50,9 @@ from lab.trend import remember_base
 from workloads.catalog import Workload
 
 OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+# An equal description that comes again within this time is a second click.
+SAME_S = 60.0
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 # The layout placebo executes the very same code: its profile would say nothing new.
 PROFILED_ROLES = frozenset({Role.BASE, Role.AA, Role.CANDIDATE})
@@ -70,7 +77,7 @@ def submit_experiment(
     root = home or settings.HOME
     check_tree_location(spec, by)
     priority = priority_asked(spec.priority, by)
-    prepared = prepare(spec, root, on_progress, _pin(spec, origin))
+    prepared = prepare(spec, root, on_progress, pin_of(spec, origin))
     planned = plan_variants(prepared)
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
     with _lab_at_fault():
@@ -88,13 +95,6 @@ def submit_experiment(
     return experiment
 
 
-def _pin(spec: ExperimentSpec, origin: Experiment | Standing | None) -> Pin | None:
-    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
-    if not isinstance(origin, Experiment) or spec.base != origin.spec.get("base", ""):
-        return None
-    return Pin(origin.tree.name, origin.base_commit, origin.pk)
-
-
 @contextmanager
 def _lab_at_fault() -> Iterator[None]:
     """What git cannot do here is no fault of the description."""
@@ -104,12 +104,34 @@ def _lab_at_fault() -> Iterator[None]:
         raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
 
 
-def find_unfinished(spec: ExperimentSpec, *, by: User | None = None) -> Experiment | None:
-    """Return the newest experiment of the very same description that is not over yet; by: of one person only."""
+def find_unfinished(
+    spec: ExperimentSpec, *, by: User | None = None, home: Path | None = None
+) -> Experiment | None:
+    """Return the newest experiment of the very same description that is not over yet; by: of one person only.
+
+    A branch may have moved since, and the description then means another commit: where it names one, only what was queued
+    within SAME_S seconds is the same. Full commits, tags (which stay here) and archives do not move.
+    """
     same = Experiment.objects.filter(digest=spec_digest(spec), state__in=OPEN)
     if by is not None:
         same = same.filter(submitter=by)
-    return same.order_by("-pk").first()
+    newest = same.select_related("tree").order_by("-pk").first()
+    if newest is None or newest.created_at > timezone.now() - timedelta(seconds=SAME_S):
+        return newest
+    return None if _may_move(spec, newest, (home or settings.HOME) / "trees") else newest
+
+
+def _may_move(spec: ExperimentSpec, experiment: Experiment, trees: Path) -> bool:
+    """Return whether a name in the description may mean another commit than it did for an experiment."""
+    if experiment.tree.kind == "archive":
+        return False
+    ranges = [end for patch in spec.patches if patch.range for end in patch.range.split("..") if end]
+    names = [name for name in (spec.base, *ranges) if not _COMMIT.fullmatch(name)]
+    try:
+        tree = open_tree(experiment.tree.name, trees) if names else None
+    except UnknownTree:
+        return True
+    return tree is not None and not all(has_tag(tree, name) for name in names)
 
 
 def _write_experiment(

@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from lab.operations.readiness import readiness
+from lab.operations.refusals import refusals_of_the_day
 from lab.queries import vitals
 from lab.queries.claims import open_claims
 from lab.queries.faults import corrupt_artifacts_ever
@@ -77,6 +78,12 @@ class _Lab(Collector):
         )
         corrupt.add_metric((), corrupt_artifacts_ever())
         yield corrupt
+        yield _gauge(
+            "kperflab_refusals_day",
+            "What workers refused of git servers, builds, guests and machines in the last 24 hours.",
+            ("where", "rule"),
+            refusals_of_the_day(),
+        )
         yield from collected()
 
 

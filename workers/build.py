@@ -24,6 +24,7 @@ from lab.storage.signing import register_key
 from workers.carry import bring_if_there, send
 from workers.errors import SourceMissing
 from workers.lease import Lease
+from workers.refused import note_refused_build
 from workers.sending import send_log
 from workers.sources import bring_sources
 from workers.tail import shown_live
@@ -57,6 +58,7 @@ def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failu
                 artifact = builder.build(request, on_progress=lambda done, expected: lease.beat())
             send(builder.home, artifact, lease.beat)
     except (KernelsError, LabError, SourceMissing) as exc:
+        note_refused_build(exc)
         send_log(builder.home, getattr(exc, "log", None))
         return failure(exc, builder.home)
     found = success(artifact, cached=cached, wall_seconds=monotonic() - started)

@@ -24,6 +24,7 @@ from lab.models import Fetch
 from lab.operations.given import for_own_processes
 from lab.queue.holder import worker_identity
 from lab.submission.fetch_queue import (
+    cancel_unwatched,
     claim_fetch,
     fail_fetch,
     forget_fetches,
@@ -87,6 +88,7 @@ class Fetching:
             if self._is_over(child):
                 self._children.remove(child)
         self._now_and_then(_return_dead, RETURN_S)
+        self._now_and_then(cancel_unwatched, RETURN_S)
         self._now_and_then(forget_fetches, FORGET_S)
         while (row := claim_fetch(by=worker_identity())) is not None:
             self._children.append(self._begin(row))

@@ -43,6 +43,7 @@ from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine
 from workers.errors import ClaimLost, GuestVanished, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
+from workers.refused import note_cut_console, note_refused_guest
 from workers.request import Job, boot_request
 from workers.sending import send_runs
 from workers.tail import shown_live
@@ -111,6 +112,7 @@ def run_claimed(claim: Claim, bench: Bench) -> None:
             found = _ended_badly(_vanished(exc, order), console, bench, order)
         except OURS as exc:
             found = _ended_badly(exc, console, bench, order)
+        note_cut_console(console, order.id)
         lease.record(lambda: record_run(claim, found))
     send_runs(bench.home)
 
@@ -255,6 +257,7 @@ def _ended_badly(
     exc: WorkersError | WorkloadsError | KernelsError | LabError, console: Path, bench: Bench, order: RunOrder
 ) -> RunRecord:
     """Turn the reason into an outcome; an oops is decoded against the kernel that printed it."""
+    note_refused_guest(exc, order.id)
     # What a guest did or sent is an outcome, in whatever way it was wrong; all else is a boot that the lab lost.
     usual = Outcome.WORKLOAD_FAILED if exc.blame == "kernel" else Outcome.LOST
     outcome = Outcome(getattr(exc, "outcome", usual))

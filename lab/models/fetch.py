@@ -2,6 +2,7 @@
 """Previews and submissions that a worker carries out."""
 
 from django.db import models
+from django.utils import timezone
 
 from lab.models.experiment import Experiment
 from lab.models.people import User
@@ -49,6 +50,8 @@ class Fetch(models.Model):
     lease_until = models.DateTimeField(null=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
+    # When its page or the API was last asked how it goes: a preview that nobody looks at is cancelled.
+    looked_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 

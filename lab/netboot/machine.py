@@ -26,6 +26,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from lab.errors import NetbootClosed, PieceRefused
 from lab.models import Netboot, NetbootPiece
 from lab.netboot.files import BootFile, initrd_file, kernel_file
+from lab.operations.refusals import note_refusal
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +173,8 @@ def _is_same(boot_id: int, known: str | None, address: str, what: str) -> bool:
     if not known or not caller or caller == known:
         return True
     alarm = f"{what} concerned two addresses, {known} and {caller}"
-    Netboot.objects.filter(pk=boot_id, alarm="").update(alarm=alarm)
+    if Netboot.objects.filter(pk=boot_id, alarm="").update(alarm=alarm):
+        note_refusal("netboot", "second address", address=caller)
     log.warning("netboot %s: %s", boot_id, alarm)
     return False
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 from lab.access import may, may_change
 from lab.errors import FieldRefused, NotAllowed, UnknownRow
 from lab.models import Experiment, Note, Revision, Run, User
+from lab.oneline import check_field
 
 LONGEST = 10_000
 
@@ -66,4 +67,4 @@ def _plain(text: str) -> str:
         raise FieldRefused("text", "a note without text says nothing")
     if len(kept) > LONGEST:
         raise FieldRefused("text", f"a note has at most {LONGEST:,} characters, this one {len(kept):,}")
-    return kept
+    return check_field(kept, "text", lines=True)

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from lab.access import may, may_change
 from lab.errors import FieldRefused, NotAllowed, UnknownRow
 from lab.models import SavedView, User
+from lab.oneline import check_field
 
 LONGEST_QUERY = 1000
 
@@ -75,6 +76,7 @@ def _named(user: User, name: str) -> str:
     kept = " ".join(name.replace("\0", "").split())
     if not 1 <= len(kept) <= 100:
         raise FieldRefused("name", "a view's name has 1 to 100 characters")
+    check_field(kept, "name")
     if SavedView.objects.filter(user=user, name=kept).exists():
         raise _taken(kept)
     return kept

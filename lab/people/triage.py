@@ -9,6 +9,7 @@ from django.db import transaction
 from lab.access import may
 from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
 from lab.models import Case, Comparison, Triage, User
+from lab.oneline import check_field
 from lab.states import Role
 
 # A commit as people write it, such as 1da177e4c3f4 ("mm: a subject"), or a link.
@@ -84,6 +85,8 @@ def _checked(given: Decision) -> Decision:
     reason, fixed_by = (text.replace("\0", "").strip() for text in (given.reason, given.fixed_by))
     if len(reason) > LONGEST:
         raise FieldRefused("reason", f"a reason has at most {LONGEST:,} characters, this one {len(reason):,}")
+    check_field(reason, "reason", lines=True)
+    check_field(fixed_by, "fixed_by")
     if given.state != Triage.State.FIXED:
         return Decision(given.state, reason)
     if not _FIXED_BY.match(fixed_by) or len(fixed_by) > 500:

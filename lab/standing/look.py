@@ -24,6 +24,7 @@ from kernels.tree import resolve
 from lab.access import may
 from lab.errors import LabError, SpecError, SubmissionRejected
 from lab.models import Experiment, Run, Standing, Tree
+from lab.operations.refusals import note_refusal, rule_of
 from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.standing.quiet import is_quiet
 from lab.states import RunState
@@ -77,6 +78,8 @@ def look(
         found = _Look(standing, moment, home or settings.HOME, on_progress).go()
     except (LabError, KernelsError) as exc:
         found = Looked(standing.name, None, str(exc))
+        if exc.blame == "submission":
+            note_refusal("standing", rule_of(exc), person=standing.owner)
     Standing.objects.filter(pk=standing.pk).update(problem=found.problem)
     return found
 

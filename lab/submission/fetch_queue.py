@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -13,8 +14,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from lab.errors import FetchLost, LabError, LabUnable
-from lab.limits import FETCH_KEPT_H, FETCH_SLOTS, FETCHES_RUNNING_EACH
+from lab.limits import FETCH_KEPT_H, FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
 from lab.models import Experiment, Fetch
+from lab.operations.refusals import note_refusal, rule_of
 from lab.queue.clock import after
 from lab.queue.holder import is_alive
 from lab.states import FetchState, move
@@ -104,6 +106,9 @@ def finish_with_experiment(fetch_id: int, token: str, experiment: Experiment) ->
 def fail_fetch(fetch_id: int, token: str, error: LabError) -> None:
     """Write why there is no result; its key is free again. Raises FetchLost."""
     _end(fetch_id, token, FetchState.FAILED, problem=problem_of(error), key="")
+    if error.blame == "submission":
+        user = Fetch.objects.select_related("user").get(pk=fetch_id).user
+        note_refusal("fetch", rule_of(error), person=user)
 
 
 def keep_received(fetch_id: int, token: str, received: list[dict[str, Any]]) -> None:
@@ -136,6 +141,17 @@ def return_dead_fetches(alive: Callable[[str], bool] = is_alive) -> list[int]:
         if won:
             returned.append(row.pk)
     return returned
+
+
+def cancel_unwatched() -> int:
+    """Cancel previews whose page is closed and whose program is gone; returns how many. Their workers notice at the next renewal."""
+    late = timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S)
+    rows = Fetch.objects.filter(kind=Fetch.Kind.PREVIEW, looked_at__lt=late)
+    over = {**_UNCLAIMED, "finished_at": timezone.now(), "key": ""}
+    numbers = rows.filter(state__in=(FetchState.WAITING, FetchState.RUNNING)).values_list("pk", "state")
+    return sum(
+        move(Fetch, number, FetchState(state), FetchState.CANCELLED, **over) for number, state in numbers
+    )
 
 
 def forget_fetches() -> int:

@@ -61,7 +61,11 @@ def _carry_out(row: Fetch, home: Path | None) -> None:
     if row.kind == Fetch.Kind.PREVIEW:
         on_stage(place, "opening the tree")
         preview = preview_experiment(
-            spec=spec, by=row.user, home=home, on_progress=lambda line: on_stage(place, line)
+            spec=spec,
+            by=row.user,
+            origin=row.origin,
+            home=home,
+            on_progress=lambda line: on_stage(place, line),
         )
         finish_fetch(row.pk, row.token, preview=as_data(preview))
         return

@@ -90,6 +90,14 @@ def own_fetch(*, fetch_id: int, by: User) -> Fetch:
     return row
 
 
+def look_at_fetch(*, fetch_id: int, by: User) -> Fetch:
+    """Return a fetch as own_fetch does, and note that its submitter still waits for it."""
+    row = own_fetch(fetch_id=fetch_id, by=by)
+    if row.user_id == by.pk and row.state in OPEN:
+        Fetch.objects.filter(pk=row.pk).update(looked_at=timezone.now())
+    return row
+
+
 def cancel_fetch(*, fetch_id: int, by: User, scopes: tuple[str, ...] | None = None) -> Fetch:
     """Cancel an open fetch; its worker stops within seconds. Raises UnknownRow, NotAllowed, Outdated."""
     row = own_fetch(fetch_id=fetch_id, by=by)

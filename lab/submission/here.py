@@ -31,10 +31,10 @@ from lab.submit import find_unfinished, submit_experiment
 _PLACES = BoundedSemaphore(LOCAL_AT_ONCE)
 
 
-def preview_here(*, spec: ExperimentSpec, by: User) -> Preview:
-    """Preview a description in this process. Raises NeedsWorker, and what preview_experiment raises."""
+def preview_here(*, spec: ExperimentSpec, by: User, origin: Experiment | None = None) -> Preview:
+    """Preview a description in this process; origin: the experiment it is a clone of. Raises NeedsWorker, and what preview_experiment raises."""
     with _here(spec, by):
-        return preview_experiment(spec=spec, by=by)
+        return preview_experiment(spec=spec, by=by, origin=origin)
 
 
 def submit_here(

@@ -28,7 +28,7 @@ from kernels.tree import (
 )
 from lab.errors import SubmissionRejected
 from lab.expand import Toggle
-from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S
+from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_MEMORY_BYTES
 from lab.spec import ConfigSpec, ExperimentSpec, PatchSpec
 from lab.submission.locations import tree_address
 
@@ -84,13 +84,18 @@ def find_source(spec: ExperimentSpec, registered: Mapping[str, Source]) -> Sourc
     return known[name]
 
 
+def fetch_limits() -> FetchLimits:
+    """Return what git may take for one fetch: the figures of the process around it, so that the error names the limit that holds."""
+    memory = min(FetchLimits().memory, FETCH_MEMORY_BYTES)
+    return FetchLimits(seconds=FETCH_DEADLINE_S, bytes=FETCH_BYTES, memory=memory)
+
+
 def open_source(source: Source, root: Path, on_progress: OnProgress) -> Tree:
     """Make the tree available under `root`, imported or fetched if need be."""
     if source.kind == "git":
         on_progress(f"fetching {source.location}")
-        # The same figures as the process around it, so that the error names the limit that holds.
-        limits = FetchLimits(seconds=FETCH_DEADLINE_S, bytes=FETCH_BYTES)
-        return open_git(source.name, tree_address(source.location), root, limits, on_note=on_progress)
+        address = tree_address(source.location)
+        return open_git(source.name, address, root, fetch_limits(), on_note=on_progress)
 
     said = -1
 

@@ -58,6 +58,13 @@ class Pin:
     experiment: int
 
 
+def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> Pin | None:
+    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
+    if not isinstance(origin, models.Experiment) or spec.base != origin.spec.get("base", ""):
+        return None
+    return Pin(origin.tree.name, origin.base_commit, origin.pk)
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A submission that can be carried out. combinations: base first, pruned ones with their reason."""

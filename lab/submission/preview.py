@@ -11,7 +11,7 @@ from kernels.diff import parse_diff
 from kernels.patch import Patch
 from kernels.shown import shown
 from lab.analysis.sequential import LOOKS, detectable
-from lab.models import Build, User
+from lab.models import Build, Experiment, User
 from lab.queries.history import boot_duration, build_durations, deviation
 from lab.spec import ExperimentSpec
 from lab.states import BuildState, Purpose, Role
@@ -19,7 +19,7 @@ from lab.storage.artifacts import is_kept
 from lab.submission import shipped
 from lab.submission.intake import Taken
 from lab.submission.locations import check_tree_location
-from lab.submission.prepare import Prepared, boots_at_most, prepare
+from lab.submission.prepare import Prepared, boots_at_most, pin_of, prepare
 from lab.submission.shipped import SHIPPED
 from lab.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
 from workloads.catalog import Workload
@@ -127,16 +127,18 @@ def preview_experiment(
     *,
     spec: ExperimentSpec,
     by: User | None = None,
+    origin: Experiment | None = None,
     home: Path | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Preview:
     """Try a description as submitting it would, and say what it takes. Writes nothing.
 
-    by: who asks, None at this machine's own terminal. Raises what `submit_experiment` raises.
+    by: who asks, None at this machine's own terminal. origin: the experiment it would be a clone of, whose commit it stands on.
+    Raises what `submit_experiment` raises.
     """
     check_tree_location(spec, by)
     root = home or settings.HOME
-    prepared = prepare(spec, root, on_progress)
+    prepared = prepare(spec, root, on_progress, pin_of(spec, origin))
     planned = plan_variants(prepared)
     variants = tuple(_variant(plan, root) for plan in planned)
     live = [plan for plan in planned if plan.inputs]

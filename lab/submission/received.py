@@ -33,7 +33,7 @@ from kernels.tree import resolve
 from lab.errors import FieldRefused, LabUnable, SubmissionRejected
 from lab.models import User
 from lab.spec import MOST_PATCHES, ExperimentSpec, switch_name
-from lab.submission.intake import Source, find_source, open_source
+from lab.submission.intake import Source, fetch_limits, find_source, open_source
 from lab.submission.locations import checked_location, tree_address
 from lab.submission.rows import registered_sources
 
@@ -135,7 +135,7 @@ def receive_branch(
         raise _told("base", exc) from exc
     on_progress(f"fetching branch {asked.name}")
     try:
-        series = read_branch(Branch(address, asked.name, asked.since), tree, base)
+        series = read_branch(Branch(address, asked.name, asked.since), tree, base, fetch_limits())
     except KernelsError as exc:
         raise _told("branch", exc) from exc
     name = switch_name(asked.name.rpartition("/")[2])

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from lab.models import Fetch, User
 from lab.states import FetchState
-from lab.submission.fetches import cancel_fetch, own_fetch
+from lab.submission.fetches import cancel_fetch, look_at_fetch
 from web.api.doors import SignedIn, scopes_of
 from web.api.filters import Filters, WordFilter
 from web.api.resource import Resource, View
@@ -57,7 +57,7 @@ class Fetches(Resource):
 
     def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """One fetch: its result once its state is done, its problem once it is failed."""
-        row = own_fetch(fetch_id=id, by=cast("User", request.user))
+        row = look_at_fetch(fetch_id=id, by=cast("User", request.user))
         return Response(fetch_shown(row, request))
 
     @extend_schema(request=None, responses=FetchDetail)

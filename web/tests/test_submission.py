@@ -221,7 +221,7 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
     seen = (Detectable("showgids (smoke)", "ns_per_open", 0.021, 4), Detectable("x", "y", None, 0))
     monkeypatch.setattr(
         "web.views.submission.preview_here",
-        lambda *, spec, by: Preview(variants, 2, 60, 9, 754.0, seen),
+        lambda *, spec, by, origin=None: Preview(variants, 2, 60, 9, 754.0, seen),
     )
     for posted in (FILLED | {"boots": "auto", "preview": "1"}, {"toml": TOML, "preview": "1"}):
         page = submitter.post("/experiments/new", posted)
@@ -243,7 +243,7 @@ def test_a_preview_marks_what_it_estimates_from_shipped_figures(
 ) -> None:
     seen = (Detectable("showgids (smoke)", "ns_per_open", 0.25, 0, SHIPPED),)
     made = Preview((), 2, 9, 9, 754.0, seen, build_seconds=160.0, estimate=SHIPPED, at_least=True)
-    monkeypatch.setattr("web.views.submission.preview_here", lambda *, spec, by: made)
+    monkeypatch.setattr("web.views.submission.preview_here", lambda *, spec, by, origin=None: made)
     text = submitter.post("/experiments/new", FILLED | {"preview": "1"}).content.decode()
     assert text.count(SHIPPED) == 3
     assert f"at least, once its turn comes; {SHIPPED}" in text

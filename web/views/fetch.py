@@ -14,11 +14,11 @@ from django.views.decorators.http import require_POST, require_safe
 from pydantic import TypeAdapter
 
 from lab.errors import FieldRefused, NotAllowed, Outdated, SpecError
-from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S
+from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S, PREVIEW_UNWATCHED_S
 from lab.models import Fetch
 from lab.queries.choices import submission_choices
 from lab.submission.fetch_problem import error_of
-from lab.submission.fetches import OPEN, cancel_fetch, fetches_before, own_fetch
+from lab.submission.fetches import OPEN, cancel_fetch, fetches_before, look_at_fetch
 from lab.submission.preview import Preview
 from lab.submission.received import Received
 from web.access import needs, person
@@ -38,7 +38,7 @@ _RECEIVED = TypeAdapter(tuple[Received, ...])
 @require_safe
 def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
     """How far it is while it is open; then the form with the preview or the faults, or the experiment."""
-    row = found(own_fetch, fetch_id=fetch_id, by=person(request))
+    row = found(look_at_fetch, fetch_id=fetch_id, by=person(request))
     if row.state in OPEN:
         return render(request, "web/fetch.html", _live(row))
     if row.experiment_id is not None:
@@ -54,7 +54,7 @@ def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, fetch_id: int) -> HttpResponse:
     """The part of that page that changes; once it is over, the whole page is asked for again."""
-    row = found(own_fetch, fetch_id=fetch_id, by=person(request))
+    row = found(look_at_fetch, fetch_id=fetch_id, by=person(request))
     answer = render(request, "web/fetch_live.html", _live(row))
     if row.state not in OPEN:
         answer.headers["HX-Refresh"] = "true"
@@ -83,6 +83,7 @@ def _live(row: Fetch) -> dict[str, Any]:
         "limits": {
             "minutes": FETCH_DEADLINE_S // 60,
             "silent": duration(FETCH_SILENT_S),
+            "unwatched": duration(PREVIEW_UNWATCHED_S),
             "gib": FETCH_BYTES >> 30,
         },
     }

@@ -71,7 +71,8 @@ def _taken(
         return _handed_over(request, wanted, typed)
     try:
         if page.previewing:
-            return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
+            preview = preview_here(spec=spec, by=person(request), origin=_origin(typed.origin))
+            return show_form(request, replace(page, preview=preview))
         return _accepted(request, spec, origin=typed.origin, form=typed.key)
     except NeedsWorker:
         return _handed_over(request, Wanted(description.mapping, form_key=typed.key), typed)
@@ -85,7 +86,9 @@ def _submit_toml(request: HttpRequest) -> HttpResponse:
         spec = read_spec(page.toml.encode(), None)
         try:
             if page.previewing:
-                return show_form(request, replace(page, preview=preview_here(spec=spec, by=person(request))))
+                origin = _origin(request.POST.get("origin", ""))
+                preview = preview_here(spec=spec, by=person(request), origin=origin)
+                return show_form(request, replace(page, preview=preview))
             return _accepted(request, spec, origin=request.POST.get("origin", ""), form=key)
         except NeedsWorker:
             wanted = Wanted(spec.model_dump(mode="json"), form_key=key)

@@ -7,14 +7,16 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
-from lab.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH
+from lab.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
 from lab.models import Fetch, User
-from lab.submission.fetch_queue import MOST_ATTEMPTS, claim_fetch, return_dead_fetches
-from lab.submission.fetches import cancel_fetch
+from lab.submission.fetch_queue import MOST_ATTEMPTS, cancel_unwatched, claim_fetch, return_dead_fetches
+from lab.submission.fetches import cancel_fetch, look_at_fetch
 from lab.tests.factories import make_user
 from workers.fetching import Bounds, Fetching
 from workers.processes import usage_of
@@ -50,6 +52,45 @@ def asked(user: User, number: int = 0) -> Fetch:
 @pytest.fixture
 def alice(db: None) -> User:
     return make_user("alice")
+
+
+def test_a_preview_that_nobody_asks_for_any_more_is_cancelled_and_a_submission_is_not(alice: User) -> None:
+    late = timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S + 1)
+    for number, kind in enumerate(("preview", "submit", "preview")):
+        row = asked(alice, number)
+        Fetch.objects.filter(pk=row.pk).update(kind=kind, looked_at=late)
+    watched = Fetch.objects.latest("pk")
+    assert look_at_fetch(fetch_id=watched.pk, by=alice) == watched
+    assert cancel_unwatched() == 1
+    assert list(Fetch.objects.order_by("pk").values_list("kind", "state")) == [
+        ("preview", "cancelled"),
+        ("submit", "waiting"),
+        ("preview", "waiting"),
+    ]
+
+
+def test_somebody_elses_look_does_not_keep_a_preview(alice: User) -> None:
+    row = asked(alice)
+    Fetch.objects.update(looked_at=timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S + 1))
+    look_at_fetch(fetch_id=row.pk, by=make_user("op", User.Role.OPERATOR))
+    assert cancel_unwatched() == 1
+
+
+def test_a_running_preview_without_a_client_is_ended_with_its_child(
+    alice: User, hands: list[Fetching]
+) -> None:
+    asked(alice)
+    fetching = Fetching(command=(sys.executable, "-c", IDLE))
+    hands.append(fetching)
+    fetching.step()
+    (child,) = fetching._children
+    Fetch.objects.update(looked_at=timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S + 1))
+    fetching._due.clear()
+    while fetching._children:
+        child.renewed_at = 0.0
+        fetching.step()
+    assert child.process.poll() is not None
+    assert Fetch.objects.get().state == "cancelled"
 
 
 @pytest.fixture

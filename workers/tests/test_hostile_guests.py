@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.models import Run, Sample, Target
+from lab.models import AuditEntry, Run, Sample, Target
 from lab.netboot.boots import Progress
 from lab.queue.claim import next_run
 from lab.queue.holder import MOST_ATTEMPTS
@@ -104,6 +104,25 @@ def test_damaged_records_are_the_guests_own_doing(
     act, says = STREAMS[case]
     run, driver = attacked(fake_lab, monkeypatch, act)
     is_the_guests_fault(run, driver, says)
+    (entry,) = AuditEntry.objects.filter(method="worker", route="guest")
+    assert (entry.rule.split()[0], entry.path, entry.count) == ("record", "", 1)
+
+
+def test_a_console_beyond_its_bound_is_a_line_in_the_audit_log(
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.guest_limits.CONSOLE_BYTES", 5000)
+    monkeypatch.setattr(streams, "CONSOLE_LIMIT", 5000)
+
+    def act(guest: RawGuest) -> None:
+        guest.greets()
+        guest.console.sendall(b"x" * 4000 + b"\n")
+        guest.console.sendall(b"y" * 4000 + b"\n")
+        guest.measures()
+        guest.leaves()
+
+    attacked(fake_lab, monkeypatch, act)
+    assert AuditEntry.objects.filter(route="guest", rule="console cut").count() == 1
 
 
 HELLOS: dict[str, tuple[bytes, str]] = {

@@ -258,14 +258,16 @@ def test_sixty_thousand_sections_are_read_once_each() -> None:
 def test_a_built_kernel_that_is_none_is_the_doing_of_its_tree(tmp_path: Path) -> None:
     (tmp_path / "vmlinux").write_bytes(elf(3))
     with pytest.raises(ReadingStopped, match="did not make a kernel: vmlinux has no Linux banner") as caught:
-        kernel_facts(tmp_path / "vmlinux", [])
+        kernel_facts(tmp_path / "vmlinux", tmp_path / "vmlinux", [])
     assert (caught.value.blame, caught.value.retry) == ("kernel", False)
 
 
 def test_a_build_of_more_modules_than_any_workload_has_is_refused(tmp_path: Path) -> None:
     shutil.copy("/usr/bin/true", tmp_path / "vmlinux")
     with pytest.raises(ReadingStopped, match="has 30 modules"):
-        kernel_facts(tmp_path / "vmlinux", [tmp_path / f"{number}.ko" for number in range(30)])
+        kernel_facts(
+            tmp_path / "vmlinux", tmp_path / "vmlinux", [tmp_path / f"{number}.ko" for number in range(30)]
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines in the audit log about what builds and guests sent that no kernel and no agent of ours sends."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from kernels.errors import ArtifactRefused, BuildTooLarge, ReadingStopped
+from lab import guest_limits
+from lab.models import Run
+from lab.operations.refusals import note_refusal, rule_of
+from workers.errors import GuestEndless, ProfileUnreadable
+from workloads.errors import OutputUnreadable
+from workloads.guest.errors import RecordCorrupt, RecordUnexpected
+
+OF_GUESTS = (
+    RecordCorrupt,
+    RecordUnexpected,
+    GuestEndless,
+    OutputUnreadable,
+    ProfileUnreadable,
+    ReadingStopped,
+)
+OF_BUILDS = (ArtifactRefused, BuildTooLarge)
+
+
+def note_refused_guest(exc: Exception, run_id: int) -> None:
+    """Note in the audit log that a guest's records or files were refused; other errors are none of its."""
+    if isinstance(exc, OF_GUESTS):
+        _note(run_id, rule_of(exc))
+
+
+def note_cut_console(console: Path, run_id: int) -> None:
+    """Note in the audit log that a console was longer than what is kept of it."""
+    with suppress(OSError):
+        if console.stat().st_size >= guest_limits.CONSOLE_BYTES:
+            _note(run_id, "console cut")
+
+
+def note_refused_build(exc: Exception) -> None:
+    """Note in the audit log that what a build handed out, or how much it wrote, was refused."""
+    if isinstance(exc, OF_BUILDS):
+        note_refusal("build", rule_of(exc))
+
+
+def _note(run_id: int, rule: str) -> None:
+    run = Run.objects.select_related("experiment__submitter").get(pk=run_id)
+    note_refusal("guest", rule, person=run.experiment.submitter)
