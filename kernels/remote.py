@@ -26,6 +26,7 @@ from kernels.errors import (
     UnknownTree,
 )
 from kernels.git import TOO_MUCH_MEMORY, run_git, try_git
+from kernels.repacking import roll_up
 from kernels.scratch import free_bytes
 
 _GIB = 1 << 30
@@ -157,6 +158,12 @@ def fetch(
     gone = [f"delete {ref}\n" for ref in ours if ref not in listed.refs]
     run_git(repository, "update-ref", "--stdin", data="".join(gone).encode())
     run_git(repository, "pack-refs", "--all")
+    roll_up(
+        repository,
+        seconds=max(1.0, ends - time.monotonic()),
+        memory=limits.memory,
+        room=free_bytes(repository) - RESERVE,
+    )
     return listed
 
 

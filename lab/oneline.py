@@ -25,11 +25,12 @@ def harmful(text: str, *, lines: bool = False) -> str:
     return ""
 
 
-def check_line(text: str, what: str, *, lines: bool = False) -> str:
-    """Return a text in which every character is shown as it is. Raises ValueError with a line for people."""
-    if found := harmful(text, lines=lines):
-        raise ValueError(told(what, found))
-    return text
+def check_lines(value: object) -> None:
+    """Check each text in a value, a list or a mapping. Raises ValueError with a line for people."""
+    values = [*value, *value.values()] if isinstance(value, dict) else value
+    for line in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(line, str) and (found := harmful(line)):
+            raise ValueError(told("it", found))
 
 
 def check_field(text: str, field: str, *, lines: bool = False) -> str:

@@ -30,7 +30,7 @@ from kernels.catalog import load_catalog as load_switches
 from kernels.errors import KernelsError
 from kernels.mail import as_text
 from lab.errors import SpecError
-from lab.oneline import check_line
+from lab.oneline import check_lines
 from lab.spec_messages import explain, nearest
 from lab.spec_size import check_toml, check_values
 from workloads.catalog import load_catalog as load_workloads
@@ -64,10 +64,6 @@ def switch_name(text: str, length: int = 60) -> str:
     return f"{name}-patch" if name in OWN_VARIANTS else name
 
 
-# Texts of several lines, which have rules of their own.
-_TEXTS = frozenset({"text"})
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,11 +71,8 @@ class _Part(BaseModel):
     @classmethod
     def _reads_as_it_is(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse characters that drive terminals or turn a line around, in every text of one line."""
-        if info.field_name not in _TEXTS:
-            lines = [*value, *value.values()] if isinstance(value, dict) else value
-            for line in lines if isinstance(lines, list | tuple) else (lines,):
-                if isinstance(line, str):
-                    check_line(line, "it")
+        if info.field_name != "text":
+            check_lines(value)
         return value
 
 

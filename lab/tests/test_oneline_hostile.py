@@ -80,7 +80,9 @@ def test_no_line_of_a_description_holds_what_is_not_shown_as_it_is(field: str, c
 def test_no_name_that_people_give_holds_it_either(char: str) -> None:
     bad, user = HARMFUL[char], make_user("alice")
     experiment = make_experiment()
-    ways: list[Callable[[], object]] = [lambda: write_note(experiment=experiment, author=user, text=f"see{bad}!")]
+    ways: list[Callable[[], object]] = [
+        lambda: write_note(experiment=experiment, author=user, text=f"see{bad}!")
+    ]
     # Line separators count as blanks in names, and become a single one.
     if not f"a{bad}b".split()[1:]:
         ways.append(lambda: save_view(user=user, name=f"mine{bad}!", query="?state=running"))

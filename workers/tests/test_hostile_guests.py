@@ -11,7 +11,6 @@ import pytest
 from lab.models import AuditEntry, Run, Sample, Target
 from lab.netboot.boots import Progress
 from lab.queue.claim import next_run
-from lab.queue.holder import MOST_ATTEMPTS
 from workers import local
 from workers.collect import transcript
 from workers.drivers import streams
@@ -106,23 +105,6 @@ def test_damaged_records_are_the_guests_own_doing(
     is_the_guests_fault(run, driver, says)
     (entry,) = AuditEntry.objects.filter(method="worker", route="guest")
     assert (entry.rule.split()[0], entry.path, entry.count) == ("record", "", 1)
-
-
-def test_a_console_beyond_its_bound_is_a_line_in_the_audit_log(
-    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lab.guest_limits.CONSOLE_BYTES", 5000)
-    monkeypatch.setattr(streams, "CONSOLE_LIMIT", 5000)
-
-    def act(guest: RawGuest) -> None:
-        guest.greets()
-        guest.console.sendall(b"x" * 4000 + b"\n")
-        guest.console.sendall(b"y" * 4000 + b"\n")
-        guest.measures()
-        guest.leaves()
-
-    attacked(fake_lab, monkeypatch, act)
-    assert AuditEntry.objects.filter(route="guest", rule="console cut").count() == 1
 
 
 HELLOS: dict[str, tuple[bytes, str]] = {
@@ -346,23 +328,6 @@ def test_a_lost_libvirt_is_still_the_labs_fault(fake_lab: FakeLab, monkeypatch: 
     run, _ = attacked(fake_lab, monkeypatch, lambda guest: guest.greets())
     assert (run.state, run.blame) == ("queued", "lab")
     assert run.target is None or run.target.faults == 1
-
-
-def test_a_guest_that_vanishes_each_time_is_its_kernels_outcome_and_never_its_targets_fault(
-    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workers.tests.rawguest._Remote.how_it_ended", lambda self: "unclear")
-    run, _driver = attacked(fake_lab, monkeypatch, lambda guest: guest.greets())
-    for attempt in range(2, MOST_ATTEMPTS + 1):
-        assert (run.state, run.blame, run.outcome) == ("queued", "lab", "lost")
-        assert next_run(run.experiment_id) == run.pk
-        local.boot_next(run.experiment_id)
-        run.refresh_from_db()
-        assert run.attempt == attempt
-    assert (run.state, run.blame, run.outcome) == ("failed", "kernel", "panicked")
-    assert f"in attempt {MOST_ATTEMPTS} of {MOST_ATTEMPTS}" in run.problem
-    assert not Target.objects.filter(faults__gt=0).exists()
-    assert not Target.objects.exclude(quarantined_at=None).exists()
 
 
 def test_a_reader_that_cannot_be_started_is_the_labs_fault(
