@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0028_fetch'),
+        ('lab', '0029_trend_identity'),
     ]
 
     operations = [
