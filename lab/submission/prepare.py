@@ -302,13 +302,11 @@ def _base_fragments() -> list[Fragment]:
 def _further_fragments(common: list[Fragment], workloads: tuple[Workload, ...]) -> list[Fragment]:
     """Return what the workloads of this experiment need beyond the common fragments."""
     present = {(one.symbol, one.value) for fragment in common for one in read_fragment(fragment)}
-    named = {fragment.name for fragment in common}
-    needs = {workload.name: _needs(workload) for workload in workloads}
+    needs = {workload.name: _needs(workload) for workload in workloads if workload.name not in COMMON}
     return [
         fragment
         for _, fragment in sorted(needs.items())
-        if fragment.name not in named
-        and not {(one.symbol, one.value) for one in read_fragment(fragment)} <= present
+        if not {(one.symbol, one.value) for one in read_fragment(fragment)} <= present
     ]
 
 

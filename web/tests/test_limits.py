@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"MAX|MOST|LONGEST|LARGEST|LIMIT|_BYTES$")
 # Constants that look like limits and that no stranger's size meets. Module or module.CONSTANT → why.
 OTHERS = {
+    "workers.drivers.calls": "what our own plugin of QEMU may have written; no experiment loads it yet",
+    "workers.microscope": "what our own plugin of QEMU may have written; no experiment loads it yet",
     "lab.analysis": "statistics: bounds of estimators",
     "lab.backup": "what operators restore",
     "lab.bisection.search": "faults of the lab",
