@@ -27,11 +27,11 @@ from pathlib import Path
 
 import django
 
-from kernels.artifact import Artifact
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest, Fragment
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.artifacts.store import Artifact
+from kernels.builds.builder import Builder, BuildRequest
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, Fragment
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from workers.accelerator import choose_accelerator
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.domain_xml import MACHINE, PORT_NAME, kernel_cmdline

@@ -29,18 +29,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kernels import kbuild
-from kernels.artifact import ArtifactStore
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest, load_fragment
+from kernels.artifacts.store import ArtifactStore
+from kernels.builds import kbuild
+from kernels.builds.builder import Builder, BuildRequest
+from kernels.builds.layers import Layers, over_base, own_directory
+from kernels.builds.request import local_version
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, load_fragment
 from kernels.errors import CompileFailed
-from kernels.git import COMMITTER, git_command, git_environment
-from kernels.layers import Layers, over_base, own_directory
-from kernels.request import local_version
-from kernels.sandbox import Layer, Limits, Place, run
-from kernels.scratch import scratch
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, Revision, Tree, import_archive, read_file, resolve
+from kernels.files.scratch import scratch
+from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
+from kernels.trees.git import COMMITTER, git_command, git_environment
+from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision, SourceTree, import_archive, read_file, resolve
 
 HEADER = "include/linux/fs.h"
 FIELD = re.compile(r"^\tvoid\s+\*i_private;.*$", re.MULTILINE)
@@ -130,7 +130,7 @@ def _options() -> argparse.Namespace:
 
 
 def _edit(
-    tree: Tree, base: Revision, objects: Path, count: int, generator: random.Random
+    tree: SourceTree, base: NamedRevision, objects: Path, count: int, generator: random.Random
 ) -> dict[str, bytes]:
     """The new contents of `count` compiled .c files, or of the header for 0."""
     if count == 0:
@@ -146,7 +146,7 @@ def _edit(
     return {name: read_file(tree, base.tree_id, name) + _function(generator) for name in picked}
 
 
-def _in_tree(tree: Tree, base: Revision, name: str) -> bool:
+def _in_tree(tree: SourceTree, base: NamedRevision, name: str) -> bool:
     command = git_command(f"--git-dir={tree.repository}", "cat-file", "-e", f"{base.tree_id}:{name}")
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
 
@@ -160,7 +160,7 @@ def _function(generator: random.Random) -> bytes:
     )
 
 
-def _commit(tree: Tree, base: Revision, edit: dict[str, bytes]) -> Revision:
+def _commit(tree: SourceTree, base: NamedRevision, edit: dict[str, bytes]) -> NamedRevision:
     with tempfile.TemporaryDirectory() as folder:
         environment = git_environment({**COMMITTER, "GIT_INDEX_FILE": f"{folder}/index"})
 
@@ -179,7 +179,7 @@ def _commit(tree: Tree, base: Revision, edit: dict[str, bytes]) -> Revision:
                 f"100644,{git('hash-object', '-w', '--stdin', data=data)},{name}",
             )
         tree_id = git("write-tree")
-        return Revision(git("commit-tree", tree_id, "-p", base.commit, "-m", "bench"), tree_id, "bench")
+        return NamedRevision(git("commit-tree", tree_id, "-p", base.commit, "-m", "bench"), tree_id, "bench")
 
 
 def _primed(home: Path, request: BuildRequest, base_key: str) -> Path:
@@ -246,7 +246,7 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
         lines: list[str] = []
         ended = run(
             ["sh", "-c", CCACHE_SCRIPT, "sh", str(limits.cores), *flags],
-            Place(source, Layer(objects), cache, own / "work"),
+            SandboxPlace(source, Layer(objects), cache, own / "work"),
             {**kbuild.ENVIRONMENT, "CCACHE_DIR": "/build/out", "CCACHE_MAXSIZE": "10G"},
             limits,
             on_line=lines.append,

@@ -103,8 +103,8 @@ def _client(kind: str, number: int) -> None:
 
 
 def _ours(number: int) -> Callable[[], bool]:
-    from lab.queue.claim import claim_next_run, worker_identity
-    from lab.states import RunState, move
+    from lab.models.states import RunState, move
+    from lab.runs.claiming import claim_next_run, worker_identity
 
     by = worker_identity()
 

@@ -24,11 +24,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.artifact import Artifact, ArtifactStore
+from kernels.artifacts.store import Artifact, ArtifactStore
+from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
 from workers.drivers.leftovers import BootId
 from workers.drivers.libvirt import LibvirtDriver
-from workers.request import Job, boot_request
 from workloads.catalog import Workload, load_catalog
 from workloads.instruction_clock import Clock
 

@@ -29,10 +29,10 @@ _ROW = "{:<34} {:>8} {:>7} {:>7} {:>7} {:>7}"
 _BUILD = """
 import sys
 from pathlib import Path
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest, load_fragment
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.builds.builder import Builder, BuildRequest
+from kernels.configs.request import ConfigRequest, load_fragment
+from kernels.builds.toolchain import detect_toolchain
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 home = Path(sys.argv[1])
 tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], home / "trees")
 base = resolve(tree, "")

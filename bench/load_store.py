@@ -25,7 +25,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from lab.compare import compare_experiment  # noqa: E402
+from lab.comparisons.compare import compare_experiment  # noqa: E402
 from lab.models import (  # noqa: E402
     Build,
     Case,
@@ -39,7 +39,7 @@ from lab.models import (  # noqa: E402
     User,
     Variant,
 )
-from lab.states import Role  # noqa: E402
+from lab.models.states import Role  # noqa: E402
 
 METRICS = (
     ("elapsed", "s", True),

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.instructions import DEADLINE_S, MEMORY_MIB, Case, artifact_of, case_of, cpu_seconds
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
+from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
 from workers.drivers.libvirt import LibvirtDriver
 from workers.microscope.calltree import CallTree
 from workers.microscope.looking import look_at
-from workers.request import Job, boot_request
 from workloads.compile import compile_programs
 
 ITERATIONS = 3

@@ -20,13 +20,13 @@ import numpy as np
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from bench.profile_noise import SHAPES, null_page
-from lab.analysis.framealign import UnitedTree, align
-from lab.analysis.frametree import FrameTree, build_tree, pack, unpack
-from lab.analysis.profilediff import compare_profiles, sides_of
-from lab.analysis.shareshift import Sides, compare
-from lab.analysis.symboltable import symbol_counts
 from lab.models import Case, Profile
-from lab.states import Role
+from lab.models.states import Role
+from lab.profiles.analysis.frame_alignment import UnitedTree, align
+from lab.profiles.analysis.frame_shifts import compare_profiles, sides_of
+from lab.profiles.analysis.frame_tree import FrameTree, build_tree, pack, unpack
+from lab.profiles.analysis.share_shifts import Sides, compare
+from lab.profiles.analysis.symbol_counts import symbol_counts
 
 NODES, NAMES, SAMPLES = 35_000, 5_500, 150_000
 GOAL_MS = 50.0

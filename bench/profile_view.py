@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, Route, sync_playwright
 
-from lab.analysis.frametree import FrameTree, grow_tree, pack
+from lab.profiles.analysis.frame_tree import FrameTree, grow_tree, pack
 
 BUILT = Path(__file__).resolve().parents[1] / "web" / "static"
 GOAL_MS = 16.0

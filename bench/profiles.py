@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.profile_recording import LEAST_SAMPLES, Recording, record
-from lab.analysis.frametree import pack, unpack
-from workers.collect.perfdata import Kernel, read_perf_data
+from lab.profiles.analysis.frame_tree import pack, unpack
+from workers.collect.perfdata import ExpectedKernel, read_perf_data
 
 INFERNO = "0.12.8"
 DEADLINE_S = 900.0
@@ -42,7 +42,7 @@ print "$_ $count{$_}\n" for sort keys %count;
 
 def ours(recording: Recording, out: Path) -> None:
     """One file to its packed tree."""
-    out.write_bytes(pack(read_perf_data(recording.perf_data, Kernel(recording.system_map)).tree))
+    out.write_bytes(pack(read_perf_data(recording.perf_data, ExpectedKernel(recording.system_map)).tree))
 
 
 def main() -> int:
@@ -89,7 +89,7 @@ def _recording(options: argparse.Namespace, home: Path) -> Recording:
         return Recording(Path(options.perf_data), Path(options.system_map))
     for times in (1, 2, 4):
         made = record(home, times=times)
-        if read_perf_data(made.perf_data, Kernel(made.system_map)).samples >= LEAST_SAMPLES:
+        if read_perf_data(made.perf_data, ExpectedKernel(made.system_map)).samples >= LEAST_SAMPLES:
             break
     return made
 

@@ -22,8 +22,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernels.environment import minimal
-from kernels.sandbox import NICE, Layer, Limits, Place, build_owner, run
+from kernels.processes.environment import minimal
+from kernels.sandbox.command import NICE, Layer, Limits, SandboxPlace, build_owner, run
 
 GOAL = 1.02
 FILES = 10
@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _pair(files: int, source: Path, place: Place, generator: random.Random) -> tuple[float, float]:
+def _pair(files: int, source: Path, place: SandboxPlace, generator: random.Random) -> tuple[float, float]:
     """The CPU seconds of the bare compiler and of the sandbox, in random order."""
     ways = {"bare": lambda: _bare(files, source), "ours": lambda: _ours(files, place)}
     costs = {name: ways[name]() for name in generator.sample(sorted(ways), 2)}
@@ -88,7 +88,7 @@ def _bare(files: int, source: Path) -> float:
         return _spent() - before
 
 
-def _ours(files: int, place: Place) -> float:
+def _ours(files: int, place: SandboxPlace) -> float:
     before = _spent()
     command = ["sh", "-c", SCRIPT, "sh", str(files), "/build/linux/file.i", "/build/obj/file.o"]
     ended = run(command, place, ENVIRONMENT, Limits())
@@ -104,12 +104,12 @@ def _spent() -> float:
     return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
 
 
-def _place(folder: Path) -> Place:
+def _place(folder: Path) -> SandboxPlace:
     folder.chmod(0o755)
     for name in ("source", "objects", "out", "work"):
         (folder / name).mkdir()
         (folder / name).chmod(0o777)
-    return Place(Layer(folder / "source"), Layer(folder / "objects"), folder / "out", folder / "work")
+    return SandboxPlace(Layer(folder / "source"), Layer(folder / "objects"), folder / "out", folder / "work")
 
 
 def _made() -> str:

@@ -48,7 +48,7 @@ def _measure(rounds: int) -> None:
     import workers.app  # noqa: F401
     from lab.models import Experiment, Run
     from lab.operations import readiness
-    from lab.storage import answer
+    from lab.storage import store_check as answer
 
     _make_busy()
     client = Client()
@@ -71,7 +71,7 @@ def _make_busy() -> None:
     from django.utils import timezone
 
     from lab.models import Build, Run, Target, Worker
-    from lab.states import RunState
+    from lab.models.states import RunState
     from lab.tests.factories import finish_builds, make_grid
 
     draw, now = random.Random(1), timezone.now()

@@ -22,9 +22,9 @@ import numpy as np
 from bench.stats_noise import Floats, Noise, sources
 from bench.stats_null import tables as null_tables
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
-from lab.analysis.blocks import Layout
-from lab.analysis.ranks import p_values
-from lab.analysis.sequential import ALPHA, LOOKS
+from lab.statistics.block_model import BlockLayout
+from lab.statistics.rank_test import p_values
+from lab.statistics.sequential import ALPHA, LOOKS
 
 BOOTS = (3, 5, 10, 20)
 EFFECTS = (0.01, 0.02, 0.05)
@@ -155,7 +155,7 @@ def more_arms(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
         rows: list[list[str]] = [[] for _ in groups]
         for arms in ARMS:
             drawn = _drawn(noise, trials, blocks, arms, seed)
-            layout = Layout(
+            layout = BlockLayout(
                 np.repeat(np.arange(blocks), arms), np.tile(np.maximum(np.arange(arms) - 1, 0), blocks)
             )
             for row, effect in zip(rows, (0.0, *EFFECTS), strict=True):

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from bench.stats_shapes import ARMS, CANDIDATE, SHAPES, Floats, Shape
 from bench.stats_unseen import UNSEEN
-from lab.analysis.blocks import Layout
-from lab.analysis.ranks import p_values
-from lab.analysis.sequential import ALPHA, LOOKS, level_at
-from lab.analysis.zeros import zero_p_values
+from lab.statistics.block_model import BlockLayout
+from lab.statistics.rank_test import p_values
+from lab.statistics.sequential import ALPHA, LOOKS, level_at
+from lab.statistics.zeros import zero_p_values
 
 BOOTS = (5, 10, 20)
 GOAL = (0.03, 0.06)
@@ -88,7 +88,9 @@ def _drawn(shape: Shape, trials: int, boots: int, seed: int, times: float) -> Fl
 def _p_values(values: Floats, blocks: int, *, looks: bool) -> Floats:
     """Return the p-values estimate() gives after so many blocks: by logs, or by order where some boot is 0."""
     flat = values[:, :blocks].reshape(len(values), -1)
-    layout = Layout(np.repeat(np.arange(blocks), ARMS), np.tile(np.array([0, 0, 1], dtype=np.intp), blocks))
+    layout = BlockLayout(
+        np.repeat(np.arange(blocks), ARMS), np.tile(np.array([0, 0, 1], dtype=np.intp), blocks)
+    )
     p = np.ones(len(flat))
     positive = (flat > 0).all(axis=1)
     constant = flat.max(axis=1) == flat.min(axis=1)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from lab.analysis.blocks import BASE, CANDIDATE, Layout
-from lab.analysis.ranks import p_values
-from lab.analysis.sequential import LOOKS, level_at
+from lab.statistics.block_model import BASE, CANDIDATE, BlockLayout
+from lab.statistics.rank_test import p_values
+from lab.statistics.sequential import LOOKS, level_at
 
 Floats = NDArray[np.float64]
 Calls = NDArray[np.bool_]
@@ -27,11 +27,11 @@ ATTEMPTS = (10, 20, 40, 80, 160)
 DIFFERENT = 0.01
 
 
-def design(blocks: int, base_arms: int) -> Layout:
+def design(blocks: int, base_arms: int) -> BlockLayout:
     """Return the layout of boots in the order base block by block, then candidate."""
     base = np.repeat(np.arange(blocks), base_arms)
     arm = np.repeat(np.array([BASE, CANDIDATE], dtype=np.intp), [base.size, blocks])
-    return Layout(np.concatenate([base, np.arange(blocks)]), arm)
+    return BlockLayout(np.concatenate([base, np.arange(blocks)]), arm)
 
 
 def our_p_values(base: Floats, candidate: Floats, *, looks: bool = False) -> Floats:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shapes of boots that no rule in lab/analysis was developed with: they check that a change there is not fitted to its examples.
+"""Shapes of boots that no rule in lab/statistics was developed with: they check that a change there is not fitted to its examples.
 
 They are written as those of bench/stats_shapes.py are, and equal location means the same. Look at the figures, but do not
 tune a constant to them: a shape that was tuned to belongs into SHAPES, and a new one takes its place here.

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.changepoint import LEAST_REVISIONS, Trend, change_points, steps_of
+from lab.statistics.change_points import LEAST_REVISIONS, TrendNumbers, change_points, steps_of
 
 OTAVA = "apache-otava==0.8.0"
 # Runs in Otava's own environment: series as JSON in, for each the places of its steps and the CPU seconds out.
@@ -143,7 +143,7 @@ def with_pending(series: Sequence[Array]) -> list[Answer]:
 
 def shown(values: Array) -> list[int]:
     """Return the first revision after each step, sure or not."""
-    return change_points(Trend(values, np.arange(len(values) + 1), LEAST_REVISIONS))
+    return change_points(TrendNumbers(values, np.arange(len(values) + 1), LEAST_REVISIONS))
 
 
 def _timed(find: Callable[[Array], list[int]], values: Array) -> Answer:

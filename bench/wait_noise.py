@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.blocks import Layout
-from lab.analysis.countershift import counter_shifts
-from lab.analysis.shareshift import Sides, compare
-from lab.analysis.waitshift import compare_waits
+from lab.profiles.analysis.counter_shifts import counter_shifts
+from lab.profiles.analysis.share_shifts import Sides, compare
+from lab.profiles.analysis.wait_shifts import compare_waits
+from lab.statistics.block_model import BlockLayout
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -133,7 +133,7 @@ def _wait_power(pages: int, design: tuple[int, ...], sites: int, shape: str) -> 
 def _counter_rate(pages: int, design: tuple[int, ...], shape: str) -> str:
     blocks, others = design
     arms = np.repeat([0, 0, 1, *range(2, 2 + others)], blocks)
-    layout = Layout(np.tile(np.arange(blocks), 3 + others), arms)
+    layout = BlockLayout(np.tile(np.arange(blocks), 3 + others), arms)
     rng = np.random.default_rng(2)
     called = 0
     for _ in range(pages):

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from packaging.version import InvalidVersion, Version
 
-from containers.parts import Part
+from containers.parts import Package
 from containers.sbom import all_parts
 
 ENDED: Final = Path("/usr/share/debian-security-support/security-support-ended.deb12")
@@ -28,10 +28,10 @@ _ECOSYSTEMS: Final = {"PyPI": "pypi", "npm": "npm"}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AdvisoryMatch:
     """A part that an advisory names."""
 
-    part: Part
+    part: Package
     advisory: str
     text: str
 
@@ -39,7 +39,7 @@ class Finding:
         return f"{self.part.name} {self.part.version}: {self.advisory}: {self.text}"
 
 
-def without_support(parts: Iterable[Part], listed: str, today: date) -> Iterator[Finding]:
+def without_support(parts: Iterable[Package], listed: str, today: date) -> Iterator[AdvisoryMatch]:
     """Yield the Debian packages whose security support is over. listed: the content of Debian's list."""
     ended = {}
     for line in listed.splitlines():
@@ -49,10 +49,10 @@ def without_support(parts: Iterable[Part], listed: str, today: date) -> Iterator
     for part in parts:
         for source, why in ended.items():
             if part.kind == "deb" and re.fullmatch(source, part.source):
-                yield Finding(part, "Debian's security support is over", why)
+                yield AdvisoryMatch(part, "Debian's security support is over", why)
 
 
-def affected(parts: Iterable[Part], advisories: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+def affected(parts: Iterable[Package], advisories: Iterable[Mapping[str, Any]]) -> Iterator[AdvisoryMatch]:
     """Yield the wheels and scripts that an OSV advisory names, by version or by range of versions."""
     by_name = {(str(part.kind), part.name.lower()): part for part in parts}
     for advisory in advisories:
@@ -61,7 +61,7 @@ def affected(parts: Iterable[Part], advisories: Iterable[Mapping[str, Any]]) -> 
             kind = _ECOSYSTEMS.get(package.get("ecosystem", ""), "")
             part = by_name.get((kind, str(package.get("name", "")).lower()))
             if part is not None and _is_hit(part.version, entry):
-                yield Finding(part, advisory["id"], advisory.get("summary", "no summary"))
+                yield AdvisoryMatch(part, advisory["id"], advisory.get("summary", "no summary"))
 
 
 def _is_hit(version: str, entry: Mapping[str, Any]) -> bool:

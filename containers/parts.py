@@ -17,7 +17,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Package:
     """One package. source: Debian's source package, else the name; sha256: of each file it may be installed from."""
 
     kind: Kind
@@ -27,24 +27,24 @@ class Part:
     sha256: tuple[str, ...] = ()
 
 
-def wheels(lock: Path) -> Iterator[Part]:
+def wheels(lock: Path) -> Iterator[Package]:
     """Yield the Python packages of a requirements lock file."""
     text = lock.read_text()
     pins = list(_PINNED.finditer(text))
     ends = [pin.start() for pin in pins[1:]] + [len(text)]
     for pin, end in zip(pins, ends, strict=True):
-        yield Part("pypi", pin[1], pin[2], pin[1], tuple(_HASH.findall(text[pin.end() : end])))
+        yield Package("pypi", pin[1], pin[2], pin[1], tuple(_HASH.findall(text[pin.end() : end])))
 
 
-def scripts(lock: Path) -> Iterator[Part]:
+def scripts(lock: Path) -> Iterator[Package]:
     """Yield the packages of a package-lock.json."""
     for place, entry in json.loads(lock.read_text())["packages"].items():
         if place:
             name = place.rpartition("node_modules/")[2]
-            yield Part("npm", name, entry["version"], name)
+            yield Package("npm", name, entry["version"], name)
 
 
-def debian_packages(root: Path = Path("/")) -> Iterator[Part]:
+def debian_packages(root: Path = Path("/")) -> Iterator[Package]:
     """Yield the Debian packages that are installed under a root, such as an image's. Needs dpkg-query."""
     asked = "${binary:Package}\t${Version}\t${source:Package}\t${db:Status-Abbrev}\n"
     done = subprocess.run(
@@ -57,4 +57,4 @@ def debian_packages(root: Path = Path("/")) -> Iterator[Part]:
     for line in done.stdout.splitlines():
         name, version, source, status = line.split("\t")
         if status.startswith("ii"):
-            yield Part("deb", name.partition(":")[0], version, source)
+            yield Package("deb", name.partition(":")[0], version, source)

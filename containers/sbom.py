@@ -16,18 +16,18 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from containers.parts import Part, debian_packages, scripts, wheels
+from containers.parts import Package, debian_packages, scripts, wheels
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def all_parts(root: Path) -> list[Part]:
+def all_parts(root: Path) -> list[Package]:
     """Return the wheels and scripts that the lock files name, and the Debian packages under a root."""
     locked = [*wheels(ROOT / "requirements.lock"), *scripts(ROOT / "web/front/package-lock.json")]
     return [*locked, *debian_packages(root)]
 
 
-def bill(parts: Iterable[Part]) -> str:
+def bill(parts: Iterable[Package]) -> str:
     """Return the bill as CycloneDX 1.6 JSON. A part that has several files (wheels for other machines) names no hash."""
     bom = Bom()
     lab = Component(name="kperflab", type=ComponentType.APPLICATION, bom_ref="kperflab")

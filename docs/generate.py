@@ -38,7 +38,7 @@ def write_pages(place: Path = PLACE) -> None:
 
 def description_page() -> str:
     """Every field of an experiment's description, by table."""
-    from lab.spec import ExperimentSpec
+    from lab.experiments.spec import ExperimentSpec
 
     schema = ExperimentSpec.model_json_schema()
     parts = [
@@ -139,7 +139,7 @@ def labctl_page() -> str:
 
 def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every command below a group, those that are loaded late too."""
-    from workers.ctl.late import load
+    from workers.ctl.lazy_commands import load
 
     places = getattr(group, "places", {})
     for name, listed in group.commands.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong between a patch and an artifact, and whose fault it is.
+"""Exceptions between a patch and an artifact, each with `blame` and `retry`.
 
 `str(error)` is one line for people: it names the thing and the way out. `detail` holds the long
 part (a hunk, the tail of a log, what a command wrote to stderr). Two class attributes let one place decide what happens next:
@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from kernels.shown import shown, shown_line
+from kernels.printable import shown, shown_line
 
 Blame = Literal["submission", "kernel", "lab"]
 

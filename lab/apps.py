@@ -5,9 +5,9 @@ from django.apps import AppConfig
 from django.core.checks import Tags, register
 from django.db.backends.signals import connection_created
 
-from lab.operations.backing import close_tables
-from lab.operations.checks import store_works
-from lab.operations.deployed import CHECKS
+from lab.operations.deploy_checks import CHECKS
+from lab.operations.settings_checks import store_works
+from lab.service_urls import close_tables
 
 
 class LabConfig(AppConfig):

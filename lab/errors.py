@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab's own layer raises; `blame` and `retry` decide what happens next in one place."""
+"""Exceptions of the lab; `blame` and `retry` decide in one place what happens next."""
 
 from typing import ClassVar, Literal
 
-from kernels.shown import shown, shown_line
+from kernels.printable import shown, shown_line
 
 Blame = Literal["submission", "kernel", "lab"]
 

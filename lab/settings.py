@@ -46,10 +46,10 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from kernels.bundle import MAX_MEMBERS
-from lab.operations.backing import caches, database
-from lab.operations.given import adopt, given, given_flag, given_networks, given_number, state_root
-from lab.storage.settings import store_settings
+from kernels.mails.uploads import MAX_MEMBERS
+from lab.environment import adopt, read_flag, read_networks, read_number, read_variable, state_root
+from lab.service_urls import caches, database
+from lab.storage.store_settings import store_settings
 
 
 def _secret(path: Path) -> str:
@@ -74,12 +74,12 @@ HOME = state_root()
 HOME.mkdir(mode=0o711, parents=True, exist_ok=True)
 adopt(HOME)
 SECRET_KEY = _secret(HOME / "secret.key")
-DEBUG = given_flag("KPERFLAB_DEBUG")
+DEBUG = read_flag("KPERFLAB_DEBUG")
 ALLOWED_HOSTS = [
     "localhost",
     "127.0.0.1",
     "[::1]",
-    *filter(None, given("KPERFLAB_HOSTS").split(",")),
+    *filter(None, read_variable("KPERFLAB_HOSTS").split(",")),
 ]
 
 INSTALLED_APPS = [
@@ -130,14 +130,14 @@ TEMPLATES = [
     }
 ]
 
-REDIS = given("KPERFLAB_REDIS")
+REDIS = read_variable("KPERFLAB_REDIS")
 CACHES = caches(REDIS)
-CHECK_HOURS = given_number("KPERFLAB_CHECK_HOURS", 24, least=0)
-CHECK_KERNEL = given("KPERFLAB_CHECK_KERNEL")
-LEASE_S = given_number("KPERFLAB_LEASE_S", 15, least=1)
+CHECK_HOURS = read_number("KPERFLAB_CHECK_HOURS", 24, least=0)
+CHECK_KERNEL = read_variable("KPERFLAB_CHECK_KERNEL")
+LEASE_S = read_number("KPERFLAB_LEASE_S", 15, least=1)
 # 0 stands for the default, which depends on the disk.
-DISK_GIB = given_number("KPERFLAB_DISK_GIB", 0)
-DATABASES = {"default": database(given("KPERFLAB_DATABASE"), HOME)}
+DISK_GIB = read_number("KPERFLAB_DISK_GIB", 0)
+DATABASES = {"default": database(read_variable("KPERFLAB_DATABASE"), HOME)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "lab.User"
@@ -161,17 +161,17 @@ LOGIN_URL = "login"
 CSRF_FAILURE_VIEW = "web.views.missing.form_refused"
 LOGIN_REDIRECT_URL = "front"
 LOGOUT_REDIRECT_URL = "front"
-ANONYMOUS_MAY_READ = not given_flag("KPERFLAB_PRIVATE")
+ANONYMOUS_MAY_READ = not read_flag("KPERFLAB_PRIVATE")
 
 # The library keeps a token's SHA-512 alone; ours adds a name and scopes.
 KNOX_TOKEN_MODEL = "lab.Token"  # noqa: S105  a model, no password
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Token", "TOKEN_LIMIT_PER_USER": None}
 
-LOCAL_PATHS = given_flag("KPERFLAB_LOCAL_PATHS")
-PRIVATE_ADDRESSES = given_flag("KPERFLAB_PRIVATE_ADDRESSES")
-LORE = given("KPERFLAB_LORE", "https://lore.kernel.org/all").rstrip("/")
+LOCAL_PATHS = read_flag("KPERFLAB_LOCAL_PATHS")
+PRIVATE_ADDRESSES = read_flag("KPERFLAB_PRIVATE_ADDRESSES")
+LORE = read_variable("KPERFLAB_LORE", "https://lore.kernel.org/all").rstrip("/")
 # Reverse proxies in front of us: without one, the address a request comes from is the peer's, whatever it claims.
-PROXIES = int(given_number("KPERFLAB_PROXIES", 0))
+PROXIES = int(read_number("KPERFLAB_PROXIES", 0))
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "web.api.doors.TokenDoor",
@@ -206,27 +206,27 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         # Experiments and runs have equal states.
-        "State": "lab.states.ExperimentState",
-        "VariantState": "lab.states.VariantState",
-        "BuildState": "lab.states.BuildState",
-        "DeliveryState": "lab.states.DeliveryState",
+        "State": "lab.models.states.ExperimentState",
+        "VariantState": "lab.models.states.VariantState",
+        "BuildState": "lab.models.states.BuildState",
+        "DeliveryState": "lab.models.states.DeliveryState",
         "TriageState": "lab.models.Triage.State",
-        "VariantRole": "lab.states.Role",
+        "VariantRole": "lab.models.states.Role",
         "UserRole": "lab.models.User.Role",
         "SwitchKind": "lab.models.Switch.Kind",
         "ProfileKind": "lab.models.Profile.Kind",
         "HookKind": "lab.models.Hook.Kind",
         "WorkKind": "lab.models.LateAnswer.Kind",
-        "FetchState": "lab.states.FetchState",
+        "FetchState": "lab.models.states.FetchState",
         "FetchKind": "lab.models.Fetch.Kind",
-        "Scope": "lab.access.ACTIONS",
+        "Scope": "lab.people.permissions.ACTIONS",
     },
 }
 
 _store = store_settings()
 STORE_PROBLEM = _store.problem
-CACHE_GIB = given_number("KPERFLAB_CACHE_GIB", 0)
-KEEP_DAYS = given_number("KPERFLAB_KEEP_DAYS", 90)
+CACHE_GIB = read_number("KPERFLAB_CACHE_GIB", 0)
+KEEP_DAYS = read_number("KPERFLAB_KEEP_DAYS", 90)
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
@@ -234,7 +234,7 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = given("KPERFLAB_STATIC") or None
+STATIC_ROOT = read_variable("KPERFLAB_STATIC") or None
 # Without a folder of their own, files are served from the apps': nothing to collect before the first page.
 WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 STORAGES = {
@@ -252,13 +252,13 @@ SECURE_REFERRER_POLICY = "same-origin"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Strict"
 SESSION_COOKIE_SAMESITE = "Lax"
-# A patch series is pasted into one form field; kernels.patch has the finer limits.
+# A patch series is pasted into one form field; kernels.patches.series has the finer limits.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
 # As many files as the form says; Django itself stops reading a request that has more.
 DATA_UPLOAD_MAX_NUMBER_FILES = MAX_MEMBERS
 
-PUBLIC_URL = (given("KPERFLAB_URL") or "http://127.0.0.1:8000").rstrip("/")
+PUBLIC_URL = (read_variable("KPERFLAB_URL") or "http://127.0.0.1:8000").rstrip("/")
 HTTPS = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS += filter(None, [urlsplit(PUBLIC_URL).hostname])
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if HTTPS else []
@@ -273,11 +273,11 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 if not HTTPS:
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 # Where machines that boot over the network reach us: http:// and an IPv4 address, in their own network.
-NETBOOT_URL = (given("KPERFLAB_NETBOOT_URL") or PUBLIC_URL).rstrip("/")
+NETBOOT_URL = (read_variable("KPERFLAB_NETBOOT_URL") or PUBLIC_URL).rstrip("/")
 ALLOWED_HOSTS += filter(None, [urlsplit(NETBOOT_URL).hostname])
-HOOKS_PRIVATE = given_flag("KPERFLAB_HOOKS_PRIVATE")
+HOOKS_PRIVATE = read_flag("KPERFLAB_HOOKS_PRIVATE")
 
-_smtp = urlsplit(given("KPERFLAB_SMTP"))
+_smtp = urlsplit(read_variable("KPERFLAB_SMTP"))
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _smtp.hostname else 'console'}.EmailBackend"
 EMAIL_HOST = _smtp.hostname or "localhost"
 EMAIL_USE_SSL = _smtp.scheme == "smtps"
@@ -287,7 +287,7 @@ EMAIL_PORT = _smtp.port or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 
 EMAIL_HOST_USER = unquote(_smtp.username or "")
 EMAIL_HOST_PASSWORD = unquote(_smtp.password or "")
 EMAIL_TIMEOUT = 20
-DEFAULT_FROM_EMAIL = given("KPERFLAB_MAIL_FROM") or f"kperflab@{socket.gethostname()}"
+DEFAULT_FROM_EMAIL = read_variable("KPERFLAB_MAIL_FROM") or f"kperflab@{socket.gethostname()}"
 
-METRICS_FROM = given_networks("KPERFLAB_METRICS_FROM")
-LOG_FORM = "json" if given("KPERFLAB_LOG") == "json" else "text"
+METRICS_FROM = read_networks("KPERFLAB_METRICS_FROM")
+LOG_FORM = "json" if read_variable("KPERFLAB_LOG") == "json" else "text"

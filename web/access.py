@@ -16,8 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from lab.access import ACTIONS, Action, may
 from lab.models import User
+from lab.people.permissions import ACTIONS, Action, may
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]

@@ -14,8 +14,8 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import Counter
 
+from lab.audit.log import Request, note_request
 from lab.models import User
-from lab.operations.audit import Request, note_request
 from web.addresses import client_address
 from web.durations import REGISTRY
 from web.requestlog import told_path

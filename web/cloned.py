@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from web.forms import Typed, TypedCase, TypedSwitch
+from web.forms import TypedCase, TypedForm, TypedSwitch
 
 _CANNOT = "The form cannot say {}. The description at the end of this page does."
 
 
 def typed_from(
     description: Mapping[str, Any], texts: Mapping[str, str], *, origin: int
-) -> tuple[Typed, tuple[str, ...]]:
+) -> tuple[TypedForm, tuple[str, ...]]:
     """Return the filled form, and a sentence for each part of the description that it does not keep as it is.
 
     texts: of switches by name, as they were taken in: a range of commits is filled in as its text.
@@ -23,7 +23,7 @@ def typed_from(
     sentences += _changed(description, texts)
     measure = description.get("measure", {})
     ticked = [one for one in patches if _is_ticked(one)]
-    typed = Typed(
+    typed = TypedForm(
         name=description.get("name", ""),
         tree=description.get("tree", ""),
         git=description.get("git", ""),

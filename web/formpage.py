@@ -10,10 +10,10 @@ from typing import Any
 
 from django.conf import settings as conf
 
-from lab.queries.choices import Choices, SwitchChoice, WorkloadChoice
+from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
-from lab.submission.received import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
-from web.forms import SLOTS, Typed, TypedCase, TypedSwitch
+from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
+from web.forms import SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 
 _EMPTY_SLOTS = 2
@@ -83,7 +83,7 @@ class FormPage:
     previewing: the request was for a preview, so that errors are why there is none.
     """
 
-    typed: Typed
+    typed: TypedForm
     errors: Mapping[str, str] = field(default_factory=dict)
     detail: str = ""
     told: Sequence[str] = ()
@@ -92,16 +92,16 @@ class FormPage:
     previewing: bool = False
 
 
-def fresh(choices: Choices) -> Typed:
+def fresh(choices: SubmissionChoices) -> TypedForm:
     """The form before anything was typed: the first tree, the first target, no case ticked."""
-    return Typed(
+    return TypedForm(
         tree=choices.trees[0].name if choices.trees else "",
         target=choices.targets[0] if choices.targets else "",
         cases={workload.name: TypedCase(preset="small") for workload in choices.workloads},
     )
 
 
-def form_context(page: FormPage, choices: Choices, priorities: Sequence[str]) -> dict[str, Any]:
+def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequence[str]) -> dict[str, Any]:
     """Everything the template asks for. A form without a key gets one. priorities: those its reader may ask for."""
     typed, errors = page.typed, page.errors
     return {
@@ -178,7 +178,7 @@ def _summary(switch: SwitchPreview) -> str:
     return ", ".join([*parts, count(len(files), "file"), f"+{added} \N{MINUS SIGN}{removed}"])
 
 
-def _case(choice: WorkloadChoice, typed: Typed, errors: Mapping[str, str]) -> CaseRow:
+def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -> CaseRow:
     return CaseRow(
         choice=choice,
         presets=tuple((preset.name, settings(preset.params)) for preset in choice.presets),

@@ -2,7 +2,7 @@
 """The submission form: what was typed, and the description it stands for. Pure.
 
 `read_form` keeps everything as typed, so that a refused form comes back as it was. `describe`
-turns it into the mapping that lab.spec validates, with a map from that mapping's places back to
+turns it into the mapping that lab.experiments.spec validates, with a map from that mapping's places back to
 the form's fields, so that each fault is told beside the field it lies in.
 """
 
@@ -67,7 +67,7 @@ class TypedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedForm:
     """The whole form as typed; numbers are still text."""
 
     name: str = ""
@@ -107,7 +107,7 @@ class Description:
     errors: dict[str, str]
 
 
-def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> Typed:
+def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> TypedForm:
     """Read what was typed."""
 
     def text(key: str) -> str:
@@ -116,7 +116,7 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
     pasted = [switch for slot in range(SLOTS) if (switch := _switch(given, f"patch-{slot}")).filled]
     workloads = [key.removeprefix("preset-") for key in given if key.startswith("preset-")]
     ticked = set(lists.get("case", ()))
-    return Typed(
+    return TypedForm(
         name=text("name"),
         tree=text("tree"),
         git=text("git"),
@@ -157,7 +157,7 @@ def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
     return TypedSwitch(text=text, partial=f"{key}-partial" in given, **words)
 
 
-def describe(typed: Typed) -> Description:
+def describe(typed: TypedForm) -> Description:
     """Turn the form into a description; errors are those that only the form can have."""
     made = Description(
         mapping={"name": typed.name, "base": typed.base, "design": typed.design},
@@ -179,7 +179,7 @@ def describe(typed: Typed) -> Description:
     return made
 
 
-def _describe_patches(typed: Typed, made: Description) -> None:
+def _describe_patches(typed: TypedForm, made: Description) -> None:
     patches: list[dict[str, Any]] = [{"catalog": name} for name in typed.catalog]
     made.fields["patches"] = "switches"
     for place, name in enumerate(typed.catalog):
@@ -197,7 +197,7 @@ def _describe_patches(typed: Typed, made: Description) -> None:
     made.mapping["patches"] = patches
 
 
-def _describe_configs(typed: Typed, made: Description) -> None:
+def _describe_configs(typed: TypedForm, made: Description) -> None:
     made.mapping["configs"] = []
     made.fields["configs"] = "switches"
     for slot, config in enumerate(typed.configs):
@@ -206,7 +206,7 @@ def _describe_configs(typed: Typed, made: Description) -> None:
         made.mapping["configs"].append({**_partners(config), "lines": lines})
 
 
-def _describe_cases(typed: Typed, made: Description) -> None:
+def _describe_cases(typed: TypedForm, made: Description) -> None:
     cases: list[dict[str, Any]] = []
     made.fields["cases"] = "cases"
     for name, case in typed.cases.items():
@@ -226,7 +226,7 @@ def _describe_cases(typed: Typed, made: Description) -> None:
     made.mapping["cases"] = cases
 
 
-def _describe_measure(typed: Typed, made: Description) -> None:
+def _describe_measure(typed: TypedForm, made: Description) -> None:
     measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
     measure |= {"profile": typed.profile, "off_cpu": typed.off_cpu, "verify": typed.verify}
     made.fields["measure"] = "boots"

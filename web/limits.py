@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from lab.limit_table import Limit, lab_limits, rows_of
+from lab.operations.limit_table import Limit, lab_limits, rows_of
 from web import forms, logs, slowclients
 from web.api import bodies, filters
 from web.api import logs as api_logs

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from lab.queries.listing import NEWEST, ORDERS, FilterChoices, ListAsked
+from lab.experiments.list_page import NEWEST, ORDERS, ExperimentFilter, FilterChoices
 
 LONGEST = 200
 _CHOICES = {
@@ -20,7 +20,7 @@ _CHOICES = {
     "submitter": "submitters",
     "priority": "priorities",
 }
-NAMES = (*(one.name for one in fields(ListAsked)), "page")
+NAMES = (*(one.name for one in fields(ExperimentFilter)), "page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class Column:
     numeric: bool
 
 
-def read_asked(given: Mapping[str, str], choices: FilterChoices) -> tuple[ListAsked, int, dict[str, str]]:
+def read_asked(
+    given: Mapping[str, str], choices: FilterChoices
+) -> tuple[ExperimentFilter, int, dict[str, str]]:
     """What an address asks for, the page, and what is wrong with it by field; what is wrong narrows nothing."""
     errors: dict[str, str] = {}
     texts = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
@@ -64,7 +66,11 @@ def read_asked(given: Mapping[str, str], choices: FilterChoices) -> tuple[ListAs
         else 1
     )
     words = {name: "" if name in errors else texts[name] for name in ("search", *_CHOICES)}
-    return ListAsked(**words, created_after=since, created_before=until, ordering=ordering), page, errors
+    return (
+        ExperimentFilter(**words, created_after=since, created_before=until, ordering=ordering),
+        page,
+        errors,
+    )
 
 
 def selects(given: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]) -> list[Select]:

@@ -46,7 +46,7 @@ def read_end(file: KeptFile | None, *, limit: int = TAIL_BYTES) -> Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """What stands in a log from a place on: `offset` is where the next part begins, in bytes; more: there is one."""
 
     text: str
@@ -54,14 +54,14 @@ class Part:
     more: bool
 
 
-def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PART_BYTES) -> Part:
+def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PART_BYTES) -> LogPart:
     """Read at most `limit` bytes from a place on; nothing while there is none. Raises FileGone where it is over.
 
     Ends with a whole line, so that neither a character nor an escape is cut in two, unless the log is over or the
     line is longer than a part.
     """
     if file is None:
-        return Part("", 0, False)
+        return LogPart("", 0, False)
     try:
         piece = file.piece(offset, limit)
         if offset > piece.size:
@@ -70,13 +70,13 @@ def read_part(file: KeptFile | None, offset: int, *, over: bool, limit: int = PA
     except FileGone:
         if over:
             raise
-        return Part("", 0, False)
+        return LogPart("", 0, False)
     data, start = piece.data, piece.start
     more = start + len(data) < piece.size
     if more or not over:
         cut = data.rfind(b"\n") + 1
         data = data if not cut and len(data) == limit else data[:cut]
-    return Part(printable(data.decode(errors="replace")), start + len(data), more)
+    return LogPart(printable(data.decode(errors="replace")), start + len(data), more)
 
 
 def printable(text: str) -> str:

@@ -19,15 +19,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeHistogramMetricFami
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from lab.audit.refusals import refusals_of_the_day
+from lab.operations import last_hour as vitals
+from lab.operations.lab_faults import corrupt_artifacts_ever
 from lab.operations.readiness import readiness
-from lab.operations.refusals import refusals_of_the_day
-from lab.queries import vitals
-from lab.queries.claims import open_claims
-from lab.queries.faults import corrupt_artifacts_ever
-from lab.queries.queues import queue_lines
-from lab.queries.targets import target_healths
-from lab.queries.workers import WorkerLine, worker_lines
-from lab.queue.waiting import target_queue
+from lab.runs.open_claims import open_claims
+from lab.runs.queue_list import queue_lines
+from lab.runs.queues import target_queue
+from lab.runs.workers import WorkerLine, worker_lines
+from lab.targets.health_overview import target_healths
 from web.durations import collected
 from web.metrics_storage import storage_figures
 
@@ -201,7 +201,7 @@ def _last_hour() -> Iterator[Metric]:
 
 
 def _histogram(
-    name: str, about: str, labels: tuple[str, ...], values: Mapping[Any, vitals.Durations]
+    name: str, about: str, labels: tuple[str, ...], values: Mapping[Any, vitals.DurationHistogram]
 ) -> GaugeHistogramMetricFamily:
     """Of a window, so its counts fall as well: a quantile is taken of the buckets as they are, without a rate."""
     family = GaugeHistogramMetricFamily(name, about, labels=labels)

@@ -15,9 +15,9 @@ from django.conf import settings
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from lab.queries.chores import chore_lines
-from lab.storage.answer import store_answer
-from lab.storage.directory import Room, room_of
+from lab.operations.upkeep import chore_lines
+from lab.storage.directory import DiskRoom, room_of
+from lab.storage.store_check import store_answer
 
 
 def storage_figures() -> Iterator[Metric]:
@@ -44,9 +44,9 @@ def storage_figures() -> Iterator[Metric]:
     yield from (used, free, kept, done)
 
 
-def _rooms() -> dict[tuple[str, str], Room]:
+def _rooms() -> dict[tuple[str, str], DiskRoom]:
     """By place and host; a store belongs to none. A place that is away has no figures: readiness names it."""
-    found: dict[tuple[str, str], Room] = {}
+    found: dict[tuple[str, str], DiskRoom] = {}
     with suppress(OSError):
         found["home", socket.gethostname()] = room_of(settings.HOME)
     answer = store_answer()

@@ -10,7 +10,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 from rest_framework.exceptions import AuthenticationFailed
 
-from lab.access import may
+from lab.people.permissions import may
 from web.addresses import client_address, is_of_this_machine
 from web.api.doors import TokenDoor
 

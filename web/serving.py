@@ -11,7 +11,7 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-from lab.operations.given import adopt, given, state_root
+from lab.environment import adopt, read_variable, state_root
 from lab.operations.logs import set_up
 from web.slowclients import PatientWorker
 
@@ -41,7 +41,7 @@ class PagesWorker(PatientWorker):
 
 logger_class = ServerLog
 worker_class = PagesWorker
-workers = int(given("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
+workers = int(read_variable("WEB_CONCURRENCY") or min(4, os.cpu_count() or 1))
 threads = 4
 # Its own 2 s are shorter than people think between two clicks: the next request would meet a closing connection.
 keepalive = 75

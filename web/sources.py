@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lab.errors import FieldRefused, LabError
-from lab.submission.arrival import Wanted, free_name
-from lab.submission.received import (
+from lab.submission.fetches.series import WantedSeries, free_name
+from lab.submission.received_series import (
     UPLOAD_MIB,
-    BranchAsked,
+    BranchRequest,
     Received,
     Upload,
     count_patches,
     each_patch,
     receive_files,
 )
-from web.forms import Typed, TypedSource, TypedSwitch
+from web.forms import TypedForm, TypedSource, TypedSwitch
 
 
 class UploadedFile(Protocol):
@@ -43,13 +43,13 @@ class UploadedFile(Protocol):
 class Arrived:
     """The form with what was received as patches; told: a line for each; errors by the field they lie in."""
 
-    typed: Typed
+    typed: TypedForm
     told: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     detail: str = ""
 
 
-def receive(typed: Typed, uploads: Sequence[UploadedFile]) -> Arrived:
+def receive(typed: TypedForm, uploads: Sequence[UploadedFile]) -> Arrived:
     """Receive the uploaded files; what fails is told beside its field, the rest is kept.
 
     A form whose series a worker has to fetch is divided by patches there, once that series is known.
@@ -62,18 +62,20 @@ def receive(typed: Typed, uploads: Sequence[UploadedFile]) -> Arrived:
     return arrived
 
 
-def wanted_series(typed: Typed) -> Wanted | None:
+def wanted_series(typed: TypedForm) -> WantedSeries | None:
     """The branch and the message that the form names, None where it names neither."""
     source = typed.source
     if not (source.branch or source.location or source.message):
         return None
     branch = None
     if source.branch or source.location:
-        branch = BranchAsked(source.location, source.branch, source.since, typed.tree, typed.git, typed.base)
-    return Wanted({}, branch, source.message)
+        branch = BranchRequest(
+            source.location, source.branch, source.since, typed.tree, typed.git, typed.base
+        )
+    return WantedSeries({}, branch, source.message)
 
 
-def with_fetched(typed: Typed, fetched: Sequence[Received]) -> Arrived:
+def with_fetched(typed: TypedForm, fetched: Sequence[Received]) -> Arrived:
     """The form with the series that a worker fetched as patches, in place of where they were to be fetched from."""
     arrived = Arrived(typed)
     if fetched:

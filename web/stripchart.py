@@ -58,7 +58,7 @@ class StripPlot:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StripRow:
     """What is drawn of one variant; boots: number, iterations, title, run. said: its median in words."""
 
     name: str
@@ -69,7 +69,7 @@ class Row:
     high: float
 
 
-def strip_plot(rows: Sequence[Row], unit: str) -> StripPlot:
+def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
     """Place rows below each other, at least one boot in each; a row's boots go down by block, so drift shows."""
     kept = [_thin([value for _, iterations, _, _ in row.boots for value in iterations]) for row in rows]
     values = [value for row in rows for boot in row.boots for value in (boot[0], *boot[1])]
@@ -116,7 +116,7 @@ def strip_plot(rows: Sequence[Row], unit: str) -> StripPlot:
     )
 
 
-def _reach(rows: Sequence[Row], values: Sequence[float]) -> tuple[float, float]:
+def _reach(rows: Sequence[StripRow], values: Sequence[float]) -> tuple[float, float]:
     """All boots, and iterations as far as three times the boots' own span: one outlier must not hide the rest."""
     boots = [boot[0] for row in rows for boot in row.boots]
     low, high = min(boots), max(boots)

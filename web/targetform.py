@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from lab.errors import FieldRefused
 from lab.models import Target
-from lab.targets.hardware import CHANGEABLE, TargetFields
+from lab.targets.changes import CHANGEABLE, TargetFields
 from web.targetfields import GROUPS, Field, Group
 
 # Longer than all that a field can be, and short enough to be shown again.

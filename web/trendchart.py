@@ -47,7 +47,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class NoteMark:
     """Notes on one revision, above it."""
 
     x: float
@@ -69,7 +69,7 @@ class TrendPlot:
     spots: tuple[Spot, ...]
     levels: tuple[Level, ...]
     marks: tuple[Mark, ...]
-    pins: tuple[Pin, ...]
+    pins: tuple[NoteMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[floa
             for start, end, level in zip(ends, ends[1:], levels, strict=False)
         ),
         marks=tuple(Mark(across(jump.at - 0.5), jump.verdict, jump.pending, jump.title) for jump in jumps),
-        pins=tuple(Pin(across(index), dot.said) for index, dot in enumerate(dots) if dot.said),
+        pins=tuple(NoteMark(across(index), dot.said) for index, dot in enumerate(dots) if dot.said),
     )
 
 

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kernels.artifact import ArtifactMetadata
-from kernels.tree import DEFAULT_ARCHIVES
+from kernels.artifacts.store import ArtifactMetadata
+from kernels.trees.tree import DEFAULT_ARCHIVES
 from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
 from workers.drivers.hostfacts import cpu_model
 from workers.drivers.libvirt import LibvirtDriver
-from workers.errors import DomainRefused, Outcome, TargetLost
+from workers.errors import DomainRefused, KernelOutcome, TargetLost
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
@@ -141,7 +141,7 @@ def _boots(home: Path, kernel: Path, accelerator: Accelerator, driver: Driver) -
             with driver.boot(request) as session:
                 for _ in session.records(PROBE_DEADLINE_S):
                     pass
-        except (Outcome, TargetLost, DomainRefused, RecordCorrupt) as error:
+        except (KernelOutcome, TargetLost, DomainRefused, RecordCorrupt) as error:
             return str(error)
     return ""
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from workers.drivers.base import Driver
 from workers.drivers.fake import FakeDriver
+from workers.drivers.fake_guest import play
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.metal import MetalDriver
-from workers.drivers.playing import play
 from workers.run import Bench
 
 DRIVERS: Mapping[str, Callable[[Path], Driver]] = {

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lab.bisection.outcome import refused
-from lab.bisection.search import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
+from lab.bisections.outcome import refused
+from lab.bisections.search import attach, conclude_step, get_bisection, settle_step, step_spec, take_step
 from lab.errors import SpecError, SubmissionRejected
+from lab.experiments.spec import ExperimentSpec
 from lab.models import BisectionStep
-from lab.queue.claim import return_dead_claims
-from lab.spec import ExperimentSpec
-from lab.submission.builds import build_over
+from lab.runs.claiming import return_dead_claims
+from lab.submission.build_rows import build_over
 from workers import local
 
 Say = Callable[[str], None]

@@ -7,25 +7,31 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from kernels.artifact import Artifact
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest, Fragment
+from kernels.artifacts.store import Artifact
+from kernels.builds.builder import Builder, BuildRequest
+from kernels.builds.request import ModuleSource
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, Fragment
 from kernels.errors import KernelsError
-from kernels.request import ModuleSource
-from kernels.toolchain import detect_toolchain
-from kernels.tree import Revision, open_tree
+from kernels.trees.tree import NamedRevision, open_tree
 from lab.errors import LabError
-from lab.queries.orders import BuildOrder, build_order
-from lab.queue.holder import Claim
-from lab.record import BuildSuccess, Failure, record_build_failure, record_build_log, record_build_success
+from lab.runs.claim import Claim
+from lab.runs.record import (
+    BuildSuccess,
+    Failure,
+    record_build_failure,
+    record_build_log,
+    record_build_success,
+)
+from lab.runs.work_orders import BuildOrder, build_order
+from lab.storage.artifact_locks import in_use
 from lab.storage.files import name_of
-from lab.storage.holding import in_use
-from lab.storage.signing import register_key
-from workers.carry import bring_if_there, send
+from lab.storage.signing_keys import register_key
+from workers.artifact_transfer import bring_if_there, send
 from workers.errors import SourceMissing
 from workers.lease import Lease
 from workers.refused import note_refused_build
-from workers.sending import send_log
+from workers.run_files import send_log
 from workers.sources import bring_sources
 from workers.tail import shown_live
 from workloads.catalog import load_catalog
@@ -72,8 +78,8 @@ def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
     sources = [module for name in asked["modules_of"] for module in workloads[name].modules]
     return BuildRequest(
         tree=open_tree(order.tree, trees),
-        base=Revision(asked["base_commit"], asked["base_tree_id"], asked["base_name"]),
-        revision=Revision(order.commit, order.tree_id, order.commit),
+        base=NamedRevision(asked["base_commit"], asked["base_tree_id"], asked["base_name"]),
+        revision=NamedRevision(order.commit, order.tree_id, order.commit),
         config=_config(asked["config_base"], asked["fragments"]),
         base_config=_config(asked["config_base"], asked["base_fragments"]),
         toolchain=detect_toolchain(asked["cc"]),

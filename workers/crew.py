@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic, sleep
 
-from lab.operations.given import for_own_processes
+from lab.environment import for_own_processes
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.spec import read_spec
+from lab.experiments.spec import read_spec
 from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
 from workers.ctl.doors.choose import local_door

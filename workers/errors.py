@@ -28,48 +28,48 @@ class WorkersError(Exception):
 # What the kernel did
 
 
-class Outcome(WorkersError):
+class KernelOutcome(WorkersError):
     """A run that ended otherwise than by finishing, by the kernel's doing; `detail` holds the console's last lines."""
 
     blame = "kernel"
     outcome: ClassVar[str] = "boot-failed"
 
 
-class BootFailed(Outcome):
+class BootFailed(KernelOutcome):
     """No sign of life from the guest's user space within the boot deadline."""
 
 
-class WrongKernel(Outcome):
+class WrongKernel(KernelOutcome):
     """The guest runs, but `uname -r` is not that of the artifact it was given."""
 
     outcome = "wrong-kernel"
 
 
-class GuestPanicked(Outcome):
+class GuestPanicked(KernelOutcome):
     """The console shows a panic, or the guest reset itself."""
 
     outcome = "panicked"
 
 
-class GuestHung(Outcome):
+class GuestHung(KernelOutcome):
     """The guest lives, but its plan did not end by the run's deadline."""
 
     outcome = "hung"
 
 
-class GuestSilent(Outcome):
+class GuestSilent(KernelOutcome):
     """The guest has missed its heartbeats."""
 
     outcome = "hung"
 
 
-class GuestVanished(Outcome):
+class GuestVanished(KernelOutcome):
     """The machine was off or its QEMU gone in the middle of the run's last attempt, too."""
 
     outcome = "panicked"
 
 
-class GuestEndless(Outcome):
+class GuestEndless(KernelOutcome):
     """The guest sent more records than any plan needs."""
 
     outcome = "workload-failed"

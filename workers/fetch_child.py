@@ -25,7 +25,7 @@ def main() -> int:
     django.setup()
     from lab.errors import FetchLost
     from lab.operations.logs import set_up
-    from lab.submission.fetch_work import carry_out
+    from lab.submission.fetches.work import carry_out
 
     set_up()
     try:

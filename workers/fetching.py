@@ -18,12 +18,12 @@ from time import monotonic
 
 from django.db import close_old_connections, connections
 
-from lab import limits
+from lab.environment import for_own_processes
 from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
+from lab.experiments import limits
+from lab.leases.process import worker_identity
 from lab.models import Fetch
-from lab.operations.given import for_own_processes
-from lab.queue.holder import worker_identity
-from lab.submission.fetch_queue import (
+from lab.submission.fetches.queue import (
     cancel_unwatched,
     claim_fetch,
     fail_fetch,
@@ -73,7 +73,7 @@ class Child:
         self.usage = usage
 
 
-class Fetching:
+class FetchChildren:
     """All children of this process. `step` is called often; `end` at the end."""
 
     def __init__(self, bounds: Bounds | None = None, command: tuple[str, ...] = CHILD) -> None:
@@ -193,7 +193,7 @@ def _span(seconds: float) -> str:
 
 
 @contextmanager
-def fetching(make: Callable[[], Fetching] = Fetching) -> Iterator[None]:
+def fetching(make: Callable[[], FetchChildren] = FetchChildren) -> Iterator[None]:
     """Carry out fetches in a thread, and their processes, for as long as the block runs."""
     stopped = Event()
 

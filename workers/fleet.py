@@ -22,18 +22,18 @@ from celery.exceptions import SecurityWarning, WorkerShutdown
 from django.conf import settings
 
 import workers.upkeep  # noqa: F401  registers every task
-from kernels.cgroup import end_leftovers
+from kernels.sandbox.memory import end_leftovers
 from lab.models import Target
-from lab.queue.waiting import target_queue
+from lab.runs.queues import target_queue
 from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.bench import takes_machine_time
+from workers.boot_request import user_space
+from workers.broker_watch import Hearing, end_deaf
 from workers.errors import LibvirtMissing, NoSuchTarget
 from workers.fetching import fetching
-from workers.hearing import Hearing, end_deaf
 from workers.initrds import remove_initrds
 from workers.presence import Presence
-from workers.request import user_space
 from workloads.errors import WorkloadsError
 
 log = logging.getLogger(__name__)

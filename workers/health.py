@@ -14,11 +14,12 @@ from typing import Any
 
 from django.conf import settings
 
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
 from kernels.errors import KernelsError
 from lab.errors import LabError
 from lab.models import HealthCheck, Target
-from lab.targets.health import (
+from lab.targets.access_schema import read_tuning
+from lab.targets.health_checks import (
     ITERATIONS,
     PRESET,
     WARMUP,
@@ -30,17 +31,16 @@ from lab.targets.health import (
     known_kernel,
     record_check,
 )
-from lab.targets.machine import read_tuning
 from workers.accelerator import choose_accelerator, is_trusted
+from workers.artifact_transfer import at_hand
 from workers.bench import make_bench, takes_machine_time
-from workers.carry import at_hand
+from workers.boot_request import Job, boot_request
 from workers.collect.dmesg import FATAL, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.drivers.base import Machine
 from workers.errors import WorkersError
-from workers.request import Job, boot_request
+from workers.machine_turns import turn
 from workers.run import Bench, boot, tuned_as_asked
-from workers.turns import turn
 from workloads.catalog import load_catalog
 from workloads.errors import WorkloadsError
 

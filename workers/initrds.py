@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lab.queries.executions import running_attempts
+from lab.runs.pages import running_attempts
 
 _ATTEMPT = re.compile(r"\d+-\d+")
 

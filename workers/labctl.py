@@ -13,7 +13,7 @@ from collections.abc import Callable
 import typer
 from rich.text import Text
 
-from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import EXIT_LAB as EXIT_LAB
 from workers.ctl.options import EXIT_OK as EXIT_OK
 from workers.ctl.options import EXIT_USAGE as EXIT_USAGE
@@ -32,86 +32,88 @@ failed, 64 the input was wrong.
 """
 
 
-COMMANDS: dict[str, dict[str, Place]] = {
+COMMANDS: dict[str, dict[str, CommandPlace]] = {
     "Experiments": {
-        "submit": Place("submitctl", "Submit an experiment: a file, a series, or a branch."),
-        "preview": Place(
+        "submit": CommandPlace("submitctl", "Submit an experiment: a file, a series, or a branch."),
+        "preview": CommandPlace(
             "submitctl", "Show what an experiment would build, boot, take and be able to tell; queue nothing."
         ),
-        "watch": Place(
+        "watch": CommandPlace(
             "watchctl", "Follow an experiment to its end, print its comparison, and exit with the verdict."
         ),
-        "list": Place("watchctl", "List experiments, newest first."),
-        "show": Place("watchctl", "Show how an experiment stands, or how it ended."),
-        "compare": Place("reportctl", "Print the comparison; the exit code is the verdict."),
-        "profile": Place(
+        "list": CommandPlace("watchctl", "List experiments, newest first."),
+        "show": CommandPlace("watchctl", "Show how an experiment stands, or how it ended."),
+        "compare": CommandPlace("reportctl", "Print the comparison; the exit code is the verdict."),
+        "profile": CommandPlace(
             "profilectl",
             "Print who calls the symbols a workload watches, and what certainly moved, all variants side by side.",
         ),
-        "reply": Place(
+        "reply": CommandPlace(
             "reportctl",
             "Print a reply to the list: the table, what is certain and what is not, method and environment.",
         ),
-        "export": Place("reportctl", "Write what was measured into a file."),
-        "log": Place("watchctl", "Print a build's log or a run's console."),
-        "notes": Place("watchctl", "Show what people wrote about an experiment, or write to it."),
-        "rerun": Place("submitctl", "Submit an experiment's description once more."),
-        "priority": Place(
+        "export": CommandPlace("reportctl", "Write what was measured into a file."),
+        "log": CommandPlace("watchctl", "Print a build's log or a run's console."),
+        "notes": CommandPlace("watchctl", "Show what people wrote about an experiment, or write to it."),
+        "rerun": CommandPlace("submitctl", "Submit an experiment's description once more."),
+        "priority": CommandPlace(
             "submitctl", "Say how urgent an experiment is while it is open; the higher goes first."
         ),
-        "keep": Place(
+        "keep": CommandPlace(
             "submitctl",
             "Keep an experiment's logs, profiles and kernels, whatever the retention policy says.",
         ),
-        "unkeep": Place(
+        "unkeep": CommandPlace(
             "submitctl",
             "Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay.",
         ),
-        "cancel": Place("submitctl", "Cancel what is still open of an experiment; what is measured stays."),
+        "cancel": CommandPlace(
+            "submitctl", "Cancel what is still open of an experiment; what is measured stays."
+        ),
     },
     "What a description may name": {
-        "trees": Place("namesctl", "List the trees kernels can be built from."),
-        "targets": Place("namesctl", "List the machines kernels can boot on."),
-        "workloads": Place("namesctl", "List what can be run, with its presets."),
-        "patches": Place(
+        "trees": CommandPlace("namesctl", "List the trees kernels can be built from."),
+        "targets": CommandPlace("namesctl", "List the machines kernels can boot on."),
+        "workloads": CommandPlace("namesctl", "List what can be run, with its presets."),
+        "patches": CommandPlace(
             "namesctl", "List the switches of the catalogue, which a description names with `catalog = `."
         ),
     },
     "A server": {
-        "login": Place(
+        "login": CommandPlace(
             "loginctl", "Get a token from a server and keep it, in a file that only you can read."
         ),
-        "logout": Place(
+        "logout": CommandPlace(
             "loginctl",
             "Forget the token kept for a server, and end it there.",
         ),
-        "whoami": Place("loginctl", "Show whom the server takes you for, and what you may do."),
-        "config": Place(
+        "whoami": CommandPlace("loginctl", "Show whom the server takes you for, and what you may do."),
+        "config": CommandPlace(
             "loginctl", "Show the server and the defaults in force, and which file or variable says so."
         ),
     },
     "This machine": {
-        "run": Place(
+        "run": CommandPlace(
             "submitctl", "Build, boot and compare what is still open of an experiment, on this machine."
         ),
-        "trend": Place("trendctl", "List the trends, show one, or measure revisions for them."),
-        "bisect": Place(
+        "trend": CommandPlace("trendctl", "List the trends, show one, or measure revisions for them."),
+        "bisect": CommandPlace(
             "trendctl",
             "Find the commit that changed a metric; the same command after a crash goes on where it stopped.",
         ),
-        "work": Place(
+        "work": CommandPlace(
             "workctl",
             "Build and boot whatever is queued, until Ctrl-C or SIGTERM; both give back what is being worked on.",
         ),
-        "serve": Place(
+        "serve": CommandPlace(
             "servectl", "Serve the pages on this machine, with a worker beside them, until interrupted."
         ),
-        "target": Place("targetctl", "Take machines in, change, look at and switch them."),
-        "lab": Place(
+        "target": CommandPlace("targetctl", "Take machines in, change, look at and switch them."),
+        "lab": CommandPlace(
             "labgroup",
             "Keep a lab going, on the machine that it runs on: its settings are read from the environment.",
         ),
-        "sign-in": Place("servectl", "Print a link that signs you in, in a browser on this machine."),
+        "sign-in": CommandPlace("servectl", "Print a link that signs you in, in a browser on this machine."),
     },
 }
 

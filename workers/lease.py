@@ -17,8 +17,8 @@ from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 
-from lab.queue.claim import is_held, lease_seconds, renew
-from lab.queue.holder import Claim
+from lab.runs.claim import Claim
+from lab.runs.claiming import is_held, lease_seconds, renew
 from workers.errors import ClaimLost
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from django.conf import settings
 from django.core.management import call_command
 
 from lab.errors import SubmissionRejected, TargetUnusable
-from lab.queries.experiments import get_experiment
-from lab.queue.blocks import why_unusable
-from lab.queue.claim import is_worked_on, next_build, next_run, return_dead_claims
-from lab.settle import cancel_experiment, settle
-from lab.spec import ExperimentSpec
-from lab.submit import OPEN, find_unfinished, submit_experiment
+from lab.experiments.page import get_experiment
+from lab.experiments.spec import ExperimentSpec
+from lab.runs.claiming import is_worked_on, next_build, next_run, return_dead_claims
+from lab.runs.settle import cancel_experiment, settle
+from lab.submission.submit import OPEN, find_unfinished, submit_experiment
+from lab.targets.usable import why_unusable
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.metal import MetalDriver
 from workers.tasks import boot_kernel, build_kernel

@@ -16,9 +16,9 @@ from threading import Event, Thread
 from django.conf import settings
 from django.db import close_old_connections, connections
 
-from lab.operations.presence import Seen, report_worker, worker_left
+from lab.leases.process import worker_identity
 from lab.operations.version import code_version
-from lab.queue.holder import worker_identity
+from lab.runs.workers import WorkerReport, report_worker, worker_left
 from workers.readiness import why_idle
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Presence:
             usage = shutil.disk_usage(settings.HOME)
             idle = self._hindrance or why_idle(builds=self.builds)
             report_worker(
-                Seen(
+                WorkerReport(
                     name=worker_identity(),
                     host=socket.gethostname(),
                     queues=list(self.queues),

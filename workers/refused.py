@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from kernels.errors import ArtifactRefused, BuildTooLarge, ReadingStopped
-from lab import guest_limits
+from lab.audit.refusals import note_refusal, rule_of
 from lab.models import Run
-from lab.operations.refusals import note_refusal, rule_of
+from lab.runs import guest_limits
 from workers.errors import GuestEndless, ProfileUnreadable
 from workloads.errors import OutputUnreadable
 from workloads.guest.errors import RecordCorrupt, RecordUnexpected

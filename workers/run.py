@@ -14,14 +14,15 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
-from kernels.artifact import Artifact
-from kernels.decode import decode_oops
+from kernels.artifacts.store import Artifact
+from kernels.builds.decode_oops import decode_oops
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.errors import LabError
-from lab.queries.orders import RunOrder, run_order
-from lab.queue.claim import release
-from lab.queue.holder import MOST_ATTEMPTS, Claim
-from lab.record import (
+from lab.models.states import Outcome
+from lab.runs.claim import MOST_ATTEMPTS, Claim
+from lab.runs.claiming import release
+from lab.runs.hand_back import hand_back_unbooted
+from lab.runs.record import (
     RunRecord,
     SampleValue,
     forget_artifact,
@@ -29,14 +30,14 @@ from lab.record import (
     record_run,
     record_run_console,
 )
-from lab.states import Outcome
+from lab.runs.work_orders import RunOrder, run_order
 from lab.storage.artifacts import artifacts_of
 from lab.storage.files import name_of
-from lab.storage.signing import heed_revocation
-from lab.targets.machine import read_tuning
-from lab.targets.quarantine import hand_back_unbooted
+from lab.storage.signing_keys import heed_revocation
+from lab.targets.access_schema import read_tuning
 from workers.accelerator import choose_accelerator, is_trusted
-from workers.carry import at_hand
+from workers.artifact_transfer import at_hand
+from workers.boot_request import Job, boot_request
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
@@ -44,8 +45,7 @@ from workers.drivers.base import BootRequest, Driver, Machine
 from workers.errors import ClaimLost, GuestVanished, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
 from workers.refused import note_cut_console, note_refused_guest
-from workers.request import Job, boot_request
-from workers.sending import send_runs
+from workers.run_files import send_runs
 from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
 from workloads.errors import WorkloadsError

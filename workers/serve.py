@@ -13,8 +13,8 @@ from typing import NoReturn
 
 from django.urls import reverse
 
-from lab.operations.given import for_own_processes
-from lab.people.signin import LASTS_S, issue_secret
+from lab.environment import for_own_processes
+from lab.people.sign_in import LASTS_S, issue_secret
 from workers.local import Say
 
 # The worker gives what it is at back to the queue; a guest takes some seconds to end.

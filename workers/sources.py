@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernels.errors import BundleRefused, KernelsError
-from kernels.gitbundle import MOST_BYTES, has_commit, take_bundle, tree_from_bundle, tree_of
-from kernels.scratch import patiently
+from kernels.files.scratch import patiently
+from kernels.trees.git_bundle import MOST_BYTES, has_commit, take_bundle, tree_from_bundle, tree_of
 from lab.errors import StoreLacks
-from lab.queries.orders import BuildOrder
-from lab.storage.sources import name_in_store, source_of
+from lab.runs.work_orders import BuildOrder
 from lab.storage.store import Store, lab_store
-from lab.submission.intake import Source, open_source
+from lab.submission.shared_sources import name_in_store, source_of
+from lab.submission.sources import Source, open_source
 from workers.errors import SourceMissing
 
 log = logging.getLogger(__name__)

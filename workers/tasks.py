@@ -15,31 +15,32 @@ from collections.abc import Callable, Mapping
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from kernels.build import Builder
+from kernels.builds.builder import Builder
+from lab.audit.log import forget_audit
 from lab.hooks.deliver import deliver_due, forget_old
-from lab.netboot.boots import forget_old_netboots
-from lab.operations.audit import forget_audit
+from lab.leases.process import worker_identity
+from lab.models.states import Outcome
 from lab.operations.logs import about
-from lab.operations.presence import forget_workers
-from lab.queries.claims import claim_subjects
-from lab.queries.executions import ended
-from lab.queue.claim import claim_build, claim_run, release, return_dead_claims
-from lab.queue.holder import Claim, worker_identity
-from lab.record import Failure, RunRecord, record_build_failure, record_run
-from lab.settle import settle_open
+from lab.operations.retention import bytes_left, expire, plan_expiry
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_build, claim_run, release, return_dead_claims
+from lab.runs.open_claims import claim_subjects
+from lab.runs.pages import ended
+from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
+from lab.runs.settle import settle_open
+from lab.runs.workers import forget_workers
 from lab.standing.alerts import raise_alerts, tell_alerts
-from lab.standing.look import due_standings, look
-from lab.states import Outcome
+from lab.standing.new_revisions import due_standings, look
 from lab.storage.artifacts import artifacts_of
-from lab.storage.retention import bytes_left, expire, plan_expiry
-from lab.targets.notices import tell_operators
-from workers.alone import OneAtATime, seldom
+from lab.targets.netboot.boots import forget_old_netboots
+from lab.targets.operator_mails import tell_operators
 from workers.app import app
 from workers.bench import make_bench
 from workers.build import build_claimed
 from workers.drivers.metal import MetalDriver
 from workers.errors import ClaimLost
 from workers.run import run_claimed
+from workers.task_rules import OneAtATime, seldom
 
 log = logging.getLogger(__name__)
 

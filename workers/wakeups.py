@@ -13,24 +13,25 @@ from typing import Any
 
 from django.conf import settings
 
-from kernels.build import Builder
+from kernels.builds.builder import Builder
 from lab.errors import UnknownRow
+from lab.leases.process import worker_identity
 from lab.models import Target
-from lab.queries.executions import ended
-from lab.queries.orders import run_order
-from lab.queue.claim import claim_next_build, claim_next_run, next_run, release
-from lab.queue.holder import Claim, worker_identity
-from lab.queue.waiting import waiting_queues
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_next_build, claim_next_run, next_run, release
+from lab.runs.pages import ended
+from lab.runs.queues import waiting_queues
+from lab.runs.work_orders import run_order
 from lab.storage.artifacts import artifacts_of
-from workers.alone import OneAtATime, Patient
 from workers.app import app
 from workers.bench import make_bench, takes_machine_time
 from workers.build import build_claimed
 from workers.health import check_due
+from workers.machine_turns import Turn, turn
 from workers.readiness import why_idle
 from workers.run import clock_of, run_claimed
+from workers.task_rules import OneAtATime, Patient
 from workers.tasks import guarded
-from workers.turns import Turn, turn
 
 log = logging.getLogger(__name__)
 

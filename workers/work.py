@@ -18,8 +18,8 @@ from time import monotonic
 
 from django.db import close_old_connections, connections
 
-from lab.queue.claim import next_build, next_run
-from lab.targets.health import due_checks
+from lab.runs.claiming import next_build, next_run
+from lab.targets.health_checks import due_checks
 from workers import tasks
 from workers.errors import AlreadyWorking
 from workers.health import check_due

@@ -27,7 +27,7 @@ from bench.faults.patience import patiently
 from bench.faults.stages import Stage, await_stage
 from lab.models import Experiment, Target
 from lab.targets.quarantine import release_target
-from workers.service.place import Place
+from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
 
 Say = Callable[[str], None]
@@ -197,7 +197,7 @@ def _wait_until_whole(lab: Lab) -> None:
     """Until every program of the service runs again and beat is heard: two faults at a time would be a third one."""
     end = time.monotonic() + SETTLE_S
     while time.monotonic() < end:
-        states = Supervisor(Place(lab.home)).states()
+        states = Supervisor(ServicePlace(lab.home)).states()
         if all(one.state == "RUNNING" for one in states if one.name != "target-guest"):
             break
         time.sleep(0.1)

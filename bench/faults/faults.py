@@ -15,7 +15,7 @@ from bench.faults.lab import FAR, Lab
 from bench.faults.machine import descendants, filled, kill
 from bench.faults.stages import Moment, Stage, look
 from lab.models import Target
-from workers.service.place import Place
+from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
 
 
@@ -34,7 +34,7 @@ Fault = Callable[[Blow], AbstractContextManager[None]]
 
 def pid_of(lab: Lab, program: str) -> int:
     """The process of one of the service's programs; 0 while there is none."""
-    return next((one.pid for one in Supervisor(Place(lab.home)).states() if one.name == program), 0)
+    return next((one.pid for one in Supervisor(ServicePlace(lab.home)).states() if one.name == program), 0)
 
 
 def _holder(blow: Blow, program: str) -> int:
@@ -95,7 +95,7 @@ def restarted(program: str) -> Fault:
 
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
-        supervisor = Supervisor(Place(blow.lab.home))
+        supervisor = Supervisor(ServicePlace(blow.lab.home))
         supervisor.end([program])
         try:
             yield

@@ -14,7 +14,7 @@ from django.db.models import Count, Max, Min
 from bench.faults.audit import Entry, entries
 from kernels.errors import KernelsError
 from lab.models import Build, Experiment, Run, Sample
-from lab.states import MOVES, BuildState, ExperimentState, RunState
+from lab.models.states import MOVES, BuildState, ExperimentState, RunState
 from lab.storage.artifacts import artifacts_of
 
 Kind = Literal["lost", "doubled", "illegal", "open", "failed"]

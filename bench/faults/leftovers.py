@@ -10,10 +10,10 @@ from pathlib import Path
 
 from bench.faults.lab import Lab
 from bench.faults.machine import descendants
-from kernels.layers import Layers
-from kernels.scratch import remove_leftovers
-from workers.service.left import processes
-from workers.service.place import Place
+from kernels.builds.layers import Layers
+from kernels.files.scratch import remove_leftovers
+from workers.service.leftover_processes import processes
+from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
 
 # What dies with its parent needs a moment for it.
@@ -30,7 +30,7 @@ def leftovers(lab: Lab) -> list[str]:
 
 def _strays(lab: Lab) -> Iterator[str]:
     """Processes of the lab's below none of its programs, and whatever a program that is idle still runs."""
-    place = Place(lab.home)
+    place = ServicePlace(lab.home)
     states = Supervisor(place).states()
     roots = {one.pid for one in states if one.pid} | ({lab.far.pid} if lab.far else set())
     # PostgreSQL and gunicorn are several processes each.
@@ -52,7 +52,7 @@ def _strays(lab: Lab) -> Iterator[str]:
 def _serves_readers(pid: int) -> bool:
     """Return whether a process is the server that forks readers of strangers' files: each worker keeps one."""
     with suppress(OSError):
-        return b"kernels.apart_server" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return b"kernels.sandbox.reader_server" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     return False
 
 

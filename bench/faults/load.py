@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kernels.tests.pretend import CONFIG, FAKELINUX, PretendKernel
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment
-from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.submission import prepare
-from lab.submit import submit_experiment
+from lab.submission.submit import submit_experiment
 
 # A build of the pretend kernel takes less than a second: too short to be hit. This one takes its time.
 _SLOW = "\ntrouble-slow:\n\t@sleep {seconds}\n"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import io
 import re
 
-from kernels.archive import send_archive
 from kernels.errors import TreeUnreadable
-from kernels.paths import check_paths
+from kernels.files.paths import check_paths
+from kernels.trees.tarball import send_archive
 
 REFUSALS = (TreeUnreadable,)
 _FILE = re.compile(rb'^M (100644|100755|120000) :\d+ "(.*)"$')

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from lab.errors import SpecError
-from lab.spec import read_spec, spec_digest
+from lab.experiments.spec import read_spec, spec_digest
 
 REFUSALS = (SpecError,)
 

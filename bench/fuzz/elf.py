@@ -7,7 +7,7 @@ import random
 import struct
 
 from bench.fuzz.memoryfile import MemoryFile
-from kernels.elf import code_hash, read_build_id, read_release
+from kernels.artifacts.elf import code_hash, read_build_id, read_release
 from kernels.errors import ArtifactCorrupt
 
 REFUSALS = (ArtifactCorrupt,)

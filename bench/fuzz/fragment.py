@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kernels.config import Fragment, fragment_text, read_fragment
+from kernels.configs.request import Fragment, fragment_text, read_fragment
 from kernels.errors import FragmentMalformed
 
 REFUSALS = (FragmentMalformed,)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bench.fuzz.mutations import mutate_mail
 from kernels.errors import PatchRejected
-from kernels.mail import as_text
-from kernels.patch import read_series
+from kernels.mails.letters import as_text
+from kernels.patches.series import read_series
 
 REFUSALS = (PatchRejected,)
 mutate = mutate_mail

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A kernels.elfsections.Readable of some bytes."""
+    """A kernels.artifacts.elf_sections.Readable of some bytes."""
 
     data: bytes
     name: str = "fuzz"

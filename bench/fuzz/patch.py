@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from kernels.diff import parse_diff, render_diff
+from kernels.diffs.safety import check_files
+from kernels.diffs.unified import parse_diff, render_diff
 from kernels.errors import PatchRejected
-from kernels.safety import check_files
 
 REFUSALS = (PatchRejected,)
 

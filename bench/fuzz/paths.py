@@ -7,9 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from kernels.beneath import Beneath
 from kernels.errors import TreeUnreadable
-from kernels.paths import check_paths
+from kernels.files.beneath import Beneath
+from kernels.files.paths import check_paths
 
 REFUSALS = (TreeUnreadable,)
 MOST = 50

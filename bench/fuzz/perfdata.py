@@ -7,8 +7,8 @@ import random
 import struct
 
 from bench.fuzz.memoryfile import MemoryFile
-from lab.analysis.frametree import pack, unpack
-from workers.collect.perfdata import Kernel, read_perf_data, read_waits
+from lab.profiles.analysis.frame_tree import pack, unpack
+from workers.collect.perfdata import ExpectedKernel, read_perf_data, read_waits
 from workers.errors import ProfileUnreadable
 
 REFUSALS = (ProfileUnreadable,)
@@ -31,7 +31,7 @@ _HUGE = (
 
 def feed(data: bytes) -> None:
     """Read samples or, by the first byte, waits."""
-    kernel = Kernel(MemoryFile(_MAP, "System.map"))
+    kernel = ExpectedKernel(MemoryFile(_MAP, "System.map"))
     kind = data[0] % 3 if data else 0
     file = MemoryFile(data[1:], "perf.data")
     if kind:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bench.fuzz.mutations import mutate_mail
-from kernels.diff import parse_diff
+from kernels.diffs.unified import parse_diff
 from kernels.errors import PatchRejected
-from kernels.repair import take_in
+from kernels.repair.intake import take_in
 from kernels.tests.damaging import BEFORE, reader
 
 REFUSALS = (PatchRejected,)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernels.elfsections import Readable
+from kernels.artifacts.elf_sections import Readable
 
 Result = tuple[Any, Sequence[bytes]]
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.sandbox import Ended, Layer, Limits, Place, run
+from kernels.sandbox.command import Ended, Layer, Limits, SandboxPlace, run
 
 ENVIRONMENT = {"PATH": "/usr/bin:/usr/sbin", "LC_ALL": "C", "HOME": "/tmp"}
 LIMITS = Limits(seconds=30, memory=2 << 30, cores=2)
@@ -27,15 +27,15 @@ class Seen:
         return "\n".join(self.lines)
 
 
-def new_place(folder: Path) -> Place:
+def new_place(folder: Path) -> SandboxPlace:
     """Return a place of empty directories below `folder` which everybody may write to."""
     for name in ("source", "objects", "out", "work"):
         (folder / name).mkdir()
         (folder / name).chmod(0o777)
-    return Place(Layer(folder / "source"), Layer(folder / "objects"), folder / "out", folder / "work")
+    return SandboxPlace(Layer(folder / "source"), Layer(folder / "objects"), folder / "out", folder / "work")
 
 
-def attempt(place: Place, script: str, *arguments: str, limits: Limits = LIMITS) -> Seen:
+def attempt(place: SandboxPlace, script: str, *arguments: str, limits: Limits = LIMITS) -> Seen:
     """Run a shell script in the sandbox; $1 and so on are the arguments."""
     lines: list[str] = []
     ended = run(["sh", "-c", script, "sh", *arguments], place, ENVIRONMENT, limits, on_line=lines.append)

@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernels.build import BuildRequest
-from kernels.config import ConfigRequest, Fragment
-from kernels.git import COMMITTER, git_command, git_environment
-from kernels.toolchain import detect_toolchain
-from kernels.tree import Revision, Tree
+from kernels.builds.builder import BuildRequest
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, Fragment
+from kernels.trees.git import COMMITTER, git_command, git_environment
+from kernels.trees.tree import NamedRevision, SourceTree
 
 FAKELINUX = Path(__file__).parent / "fakelinux"
 CONFIG = ConfigRequest("tiny", (Fragment("guest", "CONFIG_BLOCK=y\nCONFIG_INODES=y\n"),))
@@ -26,9 +26,9 @@ class PretendKernel:
         shutil.copytree(FAKELINUX, self.work)
         self._git("init", "--quiet", "--template=")
         self.base = self._commit("v6.1.7")
-        self.tree = Tree("pretend", self.work / ".git", "main")
+        self.tree = SourceTree("pretend", self.work / ".git", "main")
 
-    def variant(self, files: Mapping[str, str | Path | None]) -> Revision:
+    def variant(self, files: Mapping[str, str | Path | None]) -> NamedRevision:
         """The base with some files written, made links to a path, or removed where there is None."""
         self._git("reset", "--quiet", "--hard", self.base.commit)
         for name, text in files.items():
@@ -43,19 +43,19 @@ class PretendKernel:
                 path.write_text(text)
         return self._commit("variant")
 
-    def edited(self, name: str, old: str, new: str) -> Revision:
+    def edited(self, name: str, old: str, new: str) -> NamedRevision:
         """The base with one place of one file changed."""
         text = (FAKELINUX / name).read_text()
         assert text.count(old) == 1
         return self.variant({name: text.replace(old, new)})
 
-    def diff(self, revision: Revision) -> str:
+    def diff(self, revision: NamedRevision) -> str:
         """What a revision changes of the base, as a patch; ends with the newline that git apply wants."""
         return self._git("diff", self.base.commit, revision.commit) + "\n"
 
     def request(
         self,
-        revision: Revision | None = None,
+        revision: NamedRevision | None = None,
         config: ConfigRequest = CONFIG,
         base_config: ConfigRequest | None = None,
     ) -> BuildRequest:
@@ -69,10 +69,10 @@ class PretendKernel:
             base_config=base_config,
         )
 
-    def _commit(self, message: str) -> Revision:
+    def _commit(self, message: str) -> NamedRevision:
         self._git("add", "-A", "-f")
         self._git("commit", "--quiet", "--allow-empty", "-m", message)
-        return Revision(self._git("rev-parse", "HEAD"), self._git("rev-parse", "HEAD^{tree}"), message)
+        return NamedRevision(self._git("rev-parse", "HEAD"), self._git("rev-parse", "HEAD^{tree}"), message)
 
     def _git(self, *arguments: str) -> str:
         command = git_command("-C", str(self.work), *arguments)

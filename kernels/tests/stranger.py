@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from kernels.git import COMMITTER, git_environment
+from kernels.trees.git import COMMITTER, git_environment
 
 Entry = tuple[bytes, bytes, str]  # mode, name, id
 FILE, SCRIPT, LINK, FOLDER, MODULE = b"100644", b"100755", b"120000", b"40000", b"160000"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sends what waits for hooks: claimed by one process, tried again with growing pauses, given up at last.
+"""Send the deliveries that are due: one process claims each; after a failure it is retried with growing pauses.
 
 A try is claimed by writing when the next one would be, so that a process that dies in the middle costs one try and no
 delivery. A receiver may therefore hear of an event twice; the number it comes with is the same.
@@ -18,10 +18,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from lab.errors import AddressRefused, LabError, NotReached
-from lab.hooks.outgoing import Answer, Outgoing, send
+from lab.hooks.outgoing_http import HttpAnswer, Outgoing, send
 from lab.hooks.request import Event, lookup_of, request_for, status_of
 from lab.models import Delivery, Hook
-from lab.states import DeliveryState, move
+from lab.models.states import DeliveryState, move
 
 # Sent side by side: one slow receiver does not keep the others waiting.
 AT_ONCE = 16
@@ -35,7 +35,7 @@ KEPT = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DeliveryAttempt:
     """How one try went. status: of the answer, None if there was none."""
 
     hook: str
@@ -56,7 +56,7 @@ def pause_s(tries: int) -> float:
     return plain * (0.75 + secrets.randbelow(501) / 1000)
 
 
-def deliver_due(*, now: datetime | None = None) -> list[Told]:
+def deliver_due(*, now: datetime | None = None) -> list[DeliveryAttempt]:
     """Try what is due, at most AT_ONCE; returns how each went."""
     moment = now or timezone.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
@@ -120,11 +120,11 @@ def _overtaken(delivery: Delivery) -> bool:
     return later.exists()
 
 
-async def _try_all(plans: Sequence[_Plan]) -> list[Answer | LabError]:
+async def _try_all(plans: Sequence[_Plan]) -> list[HttpAnswer | LabError]:
     return await asyncio.gather(*(_try(plan) for plan in plans))
 
 
-async def _try(plan: _Plan) -> Answer | LabError:
+async def _try(plan: _Plan) -> HttpAnswer | LabError:
     if plan.request is None:
         return AddressRefused(plan.refused)
     request, private = plan.request, settings.HOOKS_PRIVATE
@@ -140,7 +140,7 @@ async def _try(plan: _Plan) -> Answer | LabError:
         return NotReached(f"{type(exc).__name__}: {exc}")
 
 
-def _patch_number(found: Answer) -> str:
+def _patch_number(found: HttpAnswer) -> str:
     """Read a patch's number from patchwork's list. Raises NotReached: a mail may take a while to arrive there."""
     try:
         if found.status == 200:
@@ -150,8 +150,8 @@ def _patch_number(found: Answer) -> str:
     raise NotReached(f"patchwork does not know the patch (HTTP {found.status}): {found.text[:200]}")
 
 
-def _record(delivery: Delivery, answer: Answer | LabError) -> Told:
-    if isinstance(answer, Answer):
+def _record(delivery: Delivery, answer: HttpAnswer | LabError) -> DeliveryAttempt:
+    if isinstance(answer, HttpAnswer):
         status, text = answer.status, answer.text
         again = status in PASSING
         delivered = 200 <= status < 300
@@ -176,4 +176,4 @@ def _record(delivery: Delivery, answer: Answer | LabError) -> Told:
             status=status,
             answer=text,
         )
-    return Told(delivery.hook.name, delivery.event, delivery.subject, status, text, state)
+    return DeliveryAttempt(delivery.hook.name, delivery.event, delivery.subject, status, text, state)

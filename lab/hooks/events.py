@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What hooks hear of: written beside the change itself, in its transaction, and sent by lab/hooks/deliver.py.
+"""Write the events of hooks in the transaction of the change itself; lab/hooks/deliver.py sends them.
 
 So an event is told if and only if it happened, whenever the process dies. Called by the services that change things.
 """
@@ -14,11 +14,11 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from lab.exitcode import code_of
+from lab.comparisons.exit_code import code_of
+from lab.experiments.counts import count_experiments
 from lab.hooks.request import Event, request_for
 from lab.models import Alert, Delivery, Experiment, Hook, Quarantine
-from lab.queries.tallies import tallies
-from lab.states import ExperimentState, Role
+from lab.models.states import ExperimentState, Role
 
 QUEUED, DONE, FAILED, CANCELLED, ALERT, QUARANTINED, RELEASED = EVENTS = (
     "experiment.queued",
@@ -74,7 +74,7 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
 
     exit_code: as `labctl` ends with it, None while it is open.
     """
-    counted = tallies([experiment.pk])[experiment.pk]
+    counted = count_experiments([experiment.pk])[experiment.pk]
     is_open = experiment.state in (ExperimentState.QUEUED, ExperimentState.RUNNING)
     code = code_of(experiment.state, counted.verdicts, all_judged=not counted.unjudged)
     return {

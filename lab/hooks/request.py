@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How an event looks to each kind of hook: a signed body, a commit status, a check of patchwork. Pure.
+"""Build the request that each kind of hook gets for an event: a signed body, a commit status, a check of patchwork. Pure.
 
 Commit statuses and checks know green, red and yellow; an experiment knows a fourth answer, that it cannot tell. DESIGN.md
 says why it is neither green nor red wherever there is another word.
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from lab.exitcode import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
-from lab.hooks.outgoing import Outgoing
+from lab.comparisons.exit_code import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
+from lab.hooks.outgoing_http import Outgoing
 from lab.models import Hook
 
 State = Literal["pending", "success", "failure", "untold"]

@@ -8,9 +8,9 @@ from pathlib import Path
 from django.conf import settings
 from django.db import migrations, models
 
-from lab.analysis.flame import read_folded
-from lab.analysis.frametree import build_tree, pack
-from lab.storage.rawprofiles import keep_raw
+from lab.profiles.analysis.frame_names import read_folded
+from lab.profiles.analysis.frame_tree import build_tree, pack
+from lab.storage.raw_profiles import keep_raw
 
 
 def pack_stacks(apps, schema_editor):

@@ -5,7 +5,7 @@ from django.db import migrations, models
 def allow_gaps(apps, schema_editor):
     """Descriptions that were taken with gaps in their series say so from now on: they can be run again as they were."""
     from kernels.errors import KernelsError, SeriesIncomplete
-    from kernels.patch import read_series
+    from kernels.patches.series import read_series
 
     def has_gaps(text):
         try:

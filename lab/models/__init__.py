@@ -7,10 +7,10 @@ from lab.models.fetch import Fetch
 from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, SigningKey, Target, Worker
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
+from lab.models.note import Note, Triage
 from lab.models.people import IdempotencyKey, SavedView, Token, User
-from lab.models.source import Tree
 from lab.models.standing import Alert, Delivery, Hook, Standing
-from lab.models.talk import Note, Triage
+from lab.models.tree import Tree
 from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision
 
 __all__ = [

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What workers do: builds and runs, each claimed by one process at a time."""
+"""Builds and runs, each claimed by one process at a time."""
 
 from django.db import models
 
 from lab.models.experiment import Case, Experiment, Variant
 from lab.models.hardware import Target
-from lab.states import BuildState, Outcome, Purpose, RunState
+from lab.models.states import BuildState, Outcome, Purpose, RunState
 
 
 class Claimed(models.Model):
@@ -100,7 +100,7 @@ class Run(Claimed):
     console = models.CharField(max_length=1000, blank=True, default="")
     directory = models.CharField(max_length=1000, blank=True, default="")
     findings = models.JSONField(default=list)
-    # Why its numbers do not count although it finished: lines of lab/analysis/validity.py.
+    # Why its numbers do not count although it finished: lines of lab/runs/validity.py.
     invalid = models.JSONField(default=list)
     # When the retention policy removed its files; what was measured stays.
     expired_at = models.DateTimeField(null=True, blank=True)

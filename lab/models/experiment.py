@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One submission and its matrix."""
+"""Experiments, their switches, variants and cases."""
 
 from django.conf import settings
 from django.db import models
 
 from lab.models.hardware import Target
-from lab.models.source import Tree
-from lab.states import ExperimentState, Role, VariantState
+from lab.models.states import ExperimentState, Role, VariantState
+from lab.models.tree import Tree
 
 
 class Experiment(models.Model):

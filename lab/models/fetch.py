@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from lab.models.experiment import Experiment
 from lab.models.people import User
-from lab.states import FetchState
+from lab.models.states import FetchState
 
 
 class Fetch(models.Model):
@@ -24,7 +24,7 @@ class Fetch(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="fetches")
     kind = models.CharField(max_length=10, choices=Kind)
     state = models.CharField(max_length=10, choices=FetchState, default=FetchState.WAITING)
-    # {"description", "branch", "message", "each", "form_key"}: lab/submission/arrival.py reads it.
+    # {"description", "branch", "message", "each", "form_key"}: lab/submission/fetches/series.py reads it.
     request = models.JSONField()
     # SHA-256 of kind, request and origin: an equal request that is open is the same row.
     digest = models.CharField(max_length=64, db_index=True)
@@ -37,7 +37,7 @@ class Fetch(models.Model):
     experiment = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="+")
     received = models.JSONField(default=list)
     preview = models.JSONField(null=True)
-    # An error of lab/errors.py as lab/submission/fetch_problem.py writes it.
+    # An error of lab/errors.py as lab/submission/fetches/problem.py writes it.
     problem = models.JSONField(default=dict)
     # The line that people read, and the field of the description that it is about.
     progress = models.CharField(max_length=300, default="")

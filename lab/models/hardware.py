@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What kernels run on, and who makes them: targets, how healthy they are, and the lab's own workers."""
+"""Targets, their health, workers, signing keys, deployments and chores."""
 
 from django.conf import settings
 from django.db import models

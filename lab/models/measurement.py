@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What runs yield, and what is concluded from it."""
+"""Samples, profiles, comparisons and effects."""
 
 from django.db import models
 
@@ -24,7 +24,7 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """What one profiled run's CPUs or waits did: a tree of frames, as lab/analysis/frametree.py packs it."""
+    """What one profiled run's CPUs or waits did: a tree of frames, as lab/profiles/analysis/frame_tree.py packs it."""
 
     class Kind(models.TextChoices):
         """What the tree's weights count: samples of running CPUs, or nanoseconds of waiting."""
@@ -48,7 +48,7 @@ class Profile(models.Model):
     truncated = models.CharField(max_length=200, blank=True, default="")
     kernel_build_id = models.CharField(max_length=40, blank=True, default="")
     tree = models.BinaryField()
-    # Of the raw file: lab/storage/rawprofiles.py says where it is.
+    # Of the raw file: lab/storage/raw_profiles.py says where it is.
     perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boots of metal over the network: what a machine may fetch once, and what it sent back."""
+"""Boots of metal machines over the network, and the pieces that a machine sent."""
 
 from django.db import models
 from django.utils import timezone

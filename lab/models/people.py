@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who uses the lab, and what they prove it with."""
+"""Users, tokens, idempotency keys and saved views."""
 
 from __future__ import annotations
 

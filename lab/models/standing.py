@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Experiments that come back with every new revision, and whom the lab tells."""
+"""Standing experiments, alerts, hooks and deliveries."""
 
 from django.conf import settings
 from django.db import models
 
 from lab.models.experiment import Experiment
-from lab.models.source import Tree
-from lab.states import DeliveryState
+from lab.models.states import DeliveryState
+from lab.models.tree import Tree
 
 
 class Standing(models.Model):

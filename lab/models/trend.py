@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The history of trees as far as trends need it, and searches for the commit that brought a step."""
+"""Revisions of trees, the base points of trends, and bisections."""
 
 from django.db import models
 
 from lab.models.experiment import Case, Experiment
 from lab.models.hardware import Target
-from lab.models.source import Tree
-from lab.states import BisectionState
+from lab.models.states import BisectionState
+from lab.models.tree import Tree
 
 
 class Revision(models.Model):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cache that may go away: a page without it is slower, never an error."""
+"""A cache that may be away: pages are slower without it, never an error."""
 
 from __future__ import annotations
 

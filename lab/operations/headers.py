@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The policy every page is sent with: only our own files, nothing inline."""
+"""The content security policy of every page: our own files alone, nothing inline."""
 
 from collections.abc import Callable
 

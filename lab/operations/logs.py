@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One place for what every process of the lab logs: a line each, with what it is about, to the standard error.
+"""Logging of every process of the lab: a line for each message, with its subject, to standard error.
 
 `set_up` is called once by each program that runs as a service; a command of `labctl` that prints for people is not one.
 `about(experiment=…, run=…)` names what the lines within a block are about. A line's text may quote what a kernel, a patch or a
@@ -23,7 +23,7 @@ from typing import Any, Final
 from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
 
-from lab.operations.given import given
+from lab.environment import read_variable
 
 Subject = str | int
 
@@ -160,7 +160,7 @@ def said(text: str, *, lines: bool = False) -> str:
 @cache
 def _own_secrets() -> tuple[str, ...]:
     """What this process was given to keep; short ones, such as "lab", are words that lines have anyway."""
-    kept = [settings.SECRET_KEY, settings.EMAIL_HOST_PASSWORD, given("AWS_SECRET_ACCESS_KEY")]
+    kept = [settings.SECRET_KEY, settings.EMAIL_HOST_PASSWORD, read_variable("AWS_SECRET_ACCESS_KEY")]
     kept += [str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()]
     return tuple(secret for secret in kept if len(secret) >= 8)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the lab can work now: its database and tables, Redis, the store, room on the disk; a line for each.
+"""Check that the lab can work: database and tables, Redis, the store, disk space; a line for each.
 
 Cheap, and asked at most once a second by each process (the store every five): whatever watches over us may ask as often as it likes.
 """
@@ -18,8 +18,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from lab.operations.given import open_secrets
-from lab.storage.answer import store_answer
+from lab.environment import open_secrets
+from lab.storage.store_check import store_answer
 
 # How long an answer counts.
 KEPT_S = 1.0
@@ -29,7 +29,7 @@ REDIS_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReadinessCheck:
     """One thing the lab needs; said: one line for operators, which names no password."""
 
     name: str
@@ -38,10 +38,10 @@ class Check:
 
 
 _lock = Lock()
-_last: tuple[float, tuple[Check, ...]] | None = None
+_last: tuple[float, tuple[ReadinessCheck, ...]] | None = None
 
 
-def readiness() -> tuple[Check, ...]:
+def readiness() -> tuple[ReadinessCheck, ...]:
     """Every check, as it was within the last second."""
     global _last
     with _lock:
@@ -51,7 +51,7 @@ def readiness() -> tuple[Check, ...]:
         return _last[1]
 
 
-def checked_now() -> tuple[Check, ...]:
+def checked_now() -> tuple[ReadinessCheck, ...]:
     """Every check, made now."""
     database = _database()
     # What is not there cannot be asked for its tables.
@@ -59,36 +59,40 @@ def checked_now() -> tuple[Check, ...]:
     if settings.REDIS:
         found.append(_redis())
     if (store := store_answer()) is not None:
-        found.append(Check("store", store.ok, store.said))
+        found.append(ReadinessCheck("store", store.ok, store.said))
     if lines := open_secrets():
         # It works, so nothing is taken out of service for it; whoever looks after the lab reads it.
-        found.append(Check("secrets", True, "; ".join(lines)))
+        found.append(ReadinessCheck("secrets", True, "; ".join(lines)))
     return (*found, _disk())
 
 
-def _database() -> Check:
+def _database() -> ReadinessCheck:
     began = monotonic()
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as exc:
-        return Check("database", False, f"does not answer: {_line(exc)}")
-    return Check("database", True, f"{connection.vendor}, answers in {1000 * (monotonic() - began):.0f} ms")
+        return ReadinessCheck("database", False, f"does not answer: {_line(exc)}")
+    return ReadinessCheck(
+        "database", True, f"{connection.vendor}, answers in {1000 * (monotonic() - began):.0f} ms"
+    )
 
 
-def _tables() -> Check:
+def _tables() -> ReadinessCheck:
     try:
         applied = set(MigrationRecorder(connection).applied_migrations())
     except DatabaseError as exc:
-        return Check("migrations", False, f"cannot be read: {_line(exc)}")
+        return ReadinessCheck("migrations", False, f"cannot be read: {_line(exc)}")
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
     if missing:
         listed = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
-        return Check("migrations", False, f"{len(missing)} to apply ({listed}): run manage.py migrate")
+        return ReadinessCheck(
+            "migrations", False, f"{len(missing)} to apply ({listed}): run manage.py migrate"
+        )
     newer = [name for app, name in applied - known_migrations() if app == "lab"]
     # While a fleet is brought up to date its tables are ahead of its processes: docs/operations/upgrading.md.
     said = f"applied, and {len(newer)} of newer code" if newer else "applied"
-    return Check("migrations", True, said)
+    return ReadinessCheck("migrations", True, said)
 
 
 @cache
@@ -97,22 +101,22 @@ def known_migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).disk_migrations)
 
 
-def _redis() -> Check:
+def _redis() -> ReadinessCheck:
     options = {"socket_connect_timeout": REDIS_S, "socket_timeout": REDIS_S}
     try:
         with redis.Redis.from_url(settings.REDIS, **options) as server:
             server.ping()
     except (redis.RedisError, OSError, ValueError) as exc:
-        return Check("redis", False, f"does not answer: {_line(exc)}")
-    return Check("redis", True, "answers")
+        return ReadinessCheck("redis", False, f"does not answer: {_line(exc)}")
+    return ReadinessCheck("redis", True, "answers")
 
 
-def _disk() -> Check:
+def _disk() -> ReadinessCheck:
     try:
         room = shutil.disk_usage(settings.HOME)
     except OSError as exc:
-        return Check("disk", False, f"{settings.HOME} cannot be read: {exc.strerror}")
-    return Check(
+        return ReadinessCheck("disk", False, f"{settings.HOME} cannot be read: {exc.strerror}")
+    return ReadinessCheck(
         "disk", room.free >= LEAST_FREE, f"{room.free / (1 << 30):.1f} GiB free under {settings.HOME}"
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which code this is, and which the lab runs: workers with other code take nothing until they are updated."""
+"""The version of this code and of the lab's; a worker of another version takes no work until it is updated."""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Accounts: operators make them, give them roles and end them. Nobody's password is ever known to another."""
+"""Accounts: operators create them, set roles and deactivate them. Nobody's password is ever known to another."""
+
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
+from django.db.models import Count
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from lab.access import may
 from lab.errors import FieldRefused, NotAllowed, UnknownRow
 from lab.models import User
+from lab.people.permissions import may
 
 
 def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SUBMITTER) -> User:
@@ -110,3 +114,37 @@ def _must_not_be_last(user: User) -> None:
     others = User.objects.filter(role=User.Role.OPERATOR, is_active=True).exclude(pk=user.pk)
     if user.role == User.Role.OPERATOR and user.is_active and not others.exists():
         raise FieldRefused("role", f"{user.username} is the last operator: make another one first")
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLine:
+    """One account; invited: it has no password yet."""
+
+    id: int
+    username: str
+    email: str
+    role: str
+    active: bool
+    invited: bool
+    experiments: int
+    last_login: datetime | None
+    date_joined: datetime
+
+
+def person_lines() -> tuple[PersonLine, ...]:
+    """Everybody, those who are let in first, by name."""
+    rows = User.objects.annotate(amount=Count("experiments")).order_by("-is_active", "username")
+    return tuple(
+        PersonLine(
+            id=user.pk,
+            username=user.username,
+            email=user.email,
+            role=user.role,
+            active=user.is_active,
+            invited=user.last_login is None and not user.has_usable_password(),
+            experiments=user.amount,
+            last_login=user.last_login,
+            date_joined=user.date_joined,
+        )
+        for user in rows
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""API tokens: given out once, kept as a hash, ended by their owner or by time."""
+"""API tokens: shown once, stored as a hash, revoked by their owner or by time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from knox.crypto import hash_token
 
-from lab.access import ACTIONS, Action, may
 from lab.errors import FieldRefused, UnknownRow
 from lab.models import Token, User
-from lab.spec_messages import nearest
+from lab.people.permissions import ACTIONS, Action, may
+from lab.validation_messages import nearest
 
 DEFAULT_DAYS = 90
 MOST_DAYS = 3660

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Alerts: a step that appeared in a trend which a standing experiment feeds, told once.
+"""Raise an alert, once, for a step in a trend that a standing experiment feeds.
 
 Trends know only boots that count: what was lost, failed or was invalid makes no step. A step that is still pending, as one
 outlier at the end may be, waits until it is sure; one that was there before the standing experiment is not news.
@@ -19,13 +19,13 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from lab.access import may
 from lab.errors import NotAllowed, UnknownRow
 from lab.hooks.events import tell_alert
 from lab.models import Alert, Revision, Standing, User
-from lab.queries.trends import Point, StepView, TrendPage, fed_by
-from lab.standing.quiet import is_quiet
-from lab.states import ExperimentState
+from lab.models.states import ExperimentState
+from lab.people.permissions import may
+from lab.standing.quiet_hours import is_quiet
+from lab.trends.page import Point, StepView, TrendPage, fed_by
 
 # A step is the same one when further revisions move its place by so many measured ones.
 NEAR = 2

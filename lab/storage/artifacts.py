@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from kernels.artifact import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore
+from kernels.artifacts.metadata import read_record
+from kernels.artifacts.signature import Seal
+from kernels.artifacts.store import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
-from kernels.handout import FOLDER
-from kernels.record import read_record
-from kernels.scratch import free_bytes, remove_leftovers, scratch
-from kernels.seal import Seal
+from kernels.files.scratch import free_bytes, remove_leftovers, scratch
+from kernels.sandbox.take_files import FOLDER
 from lab.errors import StoreLacks
-from lab.storage.signing import is_ours
+from lab.storage.signing_keys import is_ours
 from lab.storage.store import Store, lab_store
 
 # Compressed by the kernel's own makefile.

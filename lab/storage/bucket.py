@@ -12,8 +12,8 @@ from botocore.config import Config
 from django.utils.deconstruct import deconstructible
 from storages.backends.s3 import S3Storage
 
-from lab.storage.directory import Entry, Stream
-from lab.storage.settings import CONNECT_S, READ_S, TRIES
+from lab.storage.directory import StoreEntry, StoreStream
+from lab.storage.store_settings import CONNECT_S, READ_S, TRIES
 
 _SESSIONS = local()
 
@@ -44,9 +44,9 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
             made[told] = boto3.Session(*told)
         return made[told]
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> StoreStream:
         """The object, as it comes."""
-        return cast("Stream", self._object(name).get()["Body"])
+        return cast("StoreStream", self._object(name).get()["Body"])
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
         """See DirectoryStorage."""
@@ -58,12 +58,12 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
         answer = found.get(Range=f"bytes={first}-{min(first + length, size) - 1}")
         return answer["Body"].read(), size
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[StoreEntry]:
         """See DirectoryStorage."""
         top = f"{self.location}/" if self.location else ""
         below = f"{top}{prefix}/" if prefix else top
         for found in self.bucket.objects.filter(Prefix=below):
-            yield Entry(found.key.removeprefix(top), int(found.size), found.last_modified)
+            yield StoreEntry(found.key.removeprefix(top), int(found.size), found.last_modified)
 
     def check(self) -> None:
         """Raise what the server says where there is no such bucket, or it is not ours."""

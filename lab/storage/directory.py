@@ -20,7 +20,7 @@ from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 from django.utils.deconstruct import deconstructible
 
-from kernels.scratch import sync_directory
+from kernels.files.scratch import sync_directory
 
 _CHUNK = 1 << 20
 # A file that is being written; its name begins like no other.
@@ -28,7 +28,7 @@ _DRAFT = ".draft-"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreEntry:
     """One file of the store: its name there, its size in bytes, and when it was written."""
 
     name: str
@@ -37,14 +37,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class DiskRoom:
     """Bytes of the disk that a directory is on: taken, by whomever, and left."""
 
     used: int
     free: int
 
 
-class Stream(Protocol):
+class StoreStream(Protocol):
     """A file of the store as it is read."""
 
     def read(self, amount: int = -1, /) -> bytes:
@@ -99,7 +99,7 @@ class DirectoryStorage(FileSystemStorage):
             file.seek(max(0, size + start) if start < 0 else min(start, size))
             return file.read(length), size
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str) -> Iterator[StoreEntry]:
         """All files whose names begin with a directory's name, "" for all there are."""
         top = Path(self.location)
         for folder, _, names in os.walk(self.path(prefix) if prefix else top):
@@ -107,19 +107,19 @@ class DirectoryStorage(FileSystemStorage):
                 with suppress(FileNotFoundError):  # somebody removes what is listed
                     status = (path := Path(folder) / name).lstat()
                     written = datetime.fromtimestamp(status.st_mtime, UTC)
-                    yield Entry(str(path.relative_to(top)), status.st_size, written)
+                    yield StoreEntry(str(path.relative_to(top)), status.st_size, written)
 
     def check(self) -> None:
         """Raise OSError where there is no such directory: a disk that is not mounted is not to be replaced by an empty one."""
         if not Path(self.location).is_dir():
             raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
 
-    def room(self) -> Room:
+    def room(self) -> DiskRoom:
         """How full its disk is."""
         return room_of(Path(self.location))
 
 
-def room_of(folder: Path) -> Room:
+def room_of(folder: Path) -> DiskRoom:
     """How full the disk of a directory is; one system call. Raises OSError."""
     usage = shutil.disk_usage(folder)
-    return Room(usage.used, usage.free)
+    return DiskRoom(usage.used, usage.free)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The store: where all machines of a lab keep artifacts, run files and sources. Without one, each keeps its own in HOME.
+"""The store: where all machines of a lab keep artifacts, run files and sources. Without a store, each machine uses its HOME.
 
 Names: `artifacts/<key>/<SHA-256>` and `…/metadata.json`, `runs/<id>-<attempt>/<file>`, `sources/<commit>.bundle`,
 `logs/<file>`, `profiles/<aa>/<SHA-256>`. What the libraries below raise is told as one of our errors, in one line.
@@ -22,8 +22,8 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
 from lab.errors import StoreLacks, StoreRefused, StoreUnreachable
-from lab.storage.directory import Entry, Room, Stream
-from lab.storage.settings import ALIAS
+from lab.storage.directory import DiskRoom, StoreEntry, StoreStream
+from lab.storage.store_settings import ALIAS
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}(?:/[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}){0,7}")
 _NOT_THERE = {"404", "NoSuchKey", "NotFound"}
@@ -104,7 +104,7 @@ class Store:
         with self._told(name):
             self.storage.delete(_checked(name))
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[StoreEntry]:
         """The files in a directory and below, in no order; everything without one."""
         with self._told(prefix):
             yield from self.storage.entries(_checked(prefix) if prefix else "")
@@ -114,10 +114,10 @@ class Store:
         with self._told(""):
             self.storage.check()
 
-    def room(self) -> Room | None:
+    def room(self) -> DiskRoom | None:
         """How full a directory's disk is; None for a bucket, which nobody can ask."""
         with self._told(""):
-            found: Room | None = self.storage.room()
+            found: DiskRoom | None = self.storage.room()
             return found
 
     def check(self) -> None:
@@ -181,7 +181,7 @@ class _Reader:
 
     store: Store
     name: str
-    stream: Stream
+    stream: StoreStream
 
     def read(self, amount: int) -> bytes:
         """The next bytes, b"" at the end."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A submission under a client's own key: however often it is sent, it is one experiment."""
+"""Submit under a client's own key: one experiment however often the request is sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything about a submission that can be found out before anything is written."""
+"""Check everything about a submission before anything is written."""
 
 import hashlib
 import json
@@ -11,20 +11,18 @@ from typing import Any
 
 from django.db.models import F
 
-from kernels.config import Fragment, load_fragment, read_fragment
+from kernels.builds.toolchain import Toolchain, detect_toolchain
+from kernels.configs.request import Fragment, load_fragment, read_fragment
 from kernels.errors import KernelsError
-from kernels.toolchain import Toolchain, detect_toolchain
-from kernels.tree import Revision, Tree, keep, resolve
+from kernels.trees.tree import NamedRevision, SourceTree, keep, resolve
 from lab import models
-from lab.analysis.sequential import LOOKS
-from lab.basepoints import WORKLOAD_FRAGMENT
 from lab.errors import LabUnable, SpecError, SubmissionRejected
-from lab.expand import Clash, Combination, expand
-from lab.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
-from lab.spec_messages import nearest
-from lab.submission.claimedbase import blamed_on_claims, claimed_base, with_note
-from lab.submission.combine import Applier
-from lab.submission.intake import (
+from lab.experiments.expand import Clash, Combination, expand
+from lab.experiments.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
+from lab.statistics.sequential import LOOKS
+from lab.submission.claimed_base import blamed_on_claims, claimed_base, with_note
+from lab.submission.combinations import Applier
+from lab.submission.sources import (
     OnProgress,
     Source,
     Taken,
@@ -33,7 +31,9 @@ from lab.submission.intake import (
     take_in,
     with_catalogue_rules,
 )
-from lab.submission.rows import registered_sources
+from lab.submission.tree_rows import registered_sources
+from lab.trends.base_points import WORKLOAD_FRAGMENT
+from lab.validation_messages import nearest
 from workloads.catalog import Workload, load_catalog
 
 CONFIG_BASE = "tiny"
@@ -50,7 +50,7 @@ MOST_RUNS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class PinnedBase:
     """The commit that an experiment stands on, and the tree it is of, for those that repeat it."""
 
     tree: str
@@ -58,11 +58,11 @@ class Pin:
     experiment: int
 
 
-def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> Pin | None:
+def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> PinnedBase | None:
     """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
     if not isinstance(origin, models.Experiment) or spec.base != origin.spec.get("base", ""):
         return None
-    return Pin(origin.tree.name, origin.base_commit, origin.pk)
+    return PinnedBase(origin.tree.name, origin.base_commit, origin.pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class Prepared:
 
     spec: ExperimentSpec
     source: Source
-    tree: Tree
-    base: Revision
+    tree: SourceTree
+    base: NamedRevision
     target: models.Target
     switches: Mapping[str, Taken]
     combinations: tuple[Combination, ...]
@@ -85,12 +85,14 @@ class Prepared:
 class BuildInputs:
     """What decides a build before its config is resolved; digest is the same for the same."""
 
-    revision: Revision
+    revision: NamedRevision
     request: dict[str, Any]
     digest: str
 
 
-def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin | None = None) -> Prepared:
+def prepare(
+    spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None = None
+) -> Prepared:
     """Open the tree, read the switches and apply the combinations. pin: the base of the experiment that this one repeats.
 
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
@@ -102,13 +104,13 @@ def prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin 
 
 
 def _base(
-    spec: ExperimentSpec, source: Source, tree: Tree, pin: Pin | None, on_progress: OnProgress
-) -> Revision:
+    spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
+) -> NamedRevision:
     """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
     name = spec.base or tree.default_revision
     if pin and pin.tree == source.name:
         pinned = resolve(tree, pin.commit)
-        base = Revision(pinned.commit, pinned.tree_id, name)
+        base = NamedRevision(pinned.commit, pinned.tree_id, name)
         on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
     else:
         base = resolve(tree, name)
@@ -116,7 +118,7 @@ def _base(
     return base
 
 
-def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin | None) -> Prepared:
+def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None) -> Prepared:
     target = find_target(spec.target)
     if target.driver == "metal" and spec.measure.clock == "instructions":
         raise SubmissionRejected(

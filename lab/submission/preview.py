@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a description would cost and could show, before anything of it is queued."""
+"""Preview a description: its cost and the smallest change it could show, before anything is queued."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from pathlib import Path
 
 from django.conf import settings
 
-from kernels.diff import parse_diff
-from kernels.patch import Patch
-from kernels.shown import shown
-from lab.analysis.sequential import LOOKS, detectable
+from kernels.diffs.unified import parse_diff
+from kernels.patches.series import Patch
+from kernels.printable import shown
+from lab.experiments.spec import ExperimentSpec
 from lab.models import Build, Experiment, User
-from lab.queries.history import boot_duration, build_durations, deviation
-from lab.spec import ExperimentSpec
-from lab.states import BuildState, Purpose, Role
+from lab.models.states import BuildState, Purpose, Role
+from lab.statistics.sequential import LOOKS, detectable
 from lab.storage.artifacts import is_kept
-from lab.submission import shipped
-from lab.submission.intake import Taken
-from lab.submission.locations import check_tree_location
+from lab.submission import shipped_figures as shipped
+from lab.submission.git_addresses import check_tree_location
+from lab.submission.past_figures import boot_duration, build_durations, deviation
 from lab.submission.prepare import Prepared, boots_at_most, pin_of, prepare
-from lab.submission.shipped import SHIPPED
-from lab.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
+from lab.submission.shipped_figures import SHIPPED
+from lab.submission.sources import Taken
+from lab.submission.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
 from workloads.catalog import Workload
 
 

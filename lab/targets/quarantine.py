@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Targets that keep failing for the lab's own reasons boot nothing until an operator has looked at them.
+"""Quarantine targets that fail repeatedly by the lab's own fault, until an operator releases them.
 
-Both ends of a quarantine are told: to hooks by events written in the same transaction, to operators by lab/targets/notices.py.
+Both ends of a quarantine are told: to hooks by events written in the same transaction, to operators by lab/targets/operator_mails.py.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from lab.access import may
 from lab.errors import NotAllowed, UnknownRow
 from lab.hooks.events import tell_quarantine
-from lab.models import Quarantine, Run, Target, User
-from lab.queue.blocks import leave_unusable
-from lab.queue.handback import put_back
-from lab.queue.holder import Claim
-from lab.storable import storable_text
+from lab.models import Quarantine, Target, User
+from lab.models.storable import storable_text
+from lab.people.permissions import may
+from lab.targets.usable import leave_unusable
 
 # So many of the lab's faults, one after the other without a boot that went as it should.
 FAULTS_IN_A_ROW = 3
@@ -38,19 +36,6 @@ def note_fault(target_id: int, problem: str) -> bool:
 def note_success(target_id: int) -> None:
     """Forget the faults of a target that did what it was asked; a quarantine stays."""
     Target.objects.filter(pk=target_id, faults__gt=0, quarantined_at=None).update(faults=0)
-
-
-def hand_back_unbooted(claim: Claim, problem: str) -> bool:
-    """Queue a run again whose target could boot nothing, and count that against the target; False if it was not held any more.
-
-    It is no attempt of the run's: after three in a row the target is in quarantine, and the run waits or goes elsewhere.
-    """
-    with transaction.atomic():
-        target_id = Run.objects.values_list("target", flat=True).get(pk=claim.id)
-        handed_back = put_back(claim, lost=True, attempt=F("attempt") - 1)
-        if handed_back and target_id is not None:
-            note_fault(target_id, problem)
-    return handed_back
 
 
 def quarantine_target(target_id: int, reason: str) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lab.exports.shape import CaseData, CellData, ComparisonData, MetricData, SpreadData, VariantData
+from lab.comparisons.exports.shape import (
+    CaseData,
+    CellData,
+    ComparisonData,
+    MetricData,
+    SpreadData,
+    VariantData,
+)
 
 # What breaks out of XML, Markdown's tables and spans, TAP's lines, mail headers, terminals, spreadsheets and TOML.
 HOSTILE = (

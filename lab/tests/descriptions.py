@@ -2,7 +2,7 @@
 """Every field of a description, from its own schema, with a description that sets it.
 
 Tests ask the form, labctl, the REST API, exports and clones for each of these fields. A field that is added to
-lab/spec.py needs one line in SETS, and its tests then say where it is missing.
+lab/experiments/spec.py needs one line in SETS, and its tests then say where it is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from lab.spec import ExperimentSpec, spec_from_mapping
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 
 DIFF = "diff --git a/fs/inode.c b/fs/inode.c\n--- a/fs/inode.c\n+++ b/fs/inode.c\n@@ -1 +1 @@\n-old line\n+new line\n"
 _P, _Q = {"name": "p", "text": DIFF}, {"name": "q", "text": DIFF}
@@ -77,7 +77,7 @@ SETS: dict[str, dict[str, Any]] = {
 NOTED = frozenset({"patches[].origin"})
 # A reproducer's alone: nobody types it, and a changed description repeats nothing.
 REPRODUCED = frozenset({"reproduces"})
-# How urgent an experiment is: no part of what is stored of it, repeated or cloned (lab/submit.py).
+# How urgent an experiment is: no part of what is stored of it, repeated or cloned (lab/submission/submit.py).
 URGENCY = frozenset({"priority"})
 
 

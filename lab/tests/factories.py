@@ -18,10 +18,10 @@ from lab.models import (
     User,
     Variant,
 )
-from lab.queue.claim import claim_build, claim_run
-from lab.queue.holder import Claim
-from lab.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
-from lab.states import Outcome, Purpose, Role
+from lab.models.states import Outcome, Purpose, Role
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_build, claim_run
+from lab.runs.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
 
 NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
 USER = {"name": "user", "unit": "s", "better": "lower", "margin": 0.05, "primary": False}

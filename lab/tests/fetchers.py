@@ -11,11 +11,11 @@ from threading import Event, Thread
 from django.db import connection
 
 from lab.errors import SubmissionRejected
+from lab.experiments.spec import ExperimentSpec
 from lab.models import Fetch, User
-from lab.spec import ExperimentSpec
-from lab.submission.fetch_queue import claim_fetch
-from lab.submission.fetch_work import carry_out
-from lab.submission.locations import check_address
+from lab.submission.fetches.queue import claim_fetch
+from lab.submission.fetches.work import carry_out
+from lab.submission.git_addresses import check_address
 
 
 def fetch_all(home: Path | None = None) -> list[Fetch]:

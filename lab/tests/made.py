@@ -7,8 +7,8 @@ import hashlib
 import random
 from pathlib import Path
 
-from kernels.artifact import Artifact, ArtifactMetadata, ArtifactStore
-from kernels.request import local_version
+from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
+from kernels.builds.request import local_version
 from lab.storage.artifacts import NEEDED
 
 

@@ -4,7 +4,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.blocks import Layout
+from lab.statistics.block_model import BlockLayout
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def experiments(kind: str, trials: int, blocks: int, arms: int, seed: int) -> Fl
     return np.take_along_axis(drawn, np.argsort(rng.random(drawn.shape), axis=2), axis=2)
 
 
-def layout(blocks: int, arms: int) -> Layout:
+def layout(blocks: int, arms: int) -> BlockLayout:
     """Return the layout of experiments(): the candidate, then base and twin, then other arms."""
     sides = [1, 0, 0, *range(2, arms - 1)][:arms]
-    return Layout(np.repeat(np.arange(blocks), arms), np.tile(np.array(sides, dtype=np.intp), blocks))
+    return BlockLayout(np.repeat(np.arange(blocks), arms), np.tile(np.array(sides, dtype=np.intp), blocks))

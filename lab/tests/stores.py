@@ -13,8 +13,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from lab.storage.settings import StoreSettings, store_settings
 from lab.storage.store import Store, lab_store
+from lab.storage.store_settings import StoreSettings, store_settings
 
 BUCKET = "kperflab"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "secret"}

@@ -11,7 +11,8 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from lab.compare import compare_experiment
+from lab.comparisons.compare import compare_experiment
+from lab.conftest import Describe
 from lab.models import (
     Alert,
     BasePoint,
@@ -25,11 +26,10 @@ from lab.models import (
     Target,
     Tree,
 )
-from lab.queries.trends import trend_lines
-from lab.states import Role, RunState, VariantState
-from lab.submit import submit_experiment
-from lab.targets.hardware import change_target
-from lab.tests.conftest import Describe
+from lab.models.states import Role, RunState, VariantState
+from lab.submission.submit import submit_experiment
+from lab.targets.changes import change_target
+from lab.trends.page import trend_lines
 from workloads.catalog import PROGRAMS, load_catalog
 
 pytestmark = pytest.mark.django_db
@@ -42,8 +42,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of workloads, as a checkout has it, in which a test may add some."""
     folder = tmp_path / "programs"
     shutil.copytree(PROGRAMS, folder)
-    for module in ("lab.submission.prepare", "lab.spec"):
-        name = "load_workloads" if module == "lab.spec" else "load_catalog"
+    for module in ("lab.submission.prepare", "lab.experiments.spec"):
+        name = "load_workloads" if module == "lab.experiments.spec" else "load_catalog"
         monkeypatch.setattr(f"{module}.{name}", lambda: load_catalog(folder))
     return folder
 

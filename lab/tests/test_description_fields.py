@@ -7,10 +7,10 @@ import tomllib
 
 import pytest
 
-from lab.exports.comparison import comparison_data
-from lab.exports.reproducer import write_reproducer
-from lab.rerun import description_as_toml
-from lab.spec import MeasureSpec, spec_from_mapping
+from lab.comparisons.exports.data import comparison_data
+from lab.comparisons.exports.reproducer import write_reproducer
+from lab.experiments.spec import MeasureSpec, spec_from_mapping
+from lab.experiments.stored_spec import description_as_toml
 from lab.tests.descriptions import NOTED, REPRODUCED, SETS, URGENCY, schema_fields, specified, value_at
 from lab.tests.factories import make_experiment, make_patch_switch
 

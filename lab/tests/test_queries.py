@@ -5,21 +5,21 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from lab.analysis.frametree import build_tree
+from lab.comparisons.page import comparison_page
 from lab.errors import UnknownRow
+from lab.experiments.list_page import experiment_list
+from lab.experiments.page import experiment_page
+from lab.experiments.progress import progress
 from lab.models import Build, Experiment, Run
-from lab.queries.choices import submission_choices
-from lab.queries.comparison import comparison_page
-from lab.queries.executions import build_page, run_page
-from lab.queries.experiments import experiment_page
-from lab.queries.hardware import TargetLine, target_list
-from lab.queries.listing import experiment_list
-from lab.queries.orders import build_order, run_order
-from lab.queries.profile import profile_page
-from lab.queries.progress import progress
-from lab.record import RunRecord, TakenProfile, record_run
-from lab.settle import cancel_experiment
-from lab.states import Outcome
+from lab.models.states import Outcome
+from lab.profiles.analysis.frame_tree import build_tree
+from lab.profiles.page import profile_page
+from lab.runs.pages import build_page, run_page
+from lab.runs.record import RunRecord, TakenProfile, record_run
+from lab.runs.settle import cancel_experiment
+from lab.runs.work_orders import build_order, run_order
+from lab.submission.choices import submission_choices
+from lab.targets.target_list import TargetLine, target_list
 from lab.tests.factories import (
     claimed_build,
     claimed_run,

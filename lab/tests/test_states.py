@@ -7,7 +7,7 @@ from django.db import models
 
 from lab.errors import IllegalMove
 from lab.models import Run, Target
-from lab.states import (
+from lab.models.states import (
     MOVES,
     BisectionState,
     BuildState,

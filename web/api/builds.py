@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from lab.errors import UnknownRow
 from lab.models import Build, Variant
-from lab.states import BuildState
+from lab.models.states import BuildState
 from lab.storage.files import KeptFile
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.logs import log_from, told_as_log

@@ -15,8 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Switch
-from lab.queries.choices import submission_choices
-from lab.spec_messages import nearest
+from lab.submission.choices import submission_choices
+from lab.validation_messages import nearest
 from web.api.filters import Filters, IdFilter, Known, Search, TextFilter, Where, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row, Shape, finite, read_rows

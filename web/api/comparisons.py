@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from lab.models import Comparison
-from lab.states import Role
+from lab.models.states import Role
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
 from web.api.resource import Resource
 from web.api.schema import Number, Texts

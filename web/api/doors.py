@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who asks, and whether they may: tokens with scopes, a browser's session, lab/access.py."""
+"""Who asks, and whether they may: tokens with scopes, a browser's session, lab/people/permissions.py."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from lab.access import Action, may
 from lab.models import Token, User
-from lab.people.signin import LOCKED_S, too_many_wrong_from
+from lab.people.permissions import Action, may
+from lab.people.sign_in import LOCKED_S, too_many_wrong_from
 from lab.people.tokens import find_token
 from web.addresses import client_address
 from web.api.limits import LoginLimit

@@ -19,19 +19,19 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.comparisons.exit_code import code_of
+from lab.comparisons.exports.data import comparison_data
+from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.exports.shape import ComparisonData
 from lab.errors import NeedsWorker
-from lab.exitcode import code_of
-from lab.exports.comparison import comparison_data
-from lab.exports.report_forms import REPORT_FORMS, Wishes
-from lab.exports.shape import ComparisonData
+from lab.experiments.counts import count_experiments
+from lab.experiments.never_delete import keep_for
+from lab.experiments.priority import PRIORITIES, priority_name, set_priority
+from lab.experiments.progress import progress
+from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
-from lab.queries.description import shown_description, whole_description
-from lab.queries.progress import progress
-from lab.queries.tallies import tallies
-from lab.queue.priority import PRIORITIES, priority_name, set_priority
-from lab.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
-from lab.states import ExperimentState, Role, VariantState
-from lab.storage.keeping import keep_for
+from lab.models.states import ExperimentState, Role, VariantState
+from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from web.api.doors import scopes_of
 from web.api.fields import Body, Word, taken
 from web.api.files import as_file, form_named, told_as_file
@@ -242,7 +242,7 @@ class Experiments(Submission):
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:
         """With addresses and counts."""
-        counted = tallies([row["id"] for row in rows])
+        counted = count_experiments([row["id"] for row in rows])
         root = self.request.build_absolute_uri("/")
         for row in rows:
             found = counted[row["id"]]
@@ -344,7 +344,7 @@ class Experiments(Submission):
     def export(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
         """The comparison in a form for others to read."""
         wanted = form_named(REPORT_FORMS, form, "a comparison")
-        text = wanted.write(id, Wishes(link=settings.PUBLIC_URL))
+        text = wanted.write(id, ReportOptions(link=settings.PUBLIC_URL))
         return as_file(text, wanted.media_type, wanted.file_name(id))
 
     @extend_schema(responses=OpenApiTypes.OBJECT)

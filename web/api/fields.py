@@ -11,7 +11,7 @@ from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerial
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from lab.spec_messages import nearest
+from lab.validation_messages import nearest
 
 NO_NUL = r"^[^\u0000]*$"
 # Each unknown field is compared with all there are.

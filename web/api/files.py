@@ -12,7 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from lab.errors import UnknownRow
-from lab.spec_messages import nearest
+from lab.validation_messages import nearest
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Callable[..., Any])

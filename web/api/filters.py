@@ -14,7 +14,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
 from rest_framework.request import Request
 
-from lab.spec_messages import nearest
+from lab.validation_messages import nearest
 from web.api.problems import Fault, ParameterRefused, Problem, Refusal
 
 LONGEST = 200

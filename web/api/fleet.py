@@ -14,11 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import LateAnswer, User, Worker
-from lab.queries.claims import open_claims
-from lab.queries.faults import experiments_of
-from lab.queries.queues import queue_lines
-from lab.queue.holder import Kind
-from lab.queue.takeback import take_back
+from lab.operations.lab_faults import experiments_of
+from lab.runs.claim import Kind
+from lab.runs.open_claims import open_claims
+from lab.runs.queue_list import queue_lines
+from lab.runs.take_back import take_back
 from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row

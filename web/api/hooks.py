@@ -13,8 +13,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.access import may
-from lab.hooks.change import (
+from lab.hooks.changes import (
     LONGEST_URL,
     HookFields,
     change_hook,
@@ -26,7 +25,8 @@ from lab.hooks.change import (
 )
 from lab.hooks.events import EVENTS
 from lab.models import Delivery, Hook, User
-from lab.states import DeliveryState
+from lab.models.states import DeliveryState
+from lab.people.permissions import may
 from web.api.doors import Allowed, OwnThings, scopes_of
 from web.api.fields import Body, Text, Truth, Word, taken
 from web.api.filters import Filters, IdFilter, Known, TextFilter, TruthFilter, WordFilter

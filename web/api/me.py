@@ -13,8 +13,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.access import ACTIONS, may
 from lab.models import Token, User
+from lab.people.permissions import ACTIONS, may
 from lab.people.tokens import (
     DEFAULT_DAYS,
     LONGEST_NAME,

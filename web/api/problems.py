@@ -20,7 +20,6 @@ from django.views.defaults import bad_request, server_error
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from lab.analysis.frametree import TreeDamaged
 from lab.errors import (
     FieldRefused,
     KeyBusy,
@@ -34,7 +33,8 @@ from lab.errors import (
     TooManyFetches,
     UnknownRow,
 )
-from lab.exports.stacks import ExportTooLarge, NoSuchForm
+from lab.profiles.analysis.frame_tree import TreeDamaged
+from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
 
 MEDIA_TYPE = "application/problem+json"
 # What a type is told by; the rest is what its HTTP status says, `about:blank`.
@@ -183,7 +183,7 @@ def within(place: str) -> Iterator[None]:
 
 
 def pointer(line: str) -> str:
-    """The JSON pointer of the field that leads a line of lab/spec_messages.py; empty (the whole body) without one."""
+    """The JSON pointer of the field that leads a line of lab/validation_messages.py; empty (the whole body) without one."""
     found = _FIELD.match(line)
     return _at(found[1]) if found else ""
 

@@ -11,10 +11,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
-from lab.exports.profile_data import profile_data
-from lab.exports.profile_files import callers_text, profile_file
 from lab.models import Experiment
+from lab.profiles.exports.data import profile_data
+from lab.profiles.exports.files import callers_text, profile_file
+from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from web.api.files import TEXT, as_file
 from web.api.problems import ParameterRefused
 from web.api.resource import Plain, View

@@ -11,16 +11,16 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
-from lab.analysis.frametree import unpack
 from lab.errors import UnknownRow
-from lab.exports.forms import TREE_FORMS
 from lab.models import Profile
+from lab.profiles.analysis.frame_tree import unpack
+from lab.profiles.exports.formats import TREE_FORMS
 from web.api.files import TEXT, as_file, form_named, told_as_file
 from web.api.filters import Filters, IdFilter, WordFilter
 from web.api.resource import Plain, Resource
 from web.api.schema import Number
 
-# By the name in the address: the media type, and the name in lab/exports/forms.py.
+# By the name in the address: the media type, and the name in lab/profiles/exports/formats.py.
 FORMS: Mapping[str, tuple[str, str]] = {
     "folded": (TEXT, "folded"),
     "script": (TEXT, "script.txt"),

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from lab.access import Action
+from lab.people.permissions import Action
 from web.api.filters import Known, Ordering, Search, Where
 from web.api.rows import Row, Shape, read_rows
 

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from lab.errors import UnknownRow
 from lab.models import Run
-from lab.states import Outcome, Purpose, RunState
+from lab.models.states import Outcome, Purpose, RunState
 from lab.storage.files import KeptFile
 from web.api.builds import BLAMED
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter

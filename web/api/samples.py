@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from lab.models import Sample
-from lab.states import Purpose
+from lab.models.states import Purpose
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
 from web.api.resource import Resource
 from web.api.schema import Number

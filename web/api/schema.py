@@ -11,7 +11,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lab.access import Action
+from lab.people.permissions import Action
 from web.api.doors import Allowed, PasswordDoor, TokenDoor, needed_for
 from web.api.problems import MEDIA_TYPE
 

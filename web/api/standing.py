@@ -12,11 +12,11 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.experiments.shown_description import without_password
+from lab.experiments.stored_spec import without_defaults
 from lab.models import Alert, Standing, User
-from lab.queries.description import without_password
-from lab.rerun import without_defaults
 from lab.standing.alerts import see_alert
-from lab.standing.change import (
+from lab.standing.changes import (
     LEAST_SECRET,
     LONGEST_SECRET,
     MOST_ADDRESSES,

@@ -20,15 +20,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.errors import FieldRefused, NeedsWorker
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Fetch, User
-from lab.spec import ExperimentSpec, spec_from_mapping
-from lab.states import FetchState, Role
-from lab.submission.arrival import Wanted
-from lab.submission.fetch_problem import error_of
-from lab.submission.fetches import FetchAsked, fetches_before, find_fetch, request_fetch
-from lab.submission.here import preview_here, submit_noted
+from lab.models.states import FetchState, Role
+from lab.submission.fetches.problem import error_of
+from lab.submission.fetches.requests import FetchRequest, fetches_before, find_fetch, request_fetch
+from lab.submission.fetches.series import WantedSeries
 from lab.submission.idempotency import submit_under_key
-from lab.submission.received import Upload, each_patch, receive_files
+from lab.submission.received_series import Upload, each_patch, receive_files
+from lab.submission.web_process import preview_here, submit_noted
 from web.api.fields import NO_NUL
 from web.api.limits import SubmitLimit
 from web.api.problems import ParameterRefused, problem_of
@@ -64,7 +64,7 @@ EXAMPLE = {
 
 
 class DescriptionShape(serializers.Serializer[Any]):
-    """An experiment to be; lab/spec.py has the schema, and checks it."""
+    """An experiment to be; lab/experiments/spec.py has the schema, and checks it."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """What was sent. Raises ValidationError for what is no object."""
@@ -270,7 +270,7 @@ class Submission(Resource):
                 return self._made(submit(lambda _: None).pk, False)
             experiment, replayed = submit_under_key(user=user, key=key, body_sha256=sha256, submit=submit)
         except NeedsWorker:
-            asked = FetchAsked(Fetch.Kind.SUBMIT, Wanted(body), key=key or "", body_sha256=sha256)
+            asked = FetchRequest(Fetch.Kind.SUBMIT, WantedSeries(body), key=key or "", body_sha256=sha256)
             return self._handed_over(request_fetch(by=user, asked=asked))
         return self._made(experiment.pk, replayed)
 
@@ -297,7 +297,7 @@ class Submission(Resource):
         try:
             return Response(finite(asdict(preview_here(spec=spec, by=user))))
         except NeedsWorker:
-            asked = FetchAsked(Fetch.Kind.PREVIEW, Wanted(body))
+            asked = FetchRequest(Fetch.Kind.PREVIEW, WantedSeries(body))
             return self._handed_over(request_fetch(by=user, asked=asked))
 
 

@@ -11,11 +11,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.comparisons.triage import LONGEST as LONGEST_REASON
+from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused
 from lab.models import Experiment, Note, Revision, Run, Triage, User
-from lab.people.notes import LONGEST, delete_note, edit_note, write_note
-from lab.people.triage import LONGEST as LONGEST_REASON
-from lab.people.triage import Decision, Regression, decide
+from lab.notes.changes import LONGEST, delete_note, edit_note, write_note
 from web.api.doors import scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
 from web.api.filters import MOST_ID, Filters, IdFilter, TextFilter, WordFilter

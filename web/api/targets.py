@@ -13,9 +13,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.access import may
 from lab.models import HealthCheck, Target, User
-from lab.targets.hardware import (
+from lab.people.permissions import may
+from lab.targets.changes import (
     DRIVERS,
     LEAST_MIB,
     LONGEST_REMARK,
@@ -26,7 +26,7 @@ from lab.targets.hardware import (
     change_target,
     remove_target,
 )
-from lab.targets.health import ask_check
+from lab.targets.health_checks import ask_check
 from lab.targets.quarantine import release_target
 from web.api.doors import scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken

@@ -14,9 +14,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.exports.trend import point_data, step_data
 from lab.models import BasePoint
-from lab.queries.trends import trend_lines, trend_page
+from lab.trends.export import point_data, step_data
+from lab.trends.page import trend_lines, trend_page
 from web.api.filters import Filters, Known, TextFilter, TruthFilter, Where
 from web.api.resource import Plain, View
 from web.api.rows import Row, finite

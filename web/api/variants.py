@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from lab.models import Variant
-from lab.states import Role, VariantState
+from lab.models.states import Role, VariantState
 from web.api.experiments import VariantBrief
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
 from web.api.resource import Resource

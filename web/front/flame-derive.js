@@ -3,7 +3,7 @@
 import { totals } from "./flame-layout.js";
 
 const IDLE = "do_idle";
-// Parts of the names of the functions through which an interrupt enters: as in lab/analysis/flame.py.
+// Parts of the names of the functions through which an interrupt enters: as in lab/profiles/analysis/frame_names.py.
 const INTERRUPTS = ["interrupt", "sysvec", "softirq"];
 // Callers with less of the whole than this are not told apart: they could not be seen.
 const LEAST = 1 / 200_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A difference of two variants as lab/exports/difference.py tells it: columns of equal length, frames in preorder.
+// A difference of two variants as lab/profiles/exports/difference.py tells it: columns of equal length, frames in preorder.
 import { fetchBytes, namesOf, TreeDamaged } from "./flame-tree.js";
 
 export async function fetchDifference(address) {

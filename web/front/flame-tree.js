@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A profile in the browser: the packed form of lab/analysis/frametree.py, unpacked into typed arrays.
+// A profile in the browser: the packed form of lab/profiles/analysis/frame_tree.py, unpacked into typed arrays.
 //
 // A tree is {names, parent, name, columns, q}: nodes in preorder, node 0 the root, parent[i] < i. Each column counts
 // samples whose innermost frame a node is: one column for a profile, two (base, candidate) for a difference.

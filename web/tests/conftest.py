@@ -9,11 +9,10 @@ from typing import Protocol
 import pytest
 from django.test import Client
 
-from lab.analysis.frametree import build_tree, pack
-from lab.compare import compare_experiment
+from lab.comparisons.compare import compare_experiment
 from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
-from lab.queries.trends import trend_list
-from lab.states import ExperimentState, Role, RunState, VariantState
+from lab.models.states import ExperimentState, Role, RunState, VariantState
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.tests.factories import (
     make_build,
     make_case,
@@ -24,6 +23,7 @@ from lab.tests.factories import (
     make_variant,
 )
 from lab.tests.fetchers import at_hand
+from lab.trends.page import trend_list
 
 SCRIPT = "<script>alert(1)</script>"
 CLAIM = {"workload": "showgids", "metric": "ns_per_open", "direction": "lower", "source": SCRIPT}
@@ -38,7 +38,7 @@ class Page(Protocol):
 @pytest.fixture(autouse=True)
 def trees_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tree has to be fetched, unless a test says so."""
-    monkeypatch.setattr("lab.submission.here.check_here", at_hand)
+    monkeypatch.setattr("lab.submission.web_process.check_here", at_hand)
 
 
 @pytest.fixture

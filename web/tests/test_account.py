@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from lab.models import Token, User
-from lab.people.signin import issue_secret
+from lab.people.sign_in import issue_secret
 from lab.tests.factories import make_experiment, make_user
 from web.tests.conftest import Page, signed_in
 

@@ -12,8 +12,8 @@ from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
+from lab.audit import log as audit
 from lab.models import AuditEntry, User
-from lab.operations import audit
 from lab.people.tokens import issue_token
 
 pytestmark = [pytest.mark.hostile, pytest.mark.django_db]

@@ -12,11 +12,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from kernels.tests.test_bundle import archive, mail
+from kernels.mails.tests.test_uploads import archive, mail
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Build, Experiment, Run, User
-from lab.spec import ExperimentSpec, spec_from_mapping
-from lab.states import ExperimentState
-from lab.submission.once import Submitted
+from lab.models.states import ExperimentState
+from lab.submission.duplicates import Submitted
 from lab.tests.factories import make_build, make_experiment, make_grid, make_patch_switch
 from web.cloned import typed_from
 from web.forms import describe
@@ -95,7 +95,7 @@ def test_a_clone_remembers_where_it_came_from(submitter: Client, monkeypatch: py
         given.append(told["origin"])
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     for origin in (str(row.pk), "999999", "x", ""):
         submitter.post("/experiments/new", {**FILLED, "origin": origin})
     assert given == [row, None, None, None]
@@ -144,7 +144,7 @@ def test_an_experiment_is_run_again_as_a_new_one(
     def submit(*, spec: ExperimentSpec, by: User, origin: Experiment, **_: object) -> Experiment:
         return make_experiment(name=spec.name, submitter=by, origin=origin)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     answer = submitter.post(f"/experiments/{row.pk}/rerun", follow=True)
     again = Experiment.objects.get(origin=row)
     assert answer.redirect_chain == [(f"/experiments/{again.pk}/", 302)]

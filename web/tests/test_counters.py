@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from lab.models import Comparison, Experiment, Run
-from lab.queries.counters import COUNTED_ITERATIONS, counter_page
+from lab.profiles.counters import COUNTED_ITERATIONS, counter_page
 from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
-from lab.tests.waits import MS, add_waiting_boots
+from lab.tests.wait_profiles import MS, add_waiting_boots
 from web.tests.conftest import SCRIPT, Page
 
 REASON = {"what": "perf stat: cycles", "why": f"the guest has no PMU {SCRIPT}"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Target, User
-from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.tests.descriptions import NOTED, REPRODUCED, SETS, URGENCY, specified, value_at
 from lab.tests.factories import make_experiment, make_patch_switch
 from web.tests.browserform import BrowserForm
@@ -23,14 +23,14 @@ CLONED = sorted(set(SETS) - NOTED - REPRODUCED - URGENCY - {"patches[].range"})
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
-    """Stand in for lab.submit, which would import a tree: keep what it is asked to take in."""
+    """Stand in for lab.submission.submit, which would import a tree: keep what it is asked to take in."""
     specs: list[ExperimentSpec] = []
 
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         specs.append(spec)
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     return specs
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from lab.limits import FETCHES_OPEN_EACH
+from lab.experiments.limits import FETCHES_OPEN_EACH
 from lab.models import Experiment, Fetch, IdempotencyKey, Tree, User
 from lab.people.tokens import issue_token
-from lab.submission.fetches import cancel_fetch
+from lab.submission.fetches.requests import cancel_fetch
 from lab.tests.factories import make_experiment, make_user
 from lab.tests.fetchers import fetch_all
 from lab.tests.tiny_tree import diff, make_tiny_tree
@@ -122,10 +122,10 @@ def test_one_page_sent_twice_is_one_fetch(submitter: Client, form: dict[str, Any
 def test_a_branch_that_was_fetched_is_shown_as_a_patch_and_not_fetched_again(
     submitter: Client, form: dict[str, Any], source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lab.submission.received import Received
+    from lab.submission.received_series import Received
 
     fetched = Received("work", diff("fs/dcache.c", 12, "work"), "branch work of x", "work", 1, 1)
-    monkeypatch.setattr("lab.submission.arrival.receive_branch", lambda **_: fetched)
+    monkeypatch.setattr("lab.submission.fetches.series.receive_branch", lambda **_: fetched)
     sent = submitter.post(
         "/experiments/new", {**form, "branch_git": source, "branch": "work", "preview": "1"}
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lab.spec import switch_name
-from lab.submission.received import file_stem
+from lab.experiments.spec import switch_name
+from lab.submission.received_series import file_stem
 from web.forms import (
-    Typed,
     TypedCase,
+    TypedForm,
     TypedSwitch,
     describe,
     read_form,
@@ -18,9 +18,9 @@ from web.forms import (
 )
 
 
-def typed(**fields: Any) -> Typed:
+def typed(**fields: Any) -> TypedForm:
     given = {"name": "x", "tree": "debian-6.1", "cases": {"showgids": TypedCase(True, "small")}}
-    return Typed(**(given | fields))
+    return TypedForm(**(given | fields))
 
 
 def test_what_was_typed_comes_back_as_typed() -> None:

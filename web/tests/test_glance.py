@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from lab.comparisons.triage import Decision, Regression, decide
 from lab.models import Alert, Experiment, Standing, User
-from lab.people.triage import Decision, Regression, decide
-from lab.queries.front import front_page
-from lab.states import ExperimentState
+from lab.models.states import ExperimentState
+from lab.operations.front_page import front_page
 from lab.tests.factories import make_comparison, make_experiment, make_grid
 from web.tests.conftest import SCRIPT, Page
 

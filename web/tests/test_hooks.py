@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from lab.hooks.change import HookFields, make_hook
+from lab.hooks.changes import HookFields, make_hook
 from lab.models import Delivery, Hook, User
 from lab.tests.factories import make_experiment, make_user
 from web.tests.conftest import SCRIPT, Page, signed_in, strip_escaped

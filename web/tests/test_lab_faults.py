@@ -10,15 +10,16 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from lab.leases.process import worker_identity
 from lab.models import Build, Experiment, Run, User
+from lab.models.states import Outcome
+from lab.operations.lab_faults import late_answers
 from lab.people.tokens import issue_token
-from lab.queries.faults import late_answers
-from lab.queue.claim import claim_next_build, claim_run
-from lab.queue.holder import Claim, worker_identity
-from lab.queue.late import refuse_late
-from lab.queue.takeback import take_back
-from lab.record import BuildSuccess, RunRecord, note_corrupt_artifact, record_build_success, record_run
-from lab.states import Outcome
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_next_build, claim_run
+from lab.runs.late_answers import refuse_late
+from lab.runs.record import BuildSuccess, RunRecord, note_corrupt_artifact, record_build_success, record_run
+from lab.runs.take_back import take_back
 from lab.tests.factories import ME, finish_builds, make_grid
 from web.tests.conftest import Page
 

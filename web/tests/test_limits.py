@@ -23,54 +23,54 @@ OTHERS = {
     "workers.microscope": "what our own plugin of QEMU may have written; no experiment loads it yet",
     "lab.analysis": "statistics: bounds of estimators",
     "lab.backup": "what operators restore",
-    "lab.bisection.search": "faults of the lab",
+    "lab.bisections.search": "faults of the lab",
     "lab.exports": "how much of a result is shown",
-    "lab.guest_limits": "listed by their names there",
+    "lab.runs.guest_limits": "listed by their names there",
     "lab.operations": "of the lab's own tables and logs",
     "lab.queries": "how much of a list is shown",
-    "lab.rounds": "retakes of the lab",
-    "lab.spec_messages": "how many mistakes are named at once",
+    "lab.runs.rounds": "retakes of the lab",
+    "lab.validation_messages": "how many mistakes are named at once",
     "lab.storage": "of the lab's own files",
     "lab.targets": "what operators say of machines",
-    "lab.submission.received": "listed as kernels.bundle.MAX_MEMBERS",
-    "lab.submission.fetch_problem": "how much of a problem is stored",
-    "lab.people.signin._MOST_ROWS": "rows of the lab's own table",
+    "lab.submission.received_series": "listed as kernels.mails.uploads.MAX_MEMBERS",
+    "lab.submission.fetches.problem": "how much of a problem is stored",
+    "lab.people.sign_in._MOST_ROWS": "rows of the lab's own table",
     "lab.hooks.deliver": "tries of the lab, and its own look-ups",
-    "lab.hooks.outgoing": "how much of an answer is kept",
-    "lab.netboot.boots": "pieces that are read at once",
-    "lab.settings.AXES_FAILURE_LIMIT": "for one name; lab.people.signin.MOST_WRONG is what an address meets",
+    "lab.hooks.outgoing_http": "how much of an answer is kept",
+    "lab.targets.netboot.boots": "pieces that are read at once",
+    "lab.settings.AXES_FAILURE_LIMIT": "for one name; lab.people.sign_in.MOST_WRONG is what an address meets",
     "lab.settings.FILE_UPLOAD_MAX_MEMORY_SIZE": "where a file is kept, not how large it may be",
-    "kernels.aligning": "effort of repairs: what does not fit is refused as unplaceable",
-    "kernels.address": "an address's length, named in the refusal",
-    "kernels.apart": "between the lab's own processes",
-    "kernels.apart_server": "between the lab's own processes",
-    "kernels.archive.MAKEFILE_BYTES": "how much of a Makefile is searched for a version",
-    "kernels.basetext": "effort of repairs",
-    "kernels.damage": "effort of repairs",
-    "kernels.decode": "how much of an oops is decoded",
-    "kernels.elf": "the kernel's own format",
-    "kernels.elfloaded": "the kernel's own format",
-    "kernels.elfsections._LONGEST_NAME": "names of sections that are compared",
-    "kernels.gitbundle": "between the lab's own machines",
-    "kernels.indent": "effort of repairs",
-    "kernels.kernelfiles": "modules of the lab's own workloads",
-    "kernels.layers": "room that the lab needs",
-    "kernels.lore": "memory of the lab's own reader",
-    "kernels.mbox": "where a mail's head is looked for",
-    "kernels.mending": "effort of repairs",
-    "kernels.output": "longer lines are cut, not refused",
-    "kernels.quota": "the least that a build is given",
-    "kernels.record": "the lab's own record of an artifact",
-    "kernels.repacking": "packs of the lab's own repositories",
-    "kernels.reproducer": "how much of a diff a script carries",
-    "kernels.seal": "the lab's own key",
+    "kernels.repair.alignment": "effort of repairs: what does not fit is refused as unplaceable",
+    "kernels.trees.address": "an address's length, named in the refusal",
+    "kernels.sandbox.reader": "between the lab's own processes",
+    "kernels.sandbox.reader_server": "between the lab's own processes",
+    "kernels.trees.tarball.MAKEFILE_BYTES": "how much of a Makefile is searched for a version",
+    "kernels.repair.base_text": "effort of repairs",
+    "kernels.repair.damage": "effort of repairs",
+    "kernels.builds.decode_oops": "how much of an oops is decoded",
+    "kernels.artifacts.elf": "the kernel's own format",
+    "kernels.artifacts.elf_segments": "the kernel's own format",
+    "kernels.artifacts.elf_sections._LONGEST_NAME": "names of sections that are compared",
+    "kernels.trees.git_bundle": "between the lab's own machines",
+    "kernels.repair.indentation": "effort of repairs",
+    "kernels.artifacts.kernel_files": "modules of the lab's own workloads",
+    "kernels.builds.layers": "room that the lab needs",
+    "kernels.mails.lore": "memory of the lab's own reader",
+    "kernels.mails.mbox": "where a mail's head is looked for",
+    "kernels.repair.mend": "effort of repairs",
+    "kernels.sandbox.output": "longer lines are cut, not refused",
+    "kernels.sandbox.disk_quota": "the least that a build is given",
+    "kernels.artifacts.metadata": "the lab's own record of an artifact",
+    "kernels.trees.repack": "packs of the lab's own repositories",
+    "kernels.builds.reproducer": "how much of a diff a script carries",
+    "kernels.artifacts.signature": "the lab's own key",
     "workers.beat": "of the lab's own queue",
-    "workers.collect": "what is shown, or the format of a file; lab.guest_limits has what is refused",
+    "workers.collect": "what is shown, or the format of a file; lab.runs.guest_limits has what is refused",
     "workers.ctl": "the caller's own terminal and files",
     "workers.drivers.kexec": "how much of a refusal is shown",
     "workers.drivers.metal": "what operators write",
-    "workers.drivers.posted": "pieces that are read at once",
-    "workers.drivers.streams": "aliases of lab.guest_limits",
+    "workers.drivers.netboot_streams": "pieces that are read at once",
+    "workers.drivers.streams": "aliases of lab.runs.guest_limits",
     "workers.power": "of BMCs",
     "workers.readiness": "room that the lab needs",
     "workers.run": "of the lab's own artifacts",
@@ -162,12 +162,14 @@ def test_nothing_is_excused_that_is_gone() -> None:
 
 
 def test_every_limit_of_a_guest_and_of_a_build_is_listed(sources: set[str]) -> None:
-    from kernels.sandbox import Limits
-    from lab import guest_limits
+    from kernels.sandbox.command import Limits
+    from lab.runs import guest_limits
 
     ours = {"cores", "reserve", "reserve_files", "total_memory", "cpu_seconds"}
-    assert {f"kernels.sandbox.Limits.{name}" for name in Limits.__slots__ if name not in ours} <= sources
-    assert {f"lab.guest_limits.{name}" for name in vars(guest_limits) if name.isupper()} <= sources
+    assert {
+        f"kernels.sandbox.command.Limits.{name}" for name in Limits.__slots__ if name not in ours
+    } <= sources
+    assert {f"lab.runs.guest_limits.{name}" for name in vars(guest_limits) if name.isupper()} <= sources
 
 
 def test_names_are_unique_and_every_row_reads_as_a_sentence(db: None) -> None:
@@ -186,6 +188,6 @@ def test_strangers_read_them_on_a_page_and_over_the_api(client: Client, db: None
 
 
 def test_the_value_is_the_constants_own(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernels.bundle.MAX_UPLOAD_BYTES", 12345)
+    monkeypatch.setattr("kernels.mails.uploads.MAX_UPLOAD_BYTES", 12345)
     values = {row["name"]: row["value"] for row in client.get("/api/v1/limits/").json()}
     assert values["upload_bytes"] == 12345

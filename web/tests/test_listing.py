@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from lab.experiments.list_page import ExperimentFilter, list_page
 from lab.models import Comparison, Experiment, Target, Tree, User
-from lab.queries.listing import ListAsked, list_page
 from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page
 
@@ -170,10 +170,10 @@ def test_a_thousand_experiments_take_as_few_questions_as_one(
         make_run(variant, case)
         judged_row(row, variant)
     with django_assert_num_queries(7):
-        many = list_page(ListAsked())
+        many = list_page(ExperimentFilter())
     assert (len(many.lines), many.pages, many.total) == (50, 20, 1000)
     with django_assert_num_queries(7):
-        few = list_page(ListAsked(search="kernfs title"))
+        few = list_page(ExperimentFilter(search="kernfs title"))
     assert few.total == 60
     with django_assert_max_num_queries(14):
         assert client.get("/experiments/?verdict=improvement&search=kernfs").status_code == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.storage.files import KeptFile
-from web.logs import Part, printable, read_end, read_part
+from web.logs import LogPart, printable, read_end, read_part
 
 
 def test_a_short_log_is_read_whole(tmp_path: Path) -> None:
@@ -54,23 +54,23 @@ def test_a_log_is_read_on_from_where_one_was(tmp_path: Path) -> None:
     assert (first.text, first.offset, first.more) == ("one\ntwo\n", 8, False)
     log.write_text("one\ntwo\nthree\n\x1b[31mred\n")
     assert read_part(KeptFile(str(log)), first.offset, over=False).text == "three\nred\n"
-    assert read_part(KeptFile(str(log)), 0, over=False, limit=5) == Part("one\n", 4, True)
+    assert read_part(KeptFile(str(log)), 0, over=False, limit=5) == LogPart("one\n", 4, True)
 
 
 def test_the_last_line_of_a_log_that_is_over_needs_no_end(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\ntw")
-    assert read_part(KeptFile(str(log)), 4, over=True) == Part("tw", 6, False)
+    assert read_part(KeptFile(str(log)), 4, over=True) == LogPart("tw", 6, False)
 
 
 def test_a_line_longer_than_a_part_does_not_stop_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("x" * 10)
-    assert read_part(KeptFile(str(log)), 0, over=False, limit=4) == Part("xxxx", 4, True)
+    assert read_part(KeptFile(str(log)), 0, over=False, limit=4) == LogPart("xxxx", 4, True)
 
 
 def test_a_log_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("new\n")
     assert read_part(KeptFile(str(log)), 900, over=False).text == "new\n"
-    assert read_part(KeptFile(str(tmp_path / "none")), 0, over=False) == Part("", 0, False)
+    assert read_part(KeptFile(str(tmp_path / "none")), 0, over=False) == LogPart("", 0, False)

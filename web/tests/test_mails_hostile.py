@@ -12,7 +12,7 @@ from django.test import Client
 
 from bench.fuzz.mutations import mutated_mails
 from bench.fuzz.targets import corpus
-from lab.spec import ExperimentSpec
+from lab.experiments.spec import ExperimentSpec
 from web.cloned import typed_from
 from web.tests.test_submission import FILLED, error_beside
 
@@ -32,7 +32,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
         specs.append(spec)
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     return specs
 
 

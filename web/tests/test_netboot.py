@@ -12,8 +12,8 @@ from django.core.cache import cache
 from django.test import Client
 
 from lab.models import Netboot, NetbootPiece, Target
-from lab.netboot.boots import Opening, open_netboot, take_pieces
-from lab.netboot.machine import PIECE_BYTES
+from lab.targets.netboot.boots import Opening, open_netboot, take_pieces
+from lab.targets.netboot.machine import PIECE_BYTES
 
 pytestmark = pytest.mark.django_db
 

@@ -15,9 +15,9 @@ from django.db import connections
 from django.test import Client
 
 from lab.models import Netboot, Target
-from lab.netboot.boots import Opening, open_netboot
-from lab.netboot.following import leave_waiting
-from lab.netboot.machine import hand_out
+from lab.targets.netboot.boots import Opening, open_netboot
+from lab.targets.netboot.machine import hand_out
+from lab.targets.netboot.next_boot import leave_waiting
 from web.views import netboot
 
 MAC = "52:54:00:6b:70:01"

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from lab.models import Build, Comparison, Experiment
-from lab.states import BuildState, ExperimentState, Outcome, RunState, VariantState
+from lab.models.states import BuildState, ExperimentState, Outcome, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_grid, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page, strip_escaped
 

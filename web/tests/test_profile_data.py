@@ -10,9 +10,9 @@ from xml.etree import ElementTree as Xml
 import pytest
 from django.test import Client
 
-from lab.analysis.frametree import build_tree, pack, stacks_of, unpack
 from lab.models import Experiment, Profile
-from lab.states import ExperimentState, Role
+from lab.models.states import ExperimentState, Role
+from lab.profiles.analysis.frame_tree import build_tree, pack, stacks_of, unpack
 from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
 
 pytestmark = pytest.mark.django_db

@@ -9,11 +9,11 @@ import json
 import pytest
 from django.test import Client
 
-from lab.analysis.frametree import stacks_of, unpack
 from lab.models import Experiment
-from lab.queries.profile import profile_page
+from lab.profiles.analysis.frame_tree import stacks_of, unpack
+from lab.profiles.page import profile_page
 from lab.tests.factories import make_case, make_experiment, make_twin, make_variant
-from lab.tests.waits import MS, add_waiting_boots
+from lab.tests.wait_profiles import MS, add_waiting_boots
 from web.tests.conftest import SCRIPT, Page
 from web.words import times_between
 

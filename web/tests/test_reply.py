@@ -10,8 +10,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from kernels.artifact import ArtifactMetadata, ArtifactStore
-from lab.exports.report_forms import REPORT_FORMS
+from kernels.artifacts.store import ArtifactMetadata, ArtifactStore
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.models import Experiment, User
 from lab.tests.factories import make_build, make_patch_switch
 from web.tests.conftest import SCRIPT, Page

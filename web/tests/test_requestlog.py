@@ -10,7 +10,7 @@ from django.contrib.auth import authenticate
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from lab.people.signin import issue_secret
+from lab.people.sign_in import issue_secret
 from lab.tests.factories import make_user
 from web.addresses import client_address, is_of_this_machine
 from web.durations import REGISTRY

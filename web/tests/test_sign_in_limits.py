@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from lab.models import Token, User
 from lab.people.accounts import password_link
-from lab.people.signin import MOST_WRONG
+from lab.people.sign_in import MOST_WRONG
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
 

@@ -12,11 +12,11 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 
 from lab.errors import LabUnable, SubmissionRejected
+from lab.experiments.spec import ExperimentSpec, spec_digest
 from lab.models import User
-from lab.spec import ExperimentSpec, spec_digest
 from lab.submission.preview import Detectable, Preview, VariantPreview
-from lab.submission.received import MOST_FILES
-from lab.submission.shipped import SHIPPED
+from lab.submission.received_series import MOST_FILES
+from lab.submission.shipped_figures import SHIPPED
 from lab.tests.factories import make_experiment
 from web.tests.conftest import SCRIPT, Page
 
@@ -38,14 +38,14 @@ TOML = 'name = "x"\ntree = "debian-6.1"\n[[cases]]\nworkload = "showgids"\nprese
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
-    """Stand in for lab.submit, which would import a tree: keep what it is asked to take in."""
+    """Stand in for lab.submission.submit, which would import a tree: keep what it is asked to take in."""
     specs: list[ExperimentSpec] = []
 
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         specs.append(spec)
         return SimpleNamespace(pk=41)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     return specs
 
 
@@ -53,7 +53,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> N
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise SubmissionRejected(message, detail)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
 
 
 def error_beside(response: HttpResponseBase, field: str) -> str:
@@ -194,7 +194,7 @@ def test_whoever_submits_is_noted(submitter: Client, alice: User, monkeypatch: p
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         return make_experiment(name=spec.name, submitter=by)
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     submitter.post("/experiments/new", FILLED)
     assert alice.experiments.get().name == "kernfs"
 
@@ -293,7 +293,7 @@ def test_a_fault_of_the_lab_is_one_line_on_the_form(
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
         raise LabUnable("the lab cannot take this in now: no space left on device")
 
-    monkeypatch.setattr("lab.submission.once.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
     page = submitter.post("/experiments/new", FILLED)
     assert page.status_code == 422
     assert "no space left on device" in page.content.decode()

@@ -4,9 +4,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from lab.comparisons.triage import Decision, Regression, decide
 from lab.models import Comparison, Note, SavedView, Triage, User
-from lab.people.notes import write_note
-from lab.people.triage import Decision, Regression, decide
+from lab.notes.changes import write_note
 from lab.tests.factories import make_comparison, make_experiment, make_grid, make_user
 from web.templatetags.links import linked
 from web.tests.conftest import SCRIPT, Page, signed_in

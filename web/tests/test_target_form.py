@@ -12,8 +12,8 @@ from django.test import Client
 from pydantic import BaseModel
 
 from lab.models import Target
-from lab.targets import machine
-from lab.targets.hardware import DRIVERS, TargetFields, add_target
+from lab.targets import access_schema as machine
+from lab.targets.changes import DRIVERS, TargetFields, add_target
 from web.targetfields import GROUPS
 from web.tests.conftest import SCRIPT, Page
 

@@ -19,9 +19,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from lab.analysis.frametree import build_tree, pack
-from lab.compare import compare_experiment
-from lab.exports.report_forms import REPORT_FORMS
+from lab.comparisons.compare import compare_experiment
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.models import (
     Case,
     Comparison,
@@ -38,9 +37,10 @@ from lab.models import (
     Variant,
     Worker,
 )
+from lab.models.states import RunState, VariantState
 from lab.operations import readiness
 from lab.people.tokens import issue_token
-from lab.states import RunState, VariantState
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.tests.factories import (
     make_case,
     make_experiment,

@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from lab.models import Note, User
-from lab.people.notes import write_note
-from lab.queries.trends import measured_revision, trend_page
+from lab.notes.changes import write_note
+from lab.trends.page import measured_revision, trend_page
 from web.tests.conftest import SCRIPT, Page
 
 

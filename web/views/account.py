@@ -17,7 +17,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.people.signin import redeem_secret, too_many_wrong_from
+from lab.people.saved_views import own_views
+from lab.people.sign_in import redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,
     MOST_DAYS,
@@ -28,7 +29,6 @@ from lab.people.tokens import (
     revoke_token,
     scopes_of,
 )
-from lab.queries.savedviews import own_views
 from web.access import person
 from web.addresses import client_address
 from web.views.missing import found

@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.operations.audit import KEPT_DAYS
-from lab.queries.audit import audit_page
+from lab.audit.log import KEPT_DAYS, audit_page
 from web.access import needs
 
 

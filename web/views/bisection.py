@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.bisections import BisectionStepView, bisection_list, bisection_page
+from lab.bisections.pages import BisectionStepView, bisection_list, bisection_page
 from web.views.missing import found
 from web.words import change
 

@@ -9,13 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from lab.access import may_change
 from lab.errors import FieldRefused, LabError, NeedsWorker, NotAllowed, Outdated
-from lab.queries.experiments import get_experiment
-from lab.queries.progress import progress
-from lab.queue.priority import set_priority
-from lab.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
-from lab.storage.keeping import keep_for
+from lab.experiments.never_delete import keep_for
+from lab.experiments.page import get_experiment
+from lab.experiments.priority import set_priority
+from lab.experiments.progress import progress
+from lab.people.permissions import may_change
+from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from web.access import needs, person
 from web.views.missing import found
 from web.words import count

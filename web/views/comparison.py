@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.comparison import (
+from lab.comparisons.distribution import CaseSpread, case_spreads
+from lab.comparisons.page import (
     CaseComparison,
     ComparisonCell,
     ComparisonPage,
@@ -21,10 +22,9 @@ from lab.queries.comparison import (
     Representative,
     comparison_page,
 )
-from lab.queries.distribution import CaseSpread, case_spreads
-from lab.queries.regressions import triage_states
+from lab.comparisons.regressions import triage_states
 from web.charts import Bar, Plot, Span, bar, histogram, span
-from web.views.distribution import Spread, spread
+from web.views.distribution import SpreadSection, spread
 from web.views.experiment import tallies
 from web.views.missing import found
 from web.words import change, quantity, settings
@@ -119,7 +119,7 @@ class CaseSection:
     effects: tuple[EffectGroup, ...]
     notes: tuple[str, ...]
     invalid: tuple[InvalidBoot, ...]
-    spread: Spread | None
+    spread: SpreadSection | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.counters import CounterCell, CounterPage, counter_page
+from lab.profiles.counters import CounterCell, CounterPage, counter_page
 from web.views.missing import found
 from web.views.profile_kinds import WORDS, cost_of
 from web.views.trend_data import plain_cells
@@ -94,7 +94,7 @@ def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
 
 @require_safe
 def as_json(request: HttpRequest, experiment_id: int, case_id: int) -> JsonResponse:
-    """lab/queries/counters.py's CounterPage."""
+    """lab/profiles/counters.py's CounterPage."""
     page = found(counter_page, experiment_id, case_id)
     told = asdict(page)
     for row, one in zip(told["rows"], page.rows, strict=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab.analysis.iterations import Quantile
-from lab.queries.distribution import TAILS, CaseSpread, MetricSpread, Tail, VariantSpread
-from web.stripchart import Row, StripPlot, strip_plot
+from lab.comparisons.distribution import TAILS, CaseSpread, MetricSpread, Tail, VariantSpread
+from lab.statistics.iterations import Quantile
+from web.stripchart import StripPlot, StripRow, strip_plot
 from web.words import NONE, count, number, quantity
 
 _CERTAIN = 0.95
@@ -34,7 +34,7 @@ class TailLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadSection:
     """What a case's section shows."""
 
     plots: tuple[MetricPlot, ...]
@@ -42,9 +42,9 @@ class Spread:
     tails: tuple[TailLine, ...]
 
 
-def spread(told: CaseSpread) -> Spread:
+def spread(told: CaseSpread) -> SpreadSection:
     """Put one case's spread into plots and words."""
-    return Spread(
+    return SpreadSection(
         plots=tuple(_plot(one) for one in told.metrics),
         quantiles=tuple(f"p{100 * quantile:g}" for quantile in TAILS) if told.tails else (),
         tails=tuple(_tail(one, told.unit) for one in told.tails),
@@ -62,10 +62,10 @@ def _plot(told: MetricSpread) -> MetricPlot:
     )
 
 
-def _row(told: VariantSpread, unit: str) -> Row:
+def _row(told: VariantSpread, unit: str) -> StripRow:
     middle = told.middle
     reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if len(told.boots) > 1 else ""
-    return Row(
+    return StripRow(
         name=told.variant,
         said=f"{quantity(middle.value, unit)}{reach}, {count(len(told.boots), 'boot')}",
         boots=[

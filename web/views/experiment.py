@@ -10,21 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.access import may, may_change
-from lab.people.savedviews import kept_filters
-from lab.queries.executions import build_page, files_removed_at, run_page
-from lab.queries.experiments import (
-    BuildLine,
-    ExperimentPage,
-    RunLine,
-    experiment_page,
-    get_experiment,
-)
-from lab.queries.listing import ExperimentLine, filter_choices, list_page
-from lab.queries.notes import experiment_notes
-from lab.queries.savedviews import views_for
-from lab.queries.waits import wait_of
-from lab.queue.priority import priorities_for
+from lab.experiments.list_page import ExperimentLine, filter_choices, list_page
+from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
+from lab.experiments.priority import priorities_for
+from lab.notes.pages import experiment_notes
+from lab.people.permissions import may, may_change
+from lab.people.saved_views import kept_filters, views_for
+from lab.runs.pages import build_page, files_removed_at, run_page
+from lab.runs.why_waiting import wait_of
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
@@ -37,7 +30,7 @@ _VERDICTS = ("regression", "improvement", "inconclusive", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class VerdictCount:
     """How many comparisons came to one verdict."""
 
     verdict: str
@@ -51,11 +44,11 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class ListRow:
+class ExperimentListRow:
     """One experiment of the list."""
 
     line: ExperimentLine
-    tallies: tuple[Tally, ...]
+    tallies: tuple[VerdictCount, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +63,9 @@ class Trouble:
     times: int
 
 
-def tallies(verdicts: dict[str, int]) -> tuple[Tally, ...]:
+def tallies(verdicts: dict[str, int]) -> tuple[VerdictCount, ...]:
     """Verdicts with their counts, the ones to look at first."""
-    return tuple(Tally(word, verdicts[word]) for word in _VERDICTS if verdicts.get(word))
+    return tuple(VerdictCount(word, verdicts[word]) for word in _VERDICTS if verdicts.get(word))
 
 
 @require_safe
@@ -86,7 +79,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = list_page(asked, number)
     filters = kept_filters(request.GET.urlencode())
     ctx = {
-        "rows": [] if errors else [ListRow(line, tallies(line.verdicts)) for line in page.lines],
+        "rows": [] if errors else [ExperimentListRow(line, tallies(line.verdicts)) for line in page.lines],
         "page": page,
         "asked": given,
         "errors": errors,

@@ -11,15 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.people.triage import Regression
-from lab.queries.explanation import (
-    Explanation,
-    MovedCounter,
-    MovedMetric,
-    MovedSymbol,
-    explanation,
-)
-from lab.queries.regressions import decisions
+from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, MovedSymbol, explanation
+from lab.comparisons.regressions import decisions
+from lab.comparisons.triage import Regression
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
@@ -37,7 +31,7 @@ _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
 @dataclass(frozen=True, slots=True)
-class EffectLine:
+class VerdictBar:
     """The verdict's own line, named as web/bar.html asks for."""
 
     change: str
@@ -47,7 +41,7 @@ class EffectLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SymbolLine:
+class MovedSymbolLine:
     """One symbol that moved: base and variant, in itself and with what it calls."""
 
     name: str
@@ -56,7 +50,7 @@ class SymbolLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedDecision:
     """What was typed of a decision on a regression."""
 
     state: str = ""
@@ -75,7 +69,7 @@ def explain(
     experiment_id: int,
     comparison_id: int,
     *,
-    typed: Typed | None = None,
+    typed: TypedDecision | None = None,
     errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
@@ -89,7 +83,7 @@ def explain(
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
-        "line": EffectLine(change(cell.ratio), words, cell.verdict, drawn),
+        "line": VerdictBar(change(cell.ratio), words, cell.verdict, drawn),
         "ends": (change(low), change(high)),
         # The interval of a verdict that its q-value held back is wider, as its reason says.
         "level": "" if cell.held_back else "95 %",
@@ -111,7 +105,7 @@ def explain(
     return render(request, "web/explain.html", ctx, status=status)
 
 
-def _triage(page: Explanation, typed: Typed | None, errors: dict[str, str]) -> dict[str, object]:
+def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, str]) -> dict[str, object]:
     """What people decided on a regression, and the form; also where it is none any more but was decided on."""
     on = Regression(page.case.id, page.cell.variant_id, page.metric)
     history = decisions(on)
@@ -123,7 +117,7 @@ def _triage(page: Explanation, typed: Typed | None, errors: dict[str, str]) -> d
         "triaged": newest.state if newest else "new",
         "seen": newest.id if newest else "",
         "states": _STATES.items(),
-        "typed": typed or Typed(state=newest.state if newest else "acknowledged"),
+        "typed": typed or TypedDecision(state=newest.state if newest else "acknowledged"),
         "errors": errors,
     }
 
@@ -137,11 +131,11 @@ def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]
     return one, counter_text(one.base, base=True), counter_text(one.variant, base=False)
 
 
-def _symbol(page: Explanation, one: MovedSymbol, *, kind: str = "") -> SymbolLine:
+def _symbol(page: Explanation, one: MovedSymbol, *, kind: str = "") -> MovedSymbolLine:
     asked = {"kind": kind} if kind else {}
     link = urlencode(asked | {"variant": page.variant, "against": page.base, "search": one.symbol})
     base_own, own = one.own
     base_total, total = one.total
-    return SymbolLine(
+    return MovedSymbolLine(
         one.symbol, (share_of(base_own), share_of(own), share_of(base_total), share_of(total)), link
     )

@@ -14,22 +14,22 @@ from django.views.decorators.http import require_POST, require_safe
 from pydantic import TypeAdapter
 
 from lab.errors import FieldRefused, NotAllowed, Outdated, SpecError
-from lab.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S, PREVIEW_UNWATCHED_S
+from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S, PREVIEW_UNWATCHED_S
 from lab.models import Fetch
-from lab.queries.choices import submission_choices
-from lab.submission.fetch_problem import error_of
-from lab.submission.fetches import OPEN, cancel_fetch, fetches_before, look_at_fetch
+from lab.submission.choices import submission_choices
+from lab.submission.fetches.problem import error_of
+from lab.submission.fetches.requests import OPEN, cancel_fetch, fetches_before, look_at_fetch
 from lab.submission.preview import Preview
-from lab.submission.received import Received
+from lab.submission.received_series import Received
 from web.access import needs, person
 from web.formpage import FormPage, fresh
-from web.forms import Typed, describe, sort_errors
+from web.forms import TypedForm, describe, sort_errors
 from web.sources import with_fetched
 from web.views.missing import found
 from web.views.submission import show_form
 from web.words import duration
 
-_TYPED = TypeAdapter(Typed)
+_TYPED = TypeAdapter(TypedForm)
 _PREVIEW = TypeAdapter(Preview)
 _RECEIVED = TypeAdapter(tuple[Received, ...])
 

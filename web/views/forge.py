@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from lab.standing.change import take_push
+from lab.standing.changes import take_push
 from web.api.limits import LoginLimit
 
 _PLAIN = "text/plain; charset=utf-8"

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.front import front_page
+from lab.operations.front_page import front_page
 from web.views.experiment import tallies
 from web.views.regressions import row_of
 from web.words import change, duration

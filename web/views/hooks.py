@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.hooks.change import (
+from lab.hooks.changes import (
     HookFields,
     change_hook,
     deliver_again,
@@ -23,8 +23,8 @@ from lab.hooks.change import (
     try_hook,
 )
 from lab.hooks.events import EVENTS
+from lab.hooks.pages import delivery_page, hook_lines
 from lab.models import Hook, Tree
-from lab.queries.hooks import delivery_page, hook_lines
 from web.access import needs, person
 from web.views.missing import found
 

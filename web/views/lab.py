@@ -13,16 +13,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import Outdated
+from lab.operations.lab_faults import corrupt_artifacts, lab_faults, late_answers
 from lab.operations.readiness import readiness
-from lab.queries.claims import ClaimLine, open_claims
-from lab.queries.faults import corrupt_artifacts, lab_faults, late_answers
-from lab.queries.queues import queue_lines
-from lab.queries.targets import target_healths
-from lab.queries.workers import worker_lines
-from lab.queue.holder import Kind
-from lab.queue.takeback import take_back
-from lab.queue.waiting import target_queue
-from lab.targets.hardware import set_target_enabled
+from lab.runs.claim import Kind
+from lab.runs.open_claims import ClaimLine, open_claims
+from lab.runs.queue_list import queue_lines
+from lab.runs.queues import target_queue
+from lab.runs.take_back import take_back
+from lab.runs.workers import worker_lines
+from lab.targets.changes import set_target_enabled
+from lab.targets.health_overview import target_healths
 from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.views.missing import found

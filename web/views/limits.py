@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_safe
 
-from lab.limit_table import Limit
+from lab.operations.limit_table import Limit
 from web.access import needs
 from web.limits import all_limits
 

@@ -25,9 +25,9 @@ from lab.errors import (
     StoreRefused,
     StoreUnreachable,
 )
-from lab.netboot.address import netboot_url
-from lab.netboot.following import Following, next_boot
-from lab.netboot.machine import PIECE_BYTES, Handout, Part, file_of, hand_out, keep_piece
+from lab.targets.netboot.address import netboot_url
+from lab.targets.netboot.machine import PIECE_BYTES, Handout, Part, file_of, hand_out, keep_piece
+from lab.targets.netboot.next_boot import Following, next_boot
 from web.api.limits import LoginLimit
 from web.filestream import stream_file
 

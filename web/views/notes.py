@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.people.notes import delete_note, edit_note, write_note
-from lab.queries.executions import get_run
-from lab.queries.experiments import get_experiment
-from lab.queries.notes import NoteLine, get_note
+from lab.experiments.page import get_experiment
+from lab.notes.changes import delete_note, edit_note, write_note
+from lab.notes.pages import NoteLine, get_note
+from lab.runs.pages import get_run
 from web.access import needs, person
 from web.views.missing import found
 

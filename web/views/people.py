@@ -12,8 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import FieldRefused
 from lab.models import User
-from lab.people.accounts import change_role, get_user, invite, password_link, set_active
-from lab.queries.people import person_lines
+from lab.people.accounts import change_role, get_user, invite, password_link, person_lines, set_active
 from web.access import needs, person
 from web.views.missing import found
 

@@ -11,10 +11,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.analysis.symboltable import ITSELF
-from lab.queries.experiments import experiment_page
-from lab.queries.profile import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
-from lab.queries.profiled import ProfiledBoot
+from lab.experiments.page import experiment_page
+from lab.profiles.analysis.symbol_counts import ITSELF
+from lab.profiles.case_profiles import ProfiledBoot
+from lab.profiles.page import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
 from web.views.missing import found
 from web.views.profile_data import DIFFERENCES, FORMS
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken

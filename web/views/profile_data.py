@@ -7,7 +7,7 @@
     /experiments/<e>/profile/<case>/callers.txt           ?symbols= &variant= the text trees of the kernfs mail
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
 
-<form>: tree (lab/analysis/frametree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
+<form>: tree (lab/profiles/analysis/frame_tree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
 ?kind= cpu, lock or off-cpu: weights of the last two are nanoseconds waited, and script.txt is not among their forms.
 A refusal is one line of plain text.
 """
@@ -25,14 +25,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from lab.analysis.frametree import TreeDamaged
 from lab.errors import UnknownRow
-from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
-from lab.exports.stacks import ExportTooLarge, NoSuchForm
-from lab.exports.unit import Unit
-from lab.queries.difference import caller_text, difference, variant_tree
-from lab.queries.profile import neighbours
-from lab.queries.profiled import CPU, kind_named, run_tree
+from lab.profiles.analysis.frame_tree import TreeDamaged
+from lab.profiles.case_profiles import CPU, kind_named, run_tree
+from lab.profiles.difference import caller_text, difference, variant_tree
+from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
+from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
+from lab.profiles.page import neighbours
+from lab.profiles.weight_unit import Unit
 
 TEXT, JSON, BINARY, SVG = (
     "text/plain; charset=utf-8",
@@ -130,7 +130,7 @@ def callers(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespo
 @require_safe
 @plainly
 def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """A symbol's callers and callees: lab/queries/profile.py's Neighbours as JSON."""
+    """A symbol's callers and callees: lab/profiles/page.py's Neighbours as JSON."""
     found = neighbours(experiment_id, case_id, request.GET.get("symbol", ""), kind=_kind(request))
     return _file(request, json.dumps(asdict(found)), JSON, "symbol.json", inline=True)
 

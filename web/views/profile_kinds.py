@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from lab.queries.profile import ProfileColumn, ProfilePage
-from lab.queries.profiled import ProfilingCost
+from lab.profiles.case_profiles import ProfilingCost
+from lab.profiles.page import ProfileColumn, ProfilePage
 from web.words import change, count, number, quantity, share
 
 

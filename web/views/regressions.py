@@ -11,10 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from lab.errors import FieldRefused, Outdated, UnknownRow
-from lab.people.savedviews import kept_filters
-from lab.people.triage import Decision, Regression, decide
-from lab.queries.regressions import (
+from lab.comparisons.regressions import (
     STATES,
     RegressionFilter,
     RegressionLine,
@@ -22,14 +19,17 @@ from lab.queries.regressions import (
     regression_choices,
     regression_page,
 )
+from lab.comparisons.triage import Decision, Regression, decide
+from lab.errors import FieldRefused, Outdated, UnknownRow
+from lab.people.saved_views import kept_filters
 from web.access import needs, person
-from web.views.explain import Typed, explain
+from web.views.explain import TypedDecision, explain
 from web.views.missing import found
 from web.words import change
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RegressionRow:
     """One regression of the list, in words."""
 
     line: RegressionLine
@@ -37,10 +37,10 @@ class Row:
     interval: str
 
 
-def row_of(line: RegressionLine) -> Row:
+def row_of(line: RegressionLine) -> RegressionRow:
     """Put a regression into words."""
     ends = "" if line.low is None or line.high is None else f"{change(line.low)} to {change(line.high)}"
-    return Row(line, change(line.ratio), ends)
+    return RegressionRow(line, change(line.ratio), ends)
 
 
 def read_filter(given: QueryDict) -> RegressionFilter:
@@ -82,7 +82,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 def triage(request: HttpRequest) -> HttpResponse:
     """Decide on a regression; a decision made from an old page comes back beside what is new."""
     on = _named(request.POST)
-    typed = Typed(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
+    typed = TypedDecision(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
     seen = request.POST.get("seen", "")
     try:
         decide(
@@ -111,7 +111,7 @@ def _named(given: QueryDict) -> Regression:
 
 
 def _again(
-    request: HttpRequest, on: Regression, typed: Typed, errors: dict[str, str], *, status: int
+    request: HttpRequest, on: Regression, typed: TypedDecision, errors: dict[str, str], *, status: int
 ) -> HttpResponse:
     experiment_id, comparison_id = found(comparison_of, on)
     return explain(request, experiment_id, comparison_id, typed=typed, errors=errors, status=status)

@@ -10,12 +10,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from lab.comparisons.exports.data import comparison_data
+from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
-from lab.exports.comparison import comparison_data
-from lab.exports.reply import ReplyWishes, write_reply
-from lab.exports.report_forms import REPORT_FORMS, Wishes
+from lab.experiments.page import experiment_page
 from lab.models import User
-from lab.queries.experiments import experiment_page
 from web.views.missing import found
 
 # In the order of the page, with what each is for. The reply stands on its own.
@@ -37,14 +37,14 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     page = found(experiment_page, experiment_id)
     data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request)
-    asked = ReplyWishes(
+    asked = ReplyOptions(
         patch=request.GET.get("for", ""), signer=signer if request.GET.get("sign") == "1" else ""
     )
     problem = ""
     try:
         reply = write_reply(data, asked)
     except SpecError as exc:
-        problem, asked = str(exc), ReplyWishes()
+        problem, asked = str(exc), ReplyOptions()
         reply = write_reply(data, asked)
     ctx = {
         "page": page,
@@ -68,7 +68,7 @@ def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
     data = found(comparison_data, experiment_id, link=own_address(request))
     signer = signature(request) if request.GET.get("sign") == "1" else ""
     try:
-        body = write_reply(data, ReplyWishes(patch=request.GET.get("for", ""), signer=signer)).text
+        body = write_reply(data, ReplyOptions(patch=request.GET.get("for", ""), signer=signer)).text
     except SpecError as exc:
         return HttpResponse(f"{exc}\n", status=422, content_type="text/plain; charset=utf-8")
     return HttpResponse(body, content_type="text/plain; charset=utf-8")
@@ -80,7 +80,7 @@ def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
     if form not in REPORT_FORMS:
         raise Http404(f'there is no form "{form}"; there are {", ".join(REPORT_FORMS)}')
     made = REPORT_FORMS[form]
-    body = found(made.write, experiment_id, Wishes(link=own_address(request)))
+    body = found(made.write, experiment_id, ReportOptions(link=own_address(request)))
     response = HttpResponse(body, content_type=made.media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{made.file_name(experiment_id)}"'
     return response
@@ -99,7 +99,7 @@ def signature(request: HttpRequest) -> str:
     return f"{user.get_full_name() or user.username} <{user.email}>"
 
 
-def _address(view: str, experiment_id: int, asked: ReplyWishes) -> str:
+def _address(view: str, experiment_id: int, asked: ReplyOptions) -> str:
     query = {"for": asked.patch, "sign": "1" if asked.signer else ""}
     kept = urlencode({key: value for key, value in query.items() if value})
     return reverse(view, args=[experiment_id]) + (f"?{kept}" if kept else "")

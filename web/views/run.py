@@ -15,8 +15,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.errors import FileGone
-from lab.queries.executions import BuildPage, MetricValues, build_page, run_page
-from lab.queries.notes import run_notes
+from lab.notes.pages import run_notes
+from lab.runs.pages import BuildPage, MetricValues, build_page, run_page
 from lab.storage.files import KeptFile
 from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
 from web.views.missing import found

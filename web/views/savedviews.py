@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.people.savedviews import delete_view, save_view
+from lab.people.saved_views import delete_view, save_view
 from web.access import person
 from web.views.missing import found
 

@@ -15,14 +15,13 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from lab.access import may_change
 from lab.errors import FieldRefused, LabError, NotAllowed, UnknownRow
+from lab.experiments.spec import toml_mapping
+from lab.experiments.stored_spec import description_as_toml, stored_description
 from lab.models import Standing
-from lab.queries.standing import alert_page, standing_lines, standing_page, unseen_alerts
-from lab.rerun import description_as_toml, stored_description
-from lab.spec import toml_mapping
+from lab.people.permissions import may_change
 from lab.standing.alerts import see_alert
-from lab.standing.change import (
+from lab.standing.changes import (
     StandingFields,
     change_standing,
     enable_standing,
@@ -31,6 +30,7 @@ from lab.standing.change import (
     remove_standing,
     run_standing,
 )
+from lab.standing.pages import alert_page, standing_lines, standing_page, unseen_alerts
 from web.access import needs, person
 from web.views.missing import found
 from web.words import duration

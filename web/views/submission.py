@@ -11,19 +11,19 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from lab.errors import LabError, NeedsWorker, SpecError
+from lab.experiments.page import experiment_page, find_experiment
+from lab.experiments.priority import priorities_for
+from lab.experiments.spec import ExperimentSpec, read_spec, spec_from_mapping
+from lab.experiments.stored_spec import description_as_toml, without_defaults
 from lab.models import Experiment, Fetch
-from lab.queries.choices import submission_choices
-from lab.queries.experiments import experiment_page, find_experiment
-from lab.queue.priority import priorities_for
-from lab.rerun import description_as_toml, without_defaults
-from lab.spec import ExperimentSpec, read_spec, spec_from_mapping
-from lab.submission.arrival import Wanted
-from lab.submission.fetches import FetchAsked, request_fetch
-from lab.submission.here import preview_here, series_faults, submit_here
+from lab.submission.choices import submission_choices
+from lab.submission.fetches.requests import FetchRequest, request_fetch
+from lab.submission.fetches.series import WantedSeries
+from lab.submission.web_process import preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from
 from web.formpage import FormPage, form_context, fresh
-from web.forms import Description, Typed, describe, read_form, sort_errors
+from web.forms import Description, TypedForm, describe, read_form, sort_errors
 from web.sources import receive, wanted_series
 from web.views.missing import found
 
@@ -75,7 +75,7 @@ def _taken(
             return show_form(request, replace(page, preview=preview))
         return _accepted(request, spec, origin=typed.origin, form=typed.key)
     except NeedsWorker:
-        return _handed_over(request, Wanted(description.mapping, form_key=typed.key), typed)
+        return _handed_over(request, WantedSeries(description.mapping, form_key=typed.key), typed)
 
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:
@@ -91,16 +91,18 @@ def _submit_toml(request: HttpRequest) -> HttpResponse:
                 return show_form(request, replace(page, preview=preview))
             return _accepted(request, spec, origin=request.POST.get("origin", ""), form=key)
         except NeedsWorker:
-            wanted = Wanted(spec.model_dump(mode="json"), form_key=key)
+            wanted = WantedSeries(spec.model_dump(mode="json"), form_key=key)
             return _handed_over(request, wanted, page.toml, origin=request.POST.get("origin", ""))
     except LabError as exc:
         return show_form(request, replace(page, errors={"toml": str(exc)}, detail=exc.detail))
 
 
-def _handed_over(request: HttpRequest, wanted: Wanted, typed: Typed | str, origin: str = "") -> HttpResponse:
+def _handed_over(
+    request: HttpRequest, wanted: WantedSeries, typed: TypedForm | str, origin: str = ""
+) -> HttpResponse:
     """Leave it to a worker, and go to the page that shows how far that is. Raises TooManyFetches."""
     form = {"toml": typed} if isinstance(typed, str) else {"typed": asdict(typed)}
-    asked = FetchAsked(
+    asked = FetchRequest(
         kind=Fetch.Kind.PREVIEW if "preview" in request.POST else Fetch.Kind.SUBMIT,
         wanted=wanted,
         form=form,

@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from lab.access import may
 from lab.errors import FieldRefused
 from lab.models import Target, User
-from lab.queries.machine import TargetPage, target_page, target_tuning
-from lab.targets.hardware import has_past, named_target, remove_target, set_target_enabled
-from lab.targets.health import ask_check
+from lab.people.permissions import may
+from lab.targets.changes import has_past, named_target, remove_target, set_target_enabled
+from lab.targets.health_checks import ask_check
+from lab.targets.page import TargetPage, target_page, target_tuning
 from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.trendchart import Dot, Jump, TrendPlot, trend_plot

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods
 
 from lab.errors import FieldRefused, Outdated
 from lab.models import Target
-from lab.queue.waiting import target_queue
-from lab.targets.hardware import TargetFields, add_target, change_target, fingerprint, named_target
+from lab.runs.queues import target_queue
+from lab.targets.changes import TargetFields, add_target, change_target, fingerprint, named_target
 from web.access import needs, person
 from web.targetfields import GROUPS
 from web.targetform import as_typed, filled, place_of, read_typed, typed_in

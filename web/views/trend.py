@@ -13,9 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from lab.queries.bisections import BisectionLine, bisections_of
-from lab.queries.notes import TrendNote, trend_notes
-from lab.queries.trends import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
+from lab.bisections.pages import BisectionLine, bisections_of
+from lab.notes.pages import TrendNote, trend_notes
+from lab.trends.page import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
 from web.views.trend_data import chart
@@ -28,7 +28,7 @@ _MOST_LISTED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class ListRow:
+class TrendListRow:
     """One trend of the list."""
 
     line: TrendLine
@@ -118,10 +118,10 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     return render(request, "web/trend.html", ctx, status=422 if typed.faults else 200)
 
 
-def _row(page: TrendPage) -> ListRow:
+def _row(page: TrendPage) -> TrendListRow:
     latest = page.points[-1]
     step = page.steps[-1] if page.steps else None
-    return ListRow(
+    return TrendListRow(
         line=page.line,
         params=settings(page.line.params),
         points=len(page.points),

@@ -13,9 +13,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from lab.exports.trend import point_data, step_data
-from lab.queries.notes import TrendNote, trend_notes
-from lab.queries.trends import TrendPage, trend_page
+from lab.notes.pages import TrendNote, trend_notes
+from lab.trends.export import point_data, step_data
+from lab.trends.page import TrendPage, trend_page
 from web.views.missing import found
 from web.words import change
 

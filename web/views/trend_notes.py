@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from lab.errors import FieldRefused
-from lab.people.notes import write_note
-from lab.queries.trends import measured_revision, trend_page
+from lab.notes.changes import write_note
+from lab.trends.page import measured_revision, trend_page
 from web.access import needs, person
 from web.views.missing import found
 from web.views.trend import TypedNote, trend_response

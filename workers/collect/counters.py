@@ -29,14 +29,14 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedEvents:
     """counters: by source and name. missing: what could not be counted, and why."""
 
     counters: Mapping[str, Mapping[str, float]]
     missing: Mapping[str, str]
 
 
-def read_counters(stat: bytes, counts: bytes) -> Counted:
+def read_counters(stat: bytes, counts: bytes) -> CountedEvents:
     """What the two files of a counted pass tell; lines that are not in their form are passed over."""
     counters, missing = _of_perf(stat.decode(errors="replace"))
     if not counters:
@@ -50,7 +50,7 @@ def read_counters(stat: bytes, counts: bytes) -> Counted:
             }
         else:
             missing[source] = reasons.get(path, "the guest did not tell")
-    return Counted({source: counts for source, counts in found.items() if counts}, missing)
+    return CountedEvents({source: counts for source, counts in found.items() if counts}, missing)
 
 
 def _of_perf(text: str) -> tuple[dict[str, float], dict[str, str]]:

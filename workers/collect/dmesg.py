@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lab import guest_limits
+from lab.runs import guest_limits
 from workers.collect.console_frames import Shape, shape_of
 from workers.collect.console_lines import (
     MAX_LINE,

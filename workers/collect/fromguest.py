@@ -16,15 +16,15 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernels.apart import Answer, Limits, opened, read_apart
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, ReadingStopped
-from lab import guest_limits
-from lab.analysis.frametree import TreeDamaged, unpack
+from kernels.sandbox.reader import ReaderAnswer, ReaderLimits, opened, read_apart
 from lab.models import Profile
-from lab.queries.counters import COUNTED_ITERATIONS
-from lab.record import TakenProfile
-from lab.storage.rawprofiles import keep_raw
+from lab.profiles.analysis.frame_tree import TreeDamaged, unpack
+from lab.profiles.counters import COUNTED_ITERATIONS
+from lab.runs import guest_limits
+from lab.runs.record import TakenProfile
+from lab.storage.raw_profiles import keep_raw
 from workers.collect.reading import RECORDS, SYSTEM_MAP, VMLINUX
 from workers.collect.transcript import recording_name
 from workers.errors import ProfileUnreadable
@@ -35,7 +35,7 @@ from workloads.readings import Iteration, Readings
 from workloads.step import Purpose
 
 READER = "workers.collect.reading:prepare"
-LIMITS = Limits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
+LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
 MOST_EXTRAS = guest_limits.EXTRAS_BYTES
 _MOST_METRICS = guest_limits.METRICS
 _MOST_COUNTERS = guest_limits.COUNTERS
@@ -175,7 +175,7 @@ def _kept(directory: Path, home: Path) -> dict[Kind, str]:
     }
 
 
-def _checked(answer: Answer) -> _Answered:
+def _checked(answer: ReaderAnswer) -> _Answered:
     value = answer.value
     if isinstance(value, dict) and isinstance(refused := value.get("refused"), dict):
         refusal = _RAISED.get(str(refused.get("class")), OutputUnreadable)
@@ -199,7 +199,7 @@ def _readings(read: _Readings | None) -> Readings:
     return Readings(iterations, read.extras, read.line)
 
 
-def _collected(read: _Profiled | None, answer: Answer, hashes: Mapping[Kind, str]) -> Collected:
+def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kind, str]) -> Collected:
     if read is None:
         return Collected()
     if len(answer.blobs) != len(read.profiles) or sum(map(len, read.counters.values())) > _MOST_COUNTERS:

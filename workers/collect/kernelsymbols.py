@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.elfsections import Readable
+from kernels.artifacts.elf_sections import Readable
 from workers.errors import ProfileUnreadable
 
 Addresses = NDArray[np.uint64]

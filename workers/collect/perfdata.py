@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.elfsections import Readable
-from lab import guest_limits
-from lab.analysis.frametree import FrameTree
+from kernels.artifacts.elf_sections import Readable
+from lab.profiles.analysis.frame_tree import FrameTree
+from lab.runs import guest_limits
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.collect.perfdata_header import Attr, Frame, read_frame
 from workers.collect.perfdata_names import Story, read_story
@@ -24,7 +24,7 @@ from workers.collect.perfdata_records import (
     THROTTLE,
     VALUE_LOST,
     Records,
-    Samples,
+    SampleColumns,
     of_one_event,
     read_samples,
     times,
@@ -32,7 +32,7 @@ from workers.collect.perfdata_records import (
 )
 from workers.collect.perfdata_stacks import Weighing, tree_of
 from workers.collect.perfdata_tracing import read_tracepoints
-from workers.collect.waits import Recorded, Window, lock_waits, off_cpu_waits
+from workers.collect.wait_profiles import Recorded, Window, lock_waits, off_cpu_waits
 from workers.errors import ProfileUnreadable
 from workloads.passes import Kind
 
@@ -41,7 +41,7 @@ _LOST_AT_ONCE = np.uint64(1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class ExpectedKernel:
     """The kernel that a profile should be of. release: its `uname -r`; build_id: in hex; "" is not checked.
 
     told_id: the build id as the guest told it beside the file; kallsyms: what its /proc/kallsyms says of modules.
@@ -82,7 +82,7 @@ class PerfProfile:
         return self.tree.samples
 
 
-def read_perf_data(path: Readable, kernel: Kernel) -> PerfProfile:
+def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
     """Read one perf.data, which nobody has to trust, as samples of CPUs, of the first event that has some.
 
     Raises ProfileUnreadable for what is no whole perf.data of this kernel, but for an end that is missing: what was
@@ -96,7 +96,9 @@ def read_perf_data(path: Readable, kernel: Kernel) -> PerfProfile:
     return replace(_told(opened, opened.samples.only(chosen), None), others=others)
 
 
-def read_waits(path: Readable, kernel: Kernel, kind: Kind, windows: Sequence[Window] = ()) -> PerfProfile:
+def read_waits(
+    path: Readable, kernel: ExpectedKernel, kind: Kind, windows: Sequence[Window] = ()
+) -> PerfProfile:
     """Read one perf.data as waits: nanoseconds, below who waited. None at all is an answer, too.
 
     windows: from when to when it recorded, in seconds of its clock; all the time if there are none.
@@ -118,13 +120,13 @@ class _Opened:
 
     frame: Frame
     records: Records
-    samples: Samples
+    samples: SampleColumns
     story: Story
     symbols: KernelSymbols
     build_id: str
 
 
-def _open(path: Readable, kernel: Kernel) -> _Opened:
+def _open(path: Readable, kernel: ExpectedKernel) -> _Opened:
     data = _bytes(path)
     frame = read_frame(data)
     _check_same("release", frame.release, kernel.release)
@@ -137,7 +139,7 @@ def _open(path: Readable, kernel: Kernel) -> _Opened:
     return _Opened(frame, records, samples, story, symbols, build_id or kernel.told_id)
 
 
-def _told(opened: _Opened, samples: Samples, weighing: Weighing | None) -> PerfProfile:
+def _told(opened: _Opened, samples: SampleColumns, weighing: Weighing | None) -> PerfProfile:
     cpus = np.unique(samples.cpu, return_counts=True)
     tree, garbled = tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing)
     return PerfProfile(

@@ -41,7 +41,7 @@ _TOP = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class NamedRange:
     """Addresses from start up to end, and what a frame in them is called."""
 
     start: int
@@ -63,8 +63,8 @@ class Story:
     command_times: list[int]
     commands: list[tuple[int, str | int]]
     space_times: list[int]
-    spaces: list[tuple[int, Mapped | int]]
-    kernel: list[Mapped]
+    spaces: list[tuple[int, NamedRange | int]]
+    kernel: list[NamedRange]
 
 
 def read_story(records: Records, attrs: Sequence[Attr]) -> Story:
@@ -104,7 +104,7 @@ def _tell(story: Story, kind: int, misc: int, body: memoryview, time: int) -> No
     elif kind == KSYMBOL:
         address, size, _, _ = _KSYMBOL.unpack_from(body)
         if name := _text(body, _KSYMBOL.size):
-            story.kernel.append(Mapped(address, min(address + size, _TOP), name))
+            story.kernel.append(NamedRange(address, min(address + size, _TOP), name))
     elif misc & _MODE == _KERNEL:
         story.kernel.append(_mapped(kind, misc, body))
     elif misc & _MODE == _USER and not misc & _DATA:
@@ -112,7 +112,7 @@ def _tell(story: Story, kind: int, misc: int, body: memoryview, time: int) -> No
         story.spaces.append((_PAIR.unpack_from(body)[0], _mapped(kind, misc, body)))
 
 
-def _mapped(kind: int, misc: int, body: memoryview) -> Mapped:
+def _mapped(kind: int, misc: int, body: memoryview) -> NamedRange:
     _, _, start, size, offset = _MMAP.unpack_from(body)
     build_id, name_at = "", _MMAP.size
     if kind == MMAP2:
@@ -121,7 +121,7 @@ def _mapped(kind: int, misc: int, body: memoryview) -> Mapped:
         if misc & _BUILD_ID and len(body) >= name_at and 0 < body[_MMAP.size] <= 20:
             build_id = bytes(body[_MMAP.size + 4 : _MMAP.size + 4 + body[_MMAP.size]]).hex()
     path = _text(body, name_at)
-    return Mapped(start, min(start + size, _TOP), frame_of(path), path, offset, build_id)
+    return NamedRange(start, min(start + size, _TOP), frame_of(path), path, offset, build_id)
 
 
 def _text(body: memoryview, at: int) -> str:
@@ -183,7 +183,7 @@ class Space:
     names: list[str] = field(default_factory=list)
     shared: bool = False
 
-    def put(self, mapped: Mapped) -> None:
+    def put(self, mapped: NamedRange) -> None:
         """Map over whatever is there."""
         first, last = bisect_right(self.ends, mapped.start), bisect_left(self.starts, mapped.end)
         pieces = [(mapped.start, mapped.end, mapped.frame)]
@@ -232,7 +232,7 @@ def _replay(story: Story) -> Iterator[Space]:
             space = Space(space.starts[:], space.ends[:], space.names[:]) if space else Space()
             held += len(space.starts)
             spaces[pid] = space
-        if isinstance(what, Mapped) and what.end > what.start:
+        if isinstance(what, NamedRange) and what.end > what.start:
             space.put(what)
             held += 1
         if held > _MOST_HELD or len(space.starts) > _MOST_MAPPED:

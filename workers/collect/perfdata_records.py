@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab import guest_limits
+from lab.runs import guest_limits
 from workers.collect.perfdata_header import Attr, Frame
 from workers.errors import ProfileUnreadable
 
@@ -61,7 +61,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class SampleColumns:
     """Columns, one entry a sample: process, thread, time in ns (or order), CPU; chain: first word and words of it.
 
     A sample without a callchain has its instruction pointer for one. raw: first byte and size of what a tracepoint
@@ -78,9 +78,9 @@ class Samples:
     raw_size: Integers
     event: Words
 
-    def only(self, chosen: Integers) -> Samples:
+    def only(self, chosen: Integers) -> SampleColumns:
         """Some of them, by their indices."""
-        return Samples(*(getattr(self, name)[chosen] for name in self.__slots__))
+        return SampleColumns(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
 def walk(data: bytes, frame: Frame) -> Records:
@@ -120,23 +120,23 @@ def _places(halves: memoryview, begin: int) -> tuple[list[int], int]:
     return places, at >> 2
 
 
-def read_samples(records: Records, attrs: Sequence[Attr]) -> Samples:
+def read_samples(records: Records, attrs: Sequence[Attr]) -> SampleColumns:
     """All samples, in the order of the file. Raises ProfileUnreadable when they hold less than they say."""
     chosen = records.of(SAMPLE)
     if not len(chosen):
         none = np.zeros(0, np.int64)
         words = none.astype(np.uint64)
-        return Samples(none, none, words, none, none, none, none, none, words)
+        return SampleColumns(none, none, words, none, none, none, none, none, words)
     parts = [
         _columns(records, chosen[mask], attr)
         for mask, attr in _by_layout(records, chosen, _distinct(attrs), "samples", _place_in_sample)
     ]
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
     columns = [np.concatenate(column)[order] for column in zip(*(part[1:] for part in parts), strict=True)]
-    return Samples(*columns)
+    return SampleColumns(*columns)
 
 
-def of_one_event(samples: Samples, attrs: Sequence[Attr]) -> Integers:
+def of_one_event(samples: SampleColumns, attrs: Sequence[Attr]) -> Integers:
     """Indices of the samples of the first event that has some. Raises ProfileUnreadable where nothing tells events apart."""
     sampled = [attr for attr in attrs if not attr.is_dummy]
     if len(sampled) < 2 or not len(samples.event):

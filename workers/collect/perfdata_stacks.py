@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.frametree import FrameTree, build_tree, grow_tree
+from lab.profiles.analysis.frame_tree import FrameTree, build_tree, grow_tree
 from workers.collect.kernelsymbols import KernelSymbols, ModuleSymbols
 from workers.collect.perfdata_names import (
     KERNEL_TEXT,
@@ -35,7 +35,7 @@ from workers.collect.perfdata_names import (
     files_at,
     spaces_at,
 )
-from workers.collect.perfdata_records import Samples
+from workers.collect.perfdata_records import SampleColumns
 from workers.errors import ProfileUnreadable
 
 Integers = NDArray[np.int64]
@@ -107,7 +107,11 @@ def _contexts(addresses: Words, row: Integers) -> Integers:
 
 
 def tree_of(
-    words: Words, samples: Samples, story: Story, symbols: KernelSymbols, weighing: Weighing | None = None
+    words: Words,
+    samples: SampleColumns,
+    story: Story,
+    symbols: KernelSymbols,
+    weighing: Weighing | None = None,
 ) -> tuple[FrameTree, int]:
     """Return the tree of all samples, and how many of them have an address that no program has.
 
@@ -149,7 +153,7 @@ def tree_of(
     return tree, int(chains.garbled[which].sum())
 
 
-def _distinct(words: Words, samples: Samples) -> tuple[Integers, Integers, Integers]:
+def _distinct(words: Words, samples: SampleColumns) -> tuple[Integers, Integers, Integers]:
     """For each sample the number of its callchain, and where each chain is in the words."""
     raw = words.tobytes()
     index: dict[bytes, int] = {}

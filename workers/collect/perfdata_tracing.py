@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.collect.perfdata_records import Integers, Records, Samples
+from workers.collect.perfdata_records import Integers, Records, SampleColumns
 from workers.errors import ProfileUnreadable
 
 _MAGIC = b"\x17\x08Dtracing"
@@ -92,7 +92,7 @@ def _sized(section: bytes, at: int) -> tuple[bytes, int]:
     return section[begin : begin + size], begin + size
 
 
-def samples_of(records: Records, samples: Samples, point: Tracepoint) -> Integers:
+def samples_of(records: Records, samples: SampleColumns, point: Tracepoint) -> Integers:
     """Indices of the samples that are of a tracepoint."""
     # Each begins with its number, the field common_type.
     numbers = _gather(records, samples, np.arange(len(samples.raw)), 0, 2)
@@ -100,7 +100,7 @@ def samples_of(records: Records, samples: Samples, point: Tracepoint) -> Integer
 
 
 def field_of(
-    records: Records, samples: Samples, chosen: Integers, point: Tracepoint, field: str
+    records: Records, samples: SampleColumns, chosen: Integers, point: Tracepoint, field: str
 ) -> NDArray[np.uint64]:
     """A number in each of these samples of a tracepoint. Raises ProfileUnreadable when there is no such field."""
     offset, size = point.fields.get(field, (0, 0))
@@ -112,7 +112,7 @@ def field_of(
 
 
 def _gather(
-    records: Records, samples: Samples, chosen: Integers, offset: int, size: int
+    records: Records, samples: SampleColumns, chosen: Integers, offset: int, size: int
 ) -> NDArray[np.uint64]:
     """Little-endian numbers at an offset of samples' raw data; 0 in samples that are too short."""
     data = np.frombuffer(records.raw, np.uint8)

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernels.elf import build_id_in, read_build_id
-from kernels.elfsections import Readable
-from lab.analysis.frametree import pack
+from kernels.artifacts.elf import build_id_in, read_build_id
+from kernels.artifacts.elf_sections import Readable
+from lab.profiles.analysis.frame_tree import pack
 from workers.collect.counters import SOURCES, read_counters
-from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data, read_waits
+from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data, read_waits
 from workers.errors import ProfileUnreadable
 from workloads.guest.records import Record
 from workloads.passes import (
@@ -43,7 +43,7 @@ class _Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Profiled:
+class RecordedProfiles:
     """A kernel's files and its recordings. recordings: perf.data by kind. cpus: of the guest; 0 where nobody knows."""
 
     system_map: Readable
@@ -53,14 +53,14 @@ class Profiled:
     cpus: int
 
 
-def read_profiled(records: Sequence[Record], run: Profiled) -> tuple[dict[str, Any], list[bytes]]:
+def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dict[str, Any], list[bytes]]:
     """Return a profiled run as JSON, and the packed tree of each of its profiles.
 
     Raises ProfileUnreadable when there is no CPU profile of this kernel, OutputUnreadable, ArtifactCorrupt.
     """
     files = files_of(records)
     told = build_id_in(files.get(NOTES, b""))
-    kernel = Kernel(
+    kernel = ExpectedKernel(
         run.system_map,
         run.release,
         read_build_id(run.vmlinux),
@@ -104,7 +104,9 @@ def _with_cpu(passes: Sequence[Pass]) -> list[Pass]:
     return [cpu or Pass("cpu", "", None, ()), *others]
 
 
-def _read(taken: Pass, kernel: Kernel, recordings: Mapping[Kind, Readable], account: _Account) -> PerfProfile:
+def _read(
+    taken: Pass, kernel: ExpectedKernel, recordings: Mapping[Kind, Readable], account: _Account
+) -> PerfProfile:
     if taken.kind not in recordings or (taken.kind != "cpu" and taken.why):
         why = taken.why or "perf left no data"
         raise ProfileUnreadable(why if taken.kind != "cpu" else f"there is no CPU profile: {why}")

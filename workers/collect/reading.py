@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The reader of what a guest sent, as it runs apart: records, recordings and its kernel's files → JSON and trees.
 
-`prepare` runs before the reader is locked in, the function it returns behind the lock (kernels/apart.py). Refusals that
+`prepare` runs before the reader is locked in, the function it returns behind the lock (kernels/sandbox/reader.py). Refusals that
 are foreseen come back by the name of their class; fromguest.py raises them again.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kernels.elfsections import Readable
+from kernels.artifacts.elf_sections import Readable
 from kernels.errors import ArtifactCorrupt
-from workers.collect.profiled import Profiled, read_profiled
+from workers.collect.profiled import RecordedProfiles, read_profiled
 from workers.errors import ProfileUnreadable
 from workloads.catalog import Workload, load_catalog
 from workloads.errors import OutputUnreadable, WorkloadFailed
@@ -68,7 +68,9 @@ def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[s
         value["readings"] = _plain(workload.read(records, purpose=purpose, clock=clock, most=most))
     if SYSTEM_MAP in held:
         recordings = {kind: held[kind] for kind in _KINDS if kind in held}
-        run = Profiled(held[SYSTEM_MAP], held[VMLINUX], request["release"], recordings, request["cpus"])
+        run = RecordedProfiles(
+            held[SYSTEM_MAP], held[VMLINUX], request["release"], recordings, request["cpus"]
+        )
         value["profiled"], trees = read_profiled(records, run)
     return value, trees
 

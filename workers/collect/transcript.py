@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from lab import guest_limits
+from lab.runs import guest_limits
 from workloads.guest.errors import RecordUnexpected
 from workloads.guest.greeting import Farewell, read_bye
 from workloads.guest.plan import Plan, Step

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.backup.make import Files, back_up
-from lab.backup.restore import restore as restore_lab
+from lab.operations.backup.make import Files, back_up
+from lab.operations.backup.restore import restore as restore_lab
 from workers.ctl.options import out, whisper
 
 CHOICES: tuple[Files, ...] = ("none", "kept", "all")

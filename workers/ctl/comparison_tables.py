@@ -11,9 +11,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.exports.figures import doubt
-from lab.exports.plain import plain
-from lab.exports.shape import CaseData, CellData, ComparisonData
+from lab.comparisons.exports.figures import doubt
+from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData
+from lab.one_line import plain
 from workers.ctl.table_style import VERDICT_STYLE, number, percent, plain_table
 
 # A machine that is busy for hours leaves out every boot, for the same reason.

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from kernels.environment import passing
+from kernels.processes.environment import passing
 from workers.ctl.doors.base import Door, Kind
 from workers.ctl.doors.choose import open_door
 from workers.ctl.plaintext import plain_line

@@ -12,7 +12,7 @@ from rich.text import Text
 from workers.ctl.table_style import number, percent, plain_table
 
 if TYPE_CHECKING:
-    from lab.queries.counters import CounterCell, CounterPage
+    from lab.profiles.counters import CounterCell, CounterPage
 
 SHOWN_AT_MOST = 12
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.storage.holdings import KINDS, Holding
-from lab.storage.retention import Expiry, expire, plan_expiry
+from lab.operations.retention import Expiry, expire, plan_expiry
+from lab.storage.inventory import KINDS, Holding
 from workers.ctl.options import out
 
 _CALLED = {

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import typer
 
-from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 
 
 class LabCommands(LateGroup):
     """All of `labctl lab`."""
 
     places = {  # noqa: RUF012
-        "status": Place(
+        "status": CommandPlace(
             "statusctl", "Show on one screen what waits, who works, what boots where and what lacks."
         ),
-        "backup": Place(
+        "backup": CommandPlace(
             "backupctl", "Write a backup of tables, key and files, while the lab goes on working."
         ),
-        "expire": Place("expirectl", "Remove what the retention policy lets go; --dry-run shows it first."),
-        "restore": Place(
+        "expire": CommandPlace(
+            "expirectl", "Remove what the retention policy lets go; --dry-run shows it first."
+        ),
+        "restore": CommandPlace(
             "backupctl", "Make this machine's lab what a backup is of; the lab is stopped meanwhile."
         ),
     }

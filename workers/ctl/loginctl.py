@@ -148,7 +148,7 @@ def _scopes(text: str) -> list[str]:
     wanted = [word for word in text.replace(",", " ").split() if word]
     for word in wanted:
         if word not in SCOPES:
-            from lab.spec_messages import nearest
+            from lab.validation_messages import nearest
 
             raise typer.BadParameter(f'--scopes: there is no scope "{word}"; {nearest(word, SCOPES)}')
     return wanted

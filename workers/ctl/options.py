@@ -25,7 +25,7 @@ from workers.ctl.preferences import read_preferences
 # Exit codes a pipeline reads: no regression, a regression, the data cannot tell, the lab failed, a wrong call.
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB, EXIT_USAGE = 0, 1, 2, 3, 64
 
-# As lab/queue/priority.py has them, which takes Django.
+# As lab/experiments/priority.py has them, which takes Django.
 PRIORITIES = ("low", "normal", "high")
 
 out = Console(highlight=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lab.exports.plain import one_line
+from lab.one_line import one_line
 
 # Also at the very end: the other half may come with the next part of a log.
 _LINE_END = re.compile(r"\r+(?=\n|\Z)")

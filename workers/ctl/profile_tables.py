@@ -17,9 +17,9 @@ from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
 
 if TYPE_CHECKING:
-    from lab.queries.counters import CounterPage
-    from lab.queries.profile import CallerSplit, ProfilePage, ShareCell
-    from lab.queries.profiled import ProfilingCost
+    from lab.profiles.case_profiles import ProfilingCost
+    from lab.profiles.counters import CounterPage
+    from lab.profiles.page import CallerSplit, ProfilePage, ShareCell
 
 # Nanoseconds in a millisecond.
 MS = 1e6
@@ -28,7 +28,7 @@ MS = 1e6
 def show_profiles(console: Console, cases: Iterable[Json]) -> None:
     """Print, for each case, who calls the symbols asked for, which symbols moved, what it counted and cost.
 
-    cases: as lab/exports/profile_data.py has them.
+    cases: as lab/profiles/exports/data.py has them.
     """
     for case in cases:
         page = cast("ProfilePage", told(case["profile"]))

@@ -13,7 +13,7 @@ from workers.ctl import complete
 from workers.ctl.doors.base import Door
 from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_door, write_file
 
-# As lab/exports/forms.py has them, which a test sees to: importing it would take numpy.
+# As lab/profiles/exports/formats.py has them, which a test sees to: importing it would take numpy.
 TREES = ("tree", "folded", "script.txt", "speedscope.json", "pb.gz", "svg")
 DIFFERENCES = ("json", "folded", "svg")
 KINDS = ("cpu", "lock", "off-cpu")

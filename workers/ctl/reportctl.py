@@ -11,15 +11,15 @@ from typing import Annotated, Any, cast
 import typer
 from rich.text import Text
 
-from kernels.environment import passing
+from kernels.processes.environment import passing
+from lab.comparisons.exports.shape import FORMAT, ComparisonData
+from lab.comparisons.exports.texts import RENDERED
+from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
-from lab.exports.rendered import RENDERED
-from lab.exports.reply import ReplyWishes, write_reply
-from lab.exports.shape import FORMAT, ComparisonData
 from workers.ctl import complete
 from workers.ctl.doors.base import Door
 from workers.ctl.doors.errors import ServerStrange
-from workers.ctl.late import LateGroup, Place, announce
+from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import ExperimentId, err, out, through_door, write_file
 from workers.ctl.preferences import OF_GIT
 
@@ -47,7 +47,7 @@ class Exports(LateGroup):
     """`export 17 --format x` is short for `export report 17 --format x`."""
 
     places = {  # noqa: RUF012
-        "profile": Place(
+        "profile": CommandPlace(
             "profilectl",
             "Write the profile of a variant, or the difference of two, into a file.",
             "register_export",
@@ -105,7 +105,7 @@ def reply(
 
     A Tested-by is written only where the kernels built and booted and nothing got worse; else it says why not.
     """
-    wishes = ReplyWishes(patch=patch, signer=_committer() if sign == "me" else sign)
+    wishes = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
     found = write_reply(comparison(door, experiment_id, link), wishes)
     sys.stdout.write(found.text)
     if found.unsigned:
@@ -156,6 +156,6 @@ def export_report(
 
 def _check_form(form: str, valid: tuple[str, ...]) -> None:
     if form not in valid:
-        from lab.spec_messages import nearest
+        from lab.validation_messages import nearest
 
         raise SpecError(f'format: there is no form "{form}"; {nearest(form, valid)}')

@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_answers
+from lab.operations.last_hour import deliveries_waiting, experiments_by_state
 from lab.operations.readiness import checked_now
-from lab.queries.claims import open_claims
-from lab.queries.faults import corrupt_artifacts_ever, lab_faults, late_answers
-from lab.queries.queues import queue_lines
-from lab.queries.targets import TargetHealth, target_healths
-from lab.queries.vitals import deliveries_waiting, experiments_by_state
-from lab.queries.workers import WorkerLine, worker_lines
+from lab.runs.open_claims import open_claims
+from lab.runs.queue_list import queue_lines
+from lab.runs.workers import WorkerLine, worker_lines
+from lab.targets.health_overview import TargetHealth, target_healths
 from workers.ctl.options import EXIT_LAB, out
 from workers.ctl.plaintext import plain_line
 

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from workers.ctl import complete, terminal, watchctl, wish
+from workers.ctl import complete, terminal, watchctl
+from workers.ctl import submit_options as wish
 from workers.ctl.doors.base import Door, Json
 from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_door, with_options
-from workers.ctl.wish import Wish
+from workers.ctl.submit_options import Wish
 
 Source = Annotated[
     Path | None,
@@ -113,7 +114,7 @@ def priority(
 ) -> None:
     """Say how urgent an experiment is while it is open; the higher goes first."""
     if urgency not in PRIORITIES:
-        from lab.spec_messages import nearest
+        from lab.validation_messages import nearest
 
         raise typer.BadParameter(f'there is no priority "{urgency}"; {nearest(urgency, PRIORITIES)}')
     door.set_priority(experiment_id, urgency)

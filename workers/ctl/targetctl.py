@@ -15,8 +15,8 @@ from rich.text import Text
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.errors import FieldRefused
 from lab.models import Target
-from lab.spec_messages import nearest
-from lab.targets.hardware import (
+from lab.targets.access_schema import read_access
+from lab.targets.changes import (
     CHANGEABLE,
     TargetFields,
     add_target,
@@ -25,10 +25,10 @@ from lab.targets.hardware import (
     remove_target,
     set_target_enabled,
 )
-from lab.targets.health import known_kernel
-from lab.targets.machine import read_access
+from lab.targets.health_checks import known_kernel
 from lab.targets.quarantine import release_target
-from workers.ctl.late import LateGroup, Place, announce
+from lab.validation_messages import nearest
+from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import EXIT_LAB, AsJson, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
@@ -52,18 +52,22 @@ class TargetCommands(LateGroup):
     """All of `labctl target`."""
 
     places = {  # noqa: RUF012
-        "list": Place("targetctl", "List the machines, and how they are."),
-        "show": Place("targetctl", "Show one machine: how it is reached, tuned, and how it is."),
-        "add": Place("targetctl", "Take a machine in."),
-        "set": Place("targetctl", "Change a machine; access and tuning of the file replace what is there."),
-        "remove": Place("targetctl", "Forget a machine that nothing was ever booted on."),
-        "enable": Place("targetctl", "Let a machine boot."),
-        "disable": Place("targetctl", "Keep a machine from booting; what boots now ends."),
-        "release": Place("targetctl", "End a machine's quarantine."),
-        "check": Place(
+        "list": CommandPlace("targetctl", "List the machines, and how they are."),
+        "show": CommandPlace("targetctl", "Show one machine: how it is reached, tuned, and how it is."),
+        "add": CommandPlace("targetctl", "Take a machine in."),
+        "set": CommandPlace(
+            "targetctl", "Change a machine; access and tuning of the file replace what is there."
+        ),
+        "remove": CommandPlace("targetctl", "Forget a machine that nothing was ever booted on."),
+        "enable": CommandPlace("targetctl", "Let a machine boot."),
+        "disable": CommandPlace("targetctl", "Keep a machine from booting; what boots now ends."),
+        "release": CommandPlace("targetctl", "End a machine's quarantine."),
+        "check": CommandPlace(
             "targetctl", "Check a machine's health now: a known-good kernel, a calibration workload."
         ),
-        "power": Place("targetctl", "Ask a machine's BMC: status, on, off, network (boot from it once)."),
+        "power": CommandPlace(
+            "targetctl", "Ask a machine's BMC: status, on, off, network (boot from it once)."
+        ),
     }
 
 

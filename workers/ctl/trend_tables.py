@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lab.queries.bisections import BisectionPage, BisectionStepView
-from lab.queries.trends import RevisionView, StepView, TrendPage
+from lab.bisections.pages import BisectionPage, BisectionStepView
+from lab.trends.page import RevisionView, StepView, TrendPage
 from workers.ctl.table_style import VERDICT_STYLE, number, percent
 
 OUTCOME_STYLE = {

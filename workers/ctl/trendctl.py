@@ -9,14 +9,15 @@ from typing import Annotated
 import typer
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.bisection.start import Asked, start_bisection
+from lab.bisections.pages import bisection_page
+from lab.bisections.start import BisectionRequest, start_bisection
 from lab.errors import SpecError
 from lab.models import BisectionStep
-from lab.queries.bisections import bisection_page
-from lab.queries.trends import trend_list, trend_page
-from lab.trend import Wanted, measurements
+from lab.submission.tree_history import RevisionRange, measurements
+from lab.trends.page import trend_list, trend_page
 from workers import bisection
-from workers.ctl import handed, progressbar, terminal, trend_tables
+from workers.ctl import progressbar, terminal, trend_tables
+from workers.ctl import submitted_files as handed
 from workers.ctl.doors.choose import local_door
 from workers.ctl.options import Local, err, on_this_machine, out
 from workloads.instruction_clock import CLOCKS, Clock
@@ -62,7 +63,7 @@ def trend(  # noqa: PLR0913  an argument is an option
         raise typer.BadParameter("give --tree and --revisions, or neither")
     if tree:
         workload, _, preset = case.partition(":")
-        wanted = Wanted(
+        wanted = RevisionRange(
             tree=tree,
             revisions=revisions,
             workload=workload,
@@ -109,7 +110,7 @@ def bisect(  # noqa: PLR0913
         good = good or base
         if not (tree and good and bool(bad) != bool(text)):
             raise typer.BadParameter("give --tree, --good and --bad (or --series in its place), or --trend")
-        asked = Asked(
+        asked = BisectionRequest(
             tree=tree,
             good=good,
             bad=bad,
@@ -137,7 +138,7 @@ def _series(source: Path | None) -> tuple[str, str]:
     return given.text, given.series.base_commit if given.series else ""
 
 
-def _measure(wanted: Wanted) -> None:
+def _measure(wanted: RevisionRange) -> None:
     with SCREEN.narrate() as say:
         specs = measurements(wanted=wanted, on_progress=say)
     out.print(f"{len(specs)} revisions to measure")
@@ -147,13 +148,13 @@ def _measure(wanted: Wanted) -> None:
             trend_tables.show_trend(out, page)
 
 
-def _step_of(key: str, boots: int, most_boots: int) -> Asked:
+def _step_of(key: str, boots: int, most_boots: int) -> BisectionRequest:
     """The questions that a trend's last step asks. Raises SpecError where it has none."""
     page = trend_page(key)
     if not page.steps:
         raise SpecError(f"trend {key} has no step to bisect")
     step, line = page.steps[-1], page.line
-    return Asked(
+    return BisectionRequest(
         tree=line.tree,
         good=step.good.commit,
         bad=step.bad.commit,
@@ -169,7 +170,7 @@ def _step_of(key: str, boots: int, most_boots: int) -> Asked:
     )
 
 
-def _bisect(asked: Asked) -> int:
+def _bisect(asked: BisectionRequest) -> int:
     with SCREEN.narrate() as say:
         row = start_bisection(asked=asked, on_progress=say)
     out.print(f"bisection {row.pk}: {len(row.line) - 1} commits")

@@ -138,7 +138,7 @@ def _counted(number: int, verdict: str) -> str:
 
 def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:
     if given and given not in valid:
-        from lab.spec_messages import nearest
+        from lab.validation_messages import nearest
 
         raise typer.BadParameter(f'--{option}: there is no {option} "{given}"; {nearest(given, valid)}')
 

@@ -7,9 +7,9 @@ import hashlib
 import time
 from pathlib import Path
 
-from lab.netboot.boots import netboot_progress, take_pieces
-from lab.netboot.following import is_left_waiting, waiting_boot
-from workers.drivers.posted import POLL_S, TOKEN
+from lab.targets.netboot.boots import netboot_progress, take_pieces
+from lab.targets.netboot.next_boot import is_left_waiting, waiting_boot
+from workers.drivers.netboot_streams import POLL_S, TOKEN
 from workers.errors import NotLoaded
 
 ASK_S = 10.0

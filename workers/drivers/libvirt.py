@@ -16,7 +16,7 @@ from pathlib import Path
 
 import libvirt
 
-from kernels.environment import minimal
+from kernels.processes.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.calls import bring_home, own_directory

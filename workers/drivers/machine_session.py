@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lab.analysis.validity import TROUBLE
-from lab.netboot.boots import extend_netboot, netboot_progress
+from lab.runs.validity import TROUBLE
+from lab.targets.netboot.boots import extend_netboot, netboot_progress
 from workers.collect.dmesg import scan_console
 from workers.drivers.base import BootRequest
 from workers.drivers.guest_session import Ending, GuestSession
-from workers.drivers.posted import PostedStreams, check_uncontested
+from workers.drivers.netboot_streams import PostedStreams, check_uncontested
 from workers.errors import TargetVanished, WorkersError
 from workloads.guest.greeting import read_bye
 from workloads.guest.records import Record

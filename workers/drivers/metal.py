@@ -19,8 +19,10 @@ from typing import Any
 from django.db import connections
 
 from lab.errors import LabError
-from lab.netboot.address import netboot_url
-from lab.netboot.boots import (
+from lab.targets.access_schema import Access, read_access
+from lab.targets.machine_access import access_of, is_booting
+from lab.targets.netboot.address import netboot_url
+from lab.targets.netboot.boots import (
     Opening,
     close_netboot,
     extend_netboot,
@@ -28,14 +30,12 @@ from lab.netboot.boots import (
     netboot_progress,
     open_netboot,
 )
-from lab.netboot.files import offer_initrd, withdraw_initrd
-from lab.netboot.following import leave_waiting
-from lab.queries.machines import access_of, is_booting
-from lab.targets.machine import Access, read_access
+from lab.targets.netboot.files import offer_initrd, withdraw_initrd
+from lab.targets.netboot.next_boot import leave_waiting
 from workers.drivers.base import BootRequest, Way
 from workers.drivers.kexec import TAKE_S, await_heard, await_waiting, sha256_of
 from workers.drivers.machine_session import LIFETIME_SLACK_S, Booting, MachineSession
-from workers.drivers.posted import POLL_S, PostedStreams, check_uncontested
+from workers.drivers.netboot_streams import POLL_S, PostedStreams, check_uncontested
 from workers.errors import ClaimLost, MachineUnfit, NeverFetched, NotLoaded, WorkersError
 from workers.power.apart import power_of
 from workers.power.base import Power

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from lab import guest_limits
+from lab.runs import guest_limits
 from workers.collect.dmesg import FATAL, PANIC, scan_console
 from workers.errors import GuestEndless, GuestPanicked, TargetLost
 from workloads.guest.errors import RecordCorrupt

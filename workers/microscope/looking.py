@@ -7,8 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.artifact import Artifact
-from kernels.environment import minimal
+from kernels.artifacts.store import Artifact
+from kernels.processes.environment import minimal
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.drivers.base import BootRequest, Microscope
 from workers.errors import PluginUnusable

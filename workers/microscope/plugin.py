@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kernels.environment import minimal
+from kernels.processes.environment import minimal
 from workers.errors import PluginUnusable
 from workloads.compile import HARNESS
 

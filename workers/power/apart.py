@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from lab.targets.machine import Access, IpmiPower, PowerAccess, RedfishPower
+from lab.targets.access_schema import Access, IpmiPower, PowerAccess, RedfishPower
 from workers.power.base import SETTLE_S, STATE_DEADLINE_S, Power
 from workers.power.errors import BMC_ERRORS, BmcUnreachable
 from workers.power.ipmi import Ipmi

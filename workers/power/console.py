@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO, BinaryIO, TypeVar
 
-from lab.targets.machine import Access, IpmiPower, NetConsole, SolConsole
+from lab.targets.access_schema import Access, IpmiPower, NetConsole, SolConsole
 from workers.drivers.streams import CONSOLE_LIMIT
 from workers.power.apart import bare_environment
 

@@ -20,7 +20,7 @@ from pyghmi.exceptions import IpmiException
 from pyghmi.ipmi.command import Command
 from pyghmi.ipmi.private.session import Session
 
-from lab.targets.machine import IpmiPower, host_and_port
+from lab.targets.access_schema import IpmiPower, host_and_port
 from workers.power.base import await_state, read_password
 from workers.power.errors import BmcLied, BmcRefused, BmcUnreachable
 

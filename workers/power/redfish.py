@@ -17,7 +17,7 @@ from sushy import exceptions
 from sushy.auth import BasicAuth
 from sushy.resources.system.system import System
 
-from lab.targets.machine import RedfishPower
+from lab.targets.access_schema import RedfishPower
 from workers.power.base import await_state, read_password
 from workers.power.errors import BmcLied, BmcRefused, BmcUnreachable
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from pyghmi.exceptions import IpmiException
 from pyghmi.ipmi.console import Console
 
-from lab.targets.machine import IpmiPower, host_and_port
+from lab.targets.access_schema import IpmiPower, host_and_port
 from workers.power.base import read_password
 from workers.power.errors import PasswordUnreadable
 from workers.power.ipmi import obey_the_bmcs_choice

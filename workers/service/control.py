@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lab.environment import state_root
 from lab.errors import LabError
-from lab.operations.given import state_root
 from workers.errors import WorkersError
 from workers.service.errors import ServiceDown
-from workers.service.place import ROOT, Place
+from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import Supervisor, environment
 from workers.service.up import bring_down, bring_up, bring_up_stores, wishes_of
 
@@ -32,7 +32,7 @@ def up(port: Port = 8000) -> None:
     """Start the service, or whatever of it does not run."""
     home = state_root()
     home.mkdir(parents=True, exist_ok=True)
-    place = Place(home)
+    place = ServicePlace(home)
     experiments = bring_up(place, wishes_of(port), _say)
     _say(f"the lab is up: {_url(port)}")
     _sign_in(place, port)
@@ -50,14 +50,14 @@ def stores(port: Port = 8000) -> None:
     """Start the database and Redis alone, with their tables."""
     home = state_root()
     home.mkdir(parents=True, exist_ok=True)
-    bring_up_stores(Place(home), wishes_of(port), _say)
+    bring_up_stores(ServicePlace(home), wishes_of(port), _say)
     _say("the database and Redis are up; all the rest: make up")
 
 
 @cli.command()
 def down() -> None:
     """Stop the service; nothing of it is left running, and everything is kept."""
-    place = Place(state_root())
+    place = ServicePlace(state_root())
     try:
         bring_down(place, _say)
     except ServiceDown as exc:
@@ -69,7 +69,7 @@ def down() -> None:
 @cli.command()
 def status() -> None:
     """Show what runs."""
-    place = Place(state_root())
+    place = ServicePlace(state_root())
     for one in Supervisor(place).states():
         said = f"process {one.pid}, {_lasted(one.seconds)}" if one.pid else one.said
         _say(f"{one.name:<20} {one.state.lower():<9} {said}")
@@ -83,11 +83,11 @@ def _lasted(seconds: int) -> str:
 
 
 def _url(port: int) -> str:
-    kept = json.loads(Place(state_root()).environment.read_text())
+    kept = json.loads(ServicePlace(state_root()).environment.read_text())
     return str(kept.get("KPERFLAB_URL", f"http://127.0.0.1:{port}"))
 
 
-def _sign_in(place: Place, port: int) -> None:
+def _sign_in(place: ServicePlace, port: int) -> None:
     """A link that signs in whoever reads this terminal."""
     command = [sys.executable, "-m", "workers.labctl", "sign-in", "--local", "--port", str(port)]
     done = subprocess.run(command, env=environment(place), cwd=ROOT, capture_output=True, text=True)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServicePlace:
     """The folders and files of the service of one state root."""
 
     home: Path
@@ -56,7 +56,7 @@ class Place:
 
     @property
     def environment(self) -> Path:
-        """What every process of this home adopts while the service is up; lab/operations/given.py reads it."""
+        """What every process of this home adopts while the service is up; lab/environment.py reads it."""
         return self.folder / "environment.json"
 
     @property

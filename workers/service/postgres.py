@@ -14,9 +14,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from kernels.environment import minimal
+from kernels.processes.environment import minimal
 from workers.service.errors import ProgramMissing, ServiceFailed
-from workers.service.place import Place, account, folder_of
+from workers.service.place import ServicePlace, account, folder_of
 
 # Debian keeps each version's programs in a folder of its own.
 PROGRAMS = Path("/usr/lib/postgresql")
@@ -27,7 +27,7 @@ _INITDB_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class PostgresNetwork:
     """Where other machines reach it; no address: nowhere but on the socket."""
 
     address: str = ""
@@ -51,7 +51,7 @@ def programs(cluster: Path) -> Path:
     ]
 
 
-def make_cluster(place: Place) -> None:
+def make_cluster(place: ServicePlace) -> None:
     """Make the cluster where there is none yet. Raises ProgramMissing, HomeClosed, ServiceFailed."""
     owner = account(USER)
     folder_of(place.cluster, owner)
@@ -103,7 +103,7 @@ def as_user(name: str) -> list[str]:
     )
 
 
-def command(place: Place, network: Network) -> list[str]:
+def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
     """How the server is started. Raises ProgramMissing."""
     sockets = place.sockets / "postgres"
     folder_of(sockets, account(USER))
@@ -127,7 +127,7 @@ def command(place: Place, network: Network) -> list[str]:
     ]
 
 
-def _write_hba(place: Place, network: Network) -> Path:
+def _write_hba(place: ServicePlace, network: PostgresNetwork) -> Path:
     """Who may come in: with a password, over the socket and, where it listens to others, over the network."""
     path = place.cluster / "kperflab_hba.conf"
     lines = ["local all all scram-sha-256"]
@@ -141,14 +141,14 @@ def _write_hba(place: Place, network: Network) -> Path:
     return path
 
 
-def url(place: Place, network: Network) -> str:
+def url(place: ServicePlace, network: PostgresNetwork) -> str:
     """The lab's database, for KPERFLAB_DATABASE on this machine."""
     password = quote(_password(place), safe="")
     host = quote(str(place.sockets / "postgres"), safe="")
     return f"postgres://{NAME}:{password}@{host}:{network.port}/{NAME}"
 
 
-def make_database(place: Place, network: Network) -> None:
+def make_database(place: ServicePlace, network: PostgresNetwork) -> None:
     """Wait for the server, then make the lab's role and database where they are not. Raises ServiceFailed."""
     with _connect(place, network) as connection:
         password = sql.Literal(_password(place))
@@ -159,7 +159,7 @@ def make_database(place: Place, network: Network) -> None:
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(*[sql.Identifier(NAME)] * 2))
 
 
-def _connect(place: Place, network: Network) -> psycopg.Connection[tuple[object, ...]]:
+def _connect(place: ServicePlace, network: PostgresNetwork) -> psycopg.Connection[tuple[object, ...]]:
     end = monotonic() + READY_S
     while True:
         try:
@@ -180,7 +180,7 @@ def _connect(place: Place, network: Network) -> psycopg.Connection[tuple[object,
         sleep(0.1)
 
 
-def _password(place: Place) -> str:
+def _password(place: ServicePlace) -> str:
     """Of the lab's role; made once."""
     path = place.folder / "database.password"
     if not path.exists():

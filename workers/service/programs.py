@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.service import postgres, redis
-from workers.service.place import ROOT, Place
+from workers.service.place import ROOT, ServicePlace
 
 LOG_BYTES, LOGS_KEPT = 20 << 20, 3
 LABCTL = (sys.executable, "-m", "workers.labctl", "work")
@@ -34,18 +34,18 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ServiceOptions:
     """What `make up` was told: where the pages are, whose database and Redis, and where other machines come in."""
 
     bind: str
     port: int
     own_database: bool
     own_redis: bool
-    database: postgres.Network
-    redis: redis.Network
+    database: postgres.PostgresNetwork
+    redis: redis.RedisNetwork
 
 
-def stores(place: Place, wishes: Wishes) -> list[Program]:
+def stores(place: ServicePlace, wishes: ServiceOptions) -> list[Program]:
     """The database and Redis, unless somebody else's were named. Raises ProgramMissing, HomeClosed."""
     found = []
     if wishes.own_database:
@@ -57,7 +57,7 @@ def stores(place: Place, wishes: Wishes) -> list[Program]:
     return found
 
 
-def own(wishes: Wishes) -> list[Program]:
+def own(wishes: ServiceOptions) -> list[Program]:
     """The lab's own programs, but the workers of its targets."""
     gunicorn = [str(Path(sys.executable).with_name("gunicorn")), "-c", "python:web.serving"]
     return [
@@ -74,7 +74,7 @@ def for_targets(names: Iterable[str]) -> list[Program]:
     return [Program(f"{TARGET}{name}", [*LABCTL, "--target", name]) for name in names]
 
 
-def configuration(place: Place, programs: Sequence[Program]) -> str:
+def configuration(place: ServicePlace, programs: Sequence[Program]) -> str:
     """supervisord's configuration. Each program dies with supervisord, however that ends."""
     socket = place.sockets / "supervisor.sock"
     parts = [
@@ -100,7 +100,7 @@ def configuration(place: Place, programs: Sequence[Program]) -> str:
     return _written(parts) + sections(place, programs)
 
 
-def sections(place: Place, programs: Iterable[Program]) -> str:
+def sections(place: ServicePlace, programs: Iterable[Program]) -> str:
     """The part of it that describes programs."""
     return _written((f"program:{program.name}", _section(place, program)) for program in programs)
 
@@ -112,7 +112,7 @@ def _written(parts: Iterable[tuple[str, dict[str, str]]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _section(place: Place, program: Program) -> dict[str, str]:
+def _section(place: ServicePlace, program: Program) -> dict[str, str]:
     before = ["setpriv", "--pdeathsig", program.ends_by]
     if program.user:
         before += postgres.as_user(program.user)[1:]

@@ -13,21 +13,21 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from workers.service.errors import ProgramMissing, ServiceFailed
-from workers.service.place import Place, account, folder_of, write
+from workers.service.place import ServicePlace, account, folder_of, write
 
 USER = "redis"
 READY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class RedisNetwork:
     """Where other machines reach it; no address: nowhere but on the socket."""
 
     address: str = ""
     port: int = 6379
 
 
-def command(place: Place, network: Network) -> list[str]:
+def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
     """How the server is started. Raises ProgramMissing."""
     program = shutil.which("redis-server")
     if program is None:
@@ -60,13 +60,13 @@ def command(place: Place, network: Network) -> list[str]:
     ]
 
 
-def url(place: Place, network: Network) -> str:
+def url(place: ServicePlace, network: RedisNetwork) -> str:
     """For KPERFLAB_REDIS on this machine."""
     login = f":{quote(password(place), safe='')}@" if network.address else ""
     return f"unix://{login}{place.sockets / 'redis' / 'redis.sock'}"
 
 
-def wait(place: Place, network: Network) -> None:
+def wait(place: ServicePlace, network: RedisNetwork) -> None:
     """Wait until it answers. Raises ServiceFailed."""
     client = Redis.from_url(url(place, network), socket_timeout=2)
     end = monotonic() + READY_S
@@ -83,7 +83,7 @@ def wait(place: Place, network: Network) -> None:
         sleep(0.1)
 
 
-def password(place: Place) -> str:
+def password(place: ServicePlace) -> str:
     """Asked of everybody where other machines may come; made once."""
     path = place.folder / "redis.password"
     if not path.exists():

@@ -17,7 +17,7 @@ from xmlrpc.client import Fault, ServerProxy
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from workers.service.errors import ServiceDown, ServiceFailed
-from workers.service.place import ROOT, Place
+from workers.service.place import ROOT, ServicePlace
 
 # By this in its environment a process is known as part of the service of a home.
 MARK = "KPERFLAB_SERVICE"
@@ -51,7 +51,7 @@ class State:
 class Supervisor:
     """The supervisord of a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServicePlace) -> None:
         self._place = place
 
     def start(self) -> None:
@@ -149,7 +149,7 @@ class Supervisor:
             raise ServiceDown("the service is not up; start it: make up") from exc
 
 
-def environment(place: Place) -> Mapping[str, str]:
+def environment(place: ServicePlace) -> Mapping[str, str]:
     """What programs inherit: nothing of the lab's own but its home, whose environment.json says the rest."""
     kept = {name: os.environ[name] for name in PASSED if name in os.environ}
     mine = {

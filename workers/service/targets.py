@@ -13,11 +13,11 @@ from time import sleep
 from django.db import close_old_connections
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.environment import read_variable, state_root
 from lab.models import Target
-from lab.operations.given import given, state_root
 from lab.operations.logs import set_up
 from workers.service import programs
-from workers.service.place import Place, write
+from workers.service.place import ServicePlace, write
 from workers.service.supervising import Supervisor
 
 log = logging.getLogger(__name__)
@@ -32,11 +32,11 @@ ALL = "*"
 def targets_here() -> list[str]:
     """Names of the targets whose workers run on this machine: those of KPERFLAB_TARGETS, or all."""
     there = list(Target.objects.order_by("name").values_list("name", flat=True))
-    wanted = {name.strip() for name in given("KPERFLAB_TARGETS", ALL).split(",")}
+    wanted = {name.strip() for name in read_variable("KPERFLAB_TARGETS", ALL).split(",")}
     return [name for name in there if ALL in wanted or name in wanted]
 
 
-def fit(place: Place, names: Callable[[], Iterable[str]]) -> list[str]:
+def fit(place: ServicePlace, names: Callable[[], Iterable[str]]) -> list[str]:
     """Give each target its worker, and no other; returns the workers that came or went. Raises ServiceDown, ServiceFailed.
 
     names: asked once more when nobody else changes what runs, since that may have taken minutes.
@@ -61,7 +61,7 @@ def _otherwise(supervisor: Supervisor, names: Iterable[str]) -> set[str]:
     return running ^ {worker.name for worker in programs.for_targets(names)}
 
 
-def look_on(place: Place) -> None:
+def look_on(place: ServicePlace) -> None:
     """Do so until a signal comes."""
     begun = False
     while True:
@@ -83,4 +83,4 @@ def look_on(place: Place) -> None:
 
 if __name__ == "__main__":
     set_up()
-    look_on(Place(state_root()))
+    look_on(ServicePlace(state_root()))

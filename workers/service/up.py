@@ -18,12 +18,13 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from lab.environment import read_flag, read_number, read_variable
 from lab.errors import SettingWrong
-from lab.operations.given import given, given_flag, given_number
-from workers.service import left, postgres, programs, redis
+from workers.service import leftover_processes as left
+from workers.service import postgres, programs, redis
 from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
-from workers.service.place import ROOT, Place, write
-from workers.service.programs import Program, Wishes
+from workers.service.place import ROOT, ServicePlace, write
+from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, Supervisor, environment
 
 Say = Callable[[str], None]
@@ -35,18 +36,18 @@ KEPT = re.compile(r"KPERFLAB_\w+|AWS_\w+|WEB_CONCURRENCY")
 OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
 
 
-def wishes_of(port: int) -> Wishes:
+def wishes_of(port: int) -> ServiceOptions:
     """What the environment says. Raises SettingWrong."""
-    address = given("KPERFLAB_LISTEN")
-    bind = given("KPERFLAB_BIND") or "127.0.0.1"
+    address = read_variable("KPERFLAB_LISTEN")
+    bind = read_variable("KPERFLAB_BIND") or "127.0.0.1"
     _refuse_plain(bind)
-    return Wishes(
+    return ServiceOptions(
         bind=bind,
         port=port,
-        own_database=not given("KPERFLAB_DATABASE"),
-        own_redis=not given("KPERFLAB_REDIS"),
-        database=postgres.Network(address, int(given_number("KPERFLAB_POSTGRES_PORT", 5432, least=1))),
-        redis=redis.Network(address, int(given_number("KPERFLAB_REDIS_PORT", 6379, least=1))),
+        own_database=not read_variable("KPERFLAB_DATABASE"),
+        own_redis=not read_variable("KPERFLAB_REDIS"),
+        database=postgres.PostgresNetwork(address, int(read_number("KPERFLAB_POSTGRES_PORT", 5432, least=1))),
+        redis=redis.RedisNetwork(address, int(read_number("KPERFLAB_REDIS_PORT", 6379, least=1))),
     )
 
 
@@ -55,7 +56,11 @@ def _refuse_plain(bind: str) -> None:
     with suppress(ValueError):
         if ip_address(bind).is_loopback:
             return
-    if bind == "localhost" or given("KPERFLAB_URL").startswith("https://") or given_flag("KPERFLAB_PLAIN"):
+    if (
+        bind == "localhost"
+        or read_variable("KPERFLAB_URL").startswith("https://")
+        or read_flag("KPERFLAB_PLAIN")
+    ):
         return
     raise SettingWrong(
         f"KPERFLAB_BIND={bind[:80]} lets others reach the pages without TLS, and their passwords be read on the way: put a proxy with a "
@@ -63,7 +68,7 @@ def _refuse_plain(bind: str) -> None:
     )
 
 
-def bring_up(place: Place, wishes: Wishes, say: Say) -> int:
+def bring_up(place: ServicePlace, wishes: ServiceOptions, say: Say) -> int:
     """Start whatever does not run yet; returns how many experiments the lab has.
 
     Raises ProgramMissing, PortTaken, NoRoom, HomeClosed, ServiceFailed.
@@ -82,13 +87,15 @@ def bring_up(place: Place, wishes: Wishes, say: Say) -> int:
     return int(found["experiments"])
 
 
-def bring_up_stores(place: Place, wishes: Wishes, say: Say) -> None:
+def bring_up_stores(place: ServicePlace, wishes: ServiceOptions, say: Say) -> None:
     """Start the database and Redis alone, with their tables: for looking at them, or filling them, before anybody works."""
     with _alone(place):
         _bring_up_stores(place, wishes, Supervisor(place), say)
 
 
-def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: Say) -> dict[str, Any]:
+def _bring_up_stores(
+    place: ServicePlace, wishes: ServiceOptions, supervisor: Supervisor, say: Say
+) -> dict[str, Any]:
     if wishes.own_database:
         postgres.make_cluster(place)
     stores = programs.stores(place, wishes)
@@ -115,7 +122,7 @@ def _bring_up_stores(place: Place, wishes: Wishes, supervisor: Supervisor, say: 
     return _settled(place, "settle")
 
 
-def bring_down(place: Place, say: Say) -> None:
+def bring_down(place: ServicePlace, say: Say) -> None:
     """Stop everything and see that nothing is left. Raises ServiceDown where nothing was up, ServiceFailed."""
     supervisor = Supervisor(place)
     up = supervisor.alive()
@@ -138,7 +145,7 @@ def bring_down(place: Place, say: Say) -> None:
 
 
 @contextmanager
-def _alone(place: Place) -> Iterator[None]:
+def _alone(place: ServicePlace) -> Iterator[None]:
     """One `make up` at a time; the second waits and finds everything done. Raises NoRoom."""
     _need_room(place)
     place.make()
@@ -146,7 +153,7 @@ def _alone(place: Place) -> Iterator[None]:
         yield
 
 
-def _need_room(place: Place) -> None:
+def _need_room(place: ServicePlace) -> None:
     above = next(path for path in [place.home, *place.home.parents] if path.exists())
     free = shutil.disk_usage(above).free
     if free < LEAST_BYTES:
@@ -155,7 +162,7 @@ def _need_room(place: Place) -> None:
         )
 
 
-def _need_port(wishes: Wishes, supervisor: Supervisor) -> None:
+def _need_port(wishes: ServiceOptions, supervisor: Supervisor) -> None:
     """Refuse a port that somebody else has; one that our own pages have is fine."""
     if supervisor.alive() and any(
         one.name == "web" and one.state == "RUNNING" for one in supervisor.states()
@@ -171,7 +178,7 @@ def _need_port(wishes: Wishes, supervisor: Supervisor) -> None:
             ) from exc
 
 
-def _changed_settings(place: Place, wishes: Wishes) -> list[str]:
+def _changed_settings(place: ServicePlace, wishes: ServiceOptions) -> list[str]:
     """Return the names of the settings that differ from those that the running processes took over, sorted."""
     try:
         before: dict[str, str] = json.loads(place.environment.read_text())
@@ -181,12 +188,12 @@ def _changed_settings(place: Place, wishes: Wishes) -> list[str]:
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
-def _write_environment(place: Place, wishes: Wishes) -> None:
+def _write_environment(place: ServicePlace, wishes: ServiceOptions) -> None:
     """Keep the settings for every process of this home."""
     write(place.environment, json.dumps(_settings(place, wishes), indent=1))
 
 
-def _settings(place: Place, wishes: Wishes) -> dict[str, str]:
+def _settings(place: ServicePlace, wishes: ServiceOptions) -> dict[str, str]:
     """Return what processes of this home are to run with: the environment's settings, and where our own stores are."""
     kept = {
         name: value for name, value in os.environ.items() if KEPT.fullmatch(name) and name not in OF_THIS_RUN
@@ -200,7 +207,7 @@ def _settings(place: Place, wishes: Wishes) -> dict[str, str]:
     return kept
 
 
-def _settled(place: Place, what: str) -> dict[str, Any]:
+def _settled(place: ServicePlace, what: str) -> dict[str, Any]:
     """What settled.py answers. Raises ServiceFailed with its last lines."""
     done = subprocess.run(
         [sys.executable, "-m", "workers.service.settled", what],
@@ -220,7 +227,7 @@ def _settled(place: Place, what: str) -> dict[str, Any]:
     return found
 
 
-def _wait_for_pages(place: Place, wishes: Wishes, own: Sequence[Program]) -> None:
+def _wait_for_pages(place: ServicePlace, wishes: ServiceOptions, own: Sequence[Program]) -> None:
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(wishes.bind, wishes.bind)  # noqa: S104
     end = monotonic() + WEB_S
     while True:

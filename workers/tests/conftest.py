@@ -12,19 +12,19 @@ import pytest
 from django.conf import settings as django_settings
 
 import workers.app  # noqa: F401
-from kernels.artifact import Artifact, ArtifactStore
-from kernels.build import Builder, BuildRequest
-from kernels.config import ConfigRequest, Fragment
+from kernels.artifacts.store import Artifact, ArtifactStore
+from kernels.builds.builder import Builder, BuildRequest
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, Fragment
 from kernels.tests.pretend import CONFIG, PretendKernel
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment
-from lab.spec import ExperimentSpec, spec_from_mapping
 from lab.submission.prepare import CONFIG_BASE, _base_fragments
 from workers import local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import FakeDriver, Script, played
-from workers.drivers.playing import showgids_line
+from workers.drivers.fake_guest import showgids_line
 from workers.run import Bench
 from workers.tests.machines import StandIn
 

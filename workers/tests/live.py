@@ -2,7 +2,7 @@
 """A whole service of this machine for tests: PostgreSQL, Redis, pages, beat and workers in a home of its own, on fake targets.
 
     with live_service() as lab:
-        number = lab.submit(lab.spec())
+        number = lab.submission.submit(lab.experiments.spec())
         assert lab.wait(number)["state"] == "done"
 
 Everything is reached as people reach it: `make up`'s own program, REST, signals. `lab.python(code)` runs code in the service's
@@ -30,8 +30,8 @@ from typing import Any
 import httpx
 
 from kernels.tests.pretend import PretendKernel
-from workers.service.left import processes
-from workers.service.place import ROOT, Place
+from workers.service.leftover_processes import processes
+from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import MARK, State, Supervisor
 
 # Starting Django takes each program seconds of a processor that others use too.
@@ -83,9 +83,9 @@ class Live:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServicePlace:
         """Where the service keeps its things."""
-        return Place(self.home)
+        return ServicePlace(self.home)
 
     def control(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """`make up` and its like."""
@@ -170,7 +170,7 @@ class Live:
 
     def page(self, path: str) -> str:
         """A page as an operator sees it, who came by the link of this machine's terminal."""
-        secret = self.python("from lab.people.signin import issue_secret; print(issue_secret())")
+        secret = self.python("from lab.people.sign_in import issue_secret; print(issue_secret())")
         with httpx.Client(base_url=self.url, follow_redirects=True, timeout=60) as browser:
             browser.get(f"/sign-in/here/{secret}").raise_for_status()
             return browser.get(path).raise_for_status().text

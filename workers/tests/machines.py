@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 import bcrypt
 import libvirt
 
-from lab.targets.machine import Access, read_access
+from lab.targets.access_schema import Access, read_access
 
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 60.0

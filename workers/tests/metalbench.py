@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.models import Netboot, NetbootPiece, Target
-from workers.drivers import posted
+from workers.drivers import netboot_streams as posted
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.metal import MetalDriver
 from workers.tests.pretendmachine import MAC, PretendMachine

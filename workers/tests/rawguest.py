@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from workers.drivers.base import BootRequest
+from workers.drivers.fake_guest import showgids_line
 from workers.drivers.guest_session import Ending, GuestSession
-from workers.drivers.playing import showgids_line
 from workers.drivers.streams import LocalStreams
 from workloads.guest.records import Record, encode_record
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.artifact import ArtifactMetadata
+from kernels.artifacts.store import ArtifactMetadata
 from workers import accelerator
 from workers.accelerator import find_choice, is_trusted
 from workers.drivers.base import BootRequest

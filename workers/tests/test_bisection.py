@@ -11,11 +11,11 @@ from functools import cache
 import pytest
 
 from kernels.tests.pretend import FAKELINUX
-from lab.bisection.search import conclude_step, get_bisection, step_spec, take_step
-from lab.bisection.start import Asked, start_bisection
+from lab.bisections.pages import bisection_page
+from lab.bisections.search import conclude_step, get_bisection, step_spec, take_step
+from lab.bisections.start import BisectionRequest, start_bisection
 from lab.errors import LabError, UnknownRow
 from lab.models import Bisection, BisectionStep, Experiment
-from lab.queries.bisections import bisection_page
 from workers import bisection, local
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
@@ -35,7 +35,7 @@ def line(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     It is mended by the fourth.
     """
     # Asks the compiler for its version at each boot, which is half of a fake one's time.
-    monkeypatch.setattr("workers.request.compile_programs", cache(compile_programs))
+    monkeypatch.setattr("workers.boot_request.compile_programs", cache(compile_programs))
     kernel = fake_lab.kernel
     before = kernel._git("symbolic-ref", "--short", "HEAD")
     kernel._git("checkout", "--quiet", "--force", "-B", "line", kernel.base.commit)
@@ -50,8 +50,10 @@ def line(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def asked(fake_lab: FakeLab, line: list[str]) -> Asked:
-    return Asked(tree=str(fake_lab.kernel.work), good=line[0], bad=line[-1], workload="showgids", boots=3)
+def asked(fake_lab: FakeLab, line: list[str]) -> BisectionRequest:
+    return BisectionRequest(
+        tree=str(fake_lab.kernel.work), good=line[0], bad=line[-1], workload="showgids", boots=3
+    )
 
 
 def behave(fake_lab: FakeLab, line: list[str], ns: Callable[[int], float]) -> None:
@@ -82,7 +84,7 @@ def series(fake_lab: FakeLab, line: list[str]) -> str:
 
 
 def test_the_patch_of_a_series_that_made_it_slower_is_found(
-    fake_lab: FakeLab, line: list[str], series: str, asked: Asked
+    fake_lab: FakeLab, line: list[str], series: str, asked: BisectionRequest
 ) -> None:
     asked = replace(asked, good=line[4], bad="", series=series)
     found = start_bisection(asked=asked)
@@ -98,7 +100,9 @@ def test_the_patch_of_a_series_that_made_it_slower_is_found(
     ]
 
 
-def test_the_same_series_goes_on_where_it_stopped(line: list[str], series: str, asked: Asked) -> None:
+def test_the_same_series_goes_on_where_it_stopped(
+    line: list[str], series: str, asked: BisectionRequest
+) -> None:
     asked = replace(asked, good=line[4], bad="", series=series)
     first = start_bisection(asked=asked)
     assert start_bisection(asked=asked).pk == first.pk
@@ -107,7 +111,9 @@ def test_the_same_series_goes_on_where_it_stopped(line: list[str], series: str, 
     )
 
 
-def test_a_series_that_does_not_apply_names_its_patch(line: list[str], series: str, asked: Asked) -> None:
+def test_a_series_that_does_not_apply_names_its_patch(
+    line: list[str], series: str, asked: BisectionRequest
+) -> None:
     with pytest.raises(LabError, match="patch 5"):
         start_bisection(asked=replace(asked, good=line[0], bad="", series=series))
     with pytest.raises(LabError, match="there is no diff in it"):
@@ -115,7 +121,9 @@ def test_a_series_that_does_not_apply_names_its_patch(line: list[str], series: s
     assert not Bisection.objects.exists()
 
 
-def test_the_commit_that_made_it_slower_is_found(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:
+def test_the_commit_that_made_it_slower_is_found(
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
+) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 6 else 1000.0)
     found = start_bisection(asked=asked)
     assert answers(run(found)) == [(7, "bad"), (3, "skipped"), (5, "good"), (6, "bad")]
@@ -128,7 +136,7 @@ def test_the_commit_that_made_it_slower_is_found(fake_lab: FakeLab, line: list[s
 
 
 def test_what_cannot_be_built_leaves_a_range_that_names_it(
-    fake_lab: FakeLab, line: list[str], asked: Asked
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 4 else 1000.0)
     found = start_bisection(asked=asked)
@@ -139,21 +147,25 @@ def test_what_cannot_be_built_leaves_a_range_that_names_it(
     assert "nothing" in skipped.reason
 
 
-def test_a_range_without_the_step_is_not_searched(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:
+def test_a_range_without_the_step_is_not_searched(
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
+) -> None:
     behave(fake_lab, line, lambda number: 1000.0)
     found = start_bisection(asked=asked)
     assert answers(run(found)) == [(7, "good")]
     assert (get_bisection(found.pk).answer, get_bisection(found.pk).suspects) == ("no-step", [])
 
 
-def test_an_improvement_is_searched_as_well(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:
+def test_an_improvement_is_searched_as_well(
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
+) -> None:
     behave(fake_lab, line, lambda number: 700.0 if number >= 2 else 1000.0)
     found = start_bisection(asked=replace(asked, verdict="improvement"))
     list(run(found))
     assert get_bisection(found.pk).suspects == [line[2]]
 
 
-def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:
+def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], asked: BisectionRequest) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 2 else 1000.0)
     panic = Script(problem=GuestPanicked("Kernel panic - not syncing: Fatal exception"))
     fake_lab.scripts[line[4][:12]] = lambda request: panic
@@ -164,7 +176,7 @@ def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], ask
 
 
 def test_boots_that_cannot_tell_are_asked_again_and_then_are_ambiguous(
-    fake_lab: FakeLab, line: list[str], asked: Asked
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 5 else 1000.0)
 
@@ -180,7 +192,7 @@ def test_boots_that_cannot_tell_are_asked_again_and_then_are_ambiguous(
 
 
 def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
-    fake_lab: FakeLab, line: list[str], asked: Asked, monkeypatch: pytest.MonkeyPatch
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 2 else 1000.0)
     with monkeypatch.context() as broken:
@@ -201,7 +213,7 @@ def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
 
 
 def test_three_faults_about_one_revision_end_it_without_an_answer(
-    fake_lab: FakeLab, line: list[str], asked: Asked, monkeypatch: pytest.MonkeyPatch
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("ours")
@@ -214,7 +226,9 @@ def test_three_faults_about_one_revision_end_it_without_an_answer(
     assert "ZeroDivisionError" in row.problem
 
 
-def test_a_good_revision_that_does_not_run_ends_it(fake_lab: FakeLab, line: list[str], asked: Asked) -> None:
+def test_a_good_revision_that_does_not_run_ends_it(
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
+) -> None:
     hung = Script(problem=GuestHung("the guest did not finish within 300 s"))
     fake_lab.scripts[""] = lambda request: hung
     found = start_bisection(asked=asked)
@@ -223,7 +237,7 @@ def test_a_good_revision_that_does_not_run_ends_it(fake_lab: FakeLab, line: list
 
 
 def test_a_killed_bisection_goes_on_with_the_very_experiment_it_had_begun(
-    fake_lab: FakeLab, line: list[str], asked: Asked
+    fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 6 else 1000.0)
     found = start_bisection(asked=asked)
@@ -253,14 +267,16 @@ def test_a_killed_bisection_goes_on_with_the_very_experiment_it_had_begun(
         ({"target": "nowhere"}, 'no target "nowhere"'),
     ],
 )
-def test_a_wrong_question_names_what_is_wrong(change: dict[str, str], said: str, asked: Asked) -> None:
+def test_a_wrong_question_names_what_is_wrong(
+    change: dict[str, str], said: str, asked: BisectionRequest
+) -> None:
     with pytest.raises(LabError) as caught:
         start_bisection(asked=replace(asked, **change))  # type: ignore[arg-type]
     assert said in str(caught.value)
     assert not Bisection.objects.exists()
 
 
-def test_a_range_the_wrong_way_round_is_refused(asked: Asked) -> None:
+def test_a_range_the_wrong_way_round_is_refused(asked: BisectionRequest) -> None:
     with pytest.raises(LabError, match="name the older one first"):
         start_bisection(asked=replace(asked, good=asked.bad, bad=asked.good))
 

@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 
-from kernels.artifact import METADATA, ArtifactStore
+from kernels.artifacts.store import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from lab.models import Build, Experiment, Run
-from lab.queue.claim import next_build, next_run
-from lab.settle import settle
+from lab.runs.claiming import next_build, next_run
+from lab.runs.settle import settle
+from lab.storage.artifact_locks import in_use
 from lab.storage.artifacts import artifacts_of, in_store, send_artifact
 from lab.storage.files import KeptFile
-from lab.storage.holding import in_use
 from lab.storage.store import Store
-from lab.submit import submit_experiment
+from lab.submission.submit import submit_experiment
 from lab.tests.made import files_of, key_of, make_artifact
 from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
-from workers import carry, tasks
+from workers import artifact_transfer as carry
+from workers import tasks
 from workers.run import MOST_CORRUPT, Bench
 from workers.tests.conftest import FakeLab
 

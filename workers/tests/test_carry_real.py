@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from kernels.artifact import Artifact
-from kernels.scratch import remove_tree
+from kernels.artifacts.store import Artifact
+from kernels.files.scratch import remove_tree
 from lab.storage.artifacts import artifacts_of
-from lab.storage.signing import register_key
+from lab.storage.signing_keys import register_key
 from lab.tests.stores import bucket_store
 from lab.tests.stores import moto as moto
-from workers import carry
+from workers import artifact_transfer as carry
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.libvirt import LibvirtDriver
 from workloads.guest.initramfs import build_initramfs

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from lab.errors import LabError
 from lab.models import Chore
-from lab.storage.holdings import Holding
-from lab.storage.retention import Expiry
+from lab.operations.retention import Expiry
+from lab.storage.inventory import Holding
 from workers import beat, tasks, upkeep, work
 from workers.app import app
 

@@ -261,7 +261,7 @@ def test_gitlabs_script_runs_as_it_stands(
 
 
 def test_the_example_is_a_description_the_lab_takes() -> None:
-    from lab.spec import spec_from_mapping
+    from lab.experiments.spec import spec_from_mapping
 
     spec = spec_from_mapping(json.loads((CI / "kperflab.json").read_text()))
     assert spec.tree == "debian-6.1"

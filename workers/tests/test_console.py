@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.targets.machine import Access, read_access
+from lab.targets.access_schema import Access, read_access
 from workers.collect.dmesg import scan_console
 from workers.power import console as consoles
 from workers.power.apart import power_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from lab.experiments.spec import ExperimentSpec
+from lab.experiments.stored_spec import description_as_toml
 from lab.models import Target
-from lab.rerun import description_as_toml
-from lab.spec import ExperimentSpec
 from lab.tests.descriptions import DIFF, NOTED, SETS, URGENCY, setting, specified, value_at
 from lab.tests.factories import make_experiment
 from workers import labctl

@@ -19,7 +19,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from lab.spec import spec_from_mapping
+from lab.experiments.spec import spec_from_mapping
 from workers.labctl import cli
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
 from workers.drivers.base import BootRequest, Disk, Machine
 from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.leftovers import BootId

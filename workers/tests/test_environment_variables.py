@@ -67,7 +67,7 @@ class Effect:
 
 
 UP = "from workers.service.up import wishes_of"
-PLACES = "from lab.submission.locations import checked_location; from lab.models import User"
+PLACES = "from lab.submission.git_addresses import checked_location; from lab.models import User"
 SUBMITTER = "User(username='a', role='submitter')"
 
 EFFECTS: dict[str, Effect] = {
@@ -88,9 +88,9 @@ EFFECTS: dict[str, Effect] = {
         "a" * 64,
         "refused(lambda: known_kernel(None)) or known_kernel(None)",
         "a" * 64,
-        "from lab.targets.health import known_kernel",
+        "from lab.targets.health_checks import known_kernel",
     ),
-    "KPERFLAB_LEASE_S": Effect("33", "lease_seconds()", 33.0, "from lab.queue.claim import lease_seconds"),
+    "KPERFLAB_LEASE_S": Effect("33", "lease_seconds()", 33.0, "from lab.runs.claiming import lease_seconds"),
     "KPERFLAB_DISK_GIB": Effect(
         "7", "least_free(1 << 40, builds=True)", 7 << 30, "from workers.readiness import least_free"
     ),
@@ -116,7 +116,7 @@ EFFECTS: dict[str, Effect] = {
         "1",
         "may(AnonymousUser(), 'read')",
         False,
-        "from django.contrib.auth.models import AnonymousUser; from lab.access import may",
+        "from django.contrib.auth.models import AnonymousUser; from lab.people.permissions import may",
     ),
     "KPERFLAB_LOCAL_PATHS": Effect(
         "1",
@@ -135,7 +135,7 @@ EFFECTS: dict[str, Effect] = {
         "",
         "refused(lambda: check_message('x@example.org'))[:27]",
         "this site does not reach lo",
-        "from lab.submission.received import check_message",
+        "from lab.submission.received_series import check_message",
     ),
     "KPERFLAB_PROXIES": Effect(
         "1", "client_address(request)", "198.51.100.9", "from web.addresses import client_address"
@@ -150,13 +150,13 @@ EFFECTS: dict[str, Effect] = {
         "http://10.20.0.1:8000",
         "refused(netboot_url) or netboot_url()",
         "http://10.20.0.1:8000",
-        "from lab.netboot.address import netboot_url",
+        "from lab.targets.netboot.address import netboot_url",
     ),
     "KPERFLAB_HOOKS_PRIVATE": Effect(
         "1",
         "refused(lambda: check_url('http://127.0.0.1/hook', private=settings.HOOKS_PRIVATE))",
         "",
-        "from lab.hooks.outgoing import check_url",
+        "from lab.hooks.outgoing_http import check_url",
         refused=True,
     ),
     "KPERFLAB_SMTP": Effect(
@@ -178,7 +178,7 @@ EFFECTS: dict[str, Effect] = {
         "from lab.storage.store import lab_store",
     ),
     "KPERFLAB_CACHE_GIB": Effect(
-        "3", "most_bytes(settings.HOME)", 3 << 30, "from workers.carry import most_bytes"
+        "3", "most_bytes(settings.HOME)", 3 << 30, "from workers.artifact_transfer import most_bytes"
     ),
     "KPERFLAB_KEEP_DAYS": Effect("17", "settings.KEEP_DAYS", 17.0),
     "KPERFLAB_LOG": Effect(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from lab.environment import SECRETS, adopt, all_variables, read_variable
 from lab.models import Build
-from lab.operations.given import SECRETS, adopt, all_given, given
 from workers.tests.conftest import FakeLab
 from workers.tests.test_house import ROOT, is_of_tests, tracked
 
@@ -50,8 +50,8 @@ def starts_of_programs(source: str) -> list[tuple[int, bool]]:
             if not (isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)):
                 continue
             if each.attr in STARTS.get(each.value.id, ()):
-                given = [word.value for word in item.keywords if word.arg == "env"]
-                clean = bool(given) and "os.environ" not in ast.unparse(given[0])
+                read_variable = [word.value for word in item.keywords if word.arg == "env"]
+                clean = bool(read_variable) and "os.environ" not in ast.unparse(read_variable[0])
                 found.append((item.lineno, clean))
             elif each.value.id in ("os", "pty") and (each.attr in OF_OS or each.value.id == "pty"):
                 found.append((item.lineno, False))
@@ -93,7 +93,7 @@ def test_only_the_labs_own_processes_inherit_everything() -> None:
         if "for_own_processes" in path.read_text() and not is_of_tests(path)
     ]
     assert sorted(users) == [
-        "lab/operations/given.py",
+        "lab/environment.py",
         "workers/crew.py",
         "workers/fetching.py",
         "workers/serve.py",
@@ -106,7 +106,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (*SECRETS, "AWS_CA_BUNDLE", "KPERFLAB_LORE"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(f"{name}_FILE", raising=False)
-    monkeypatch.setattr("lab.operations.given._adopted", {})
+    monkeypatch.setattr("lab.environment._adopted", {})
     monkeypatch.setattr(os, "environ", dict(os.environ))
     kept = dict.fromkeys(SECRETS, SECRET) | {"AWS_CA_BUNDLE": "/ca", "KPERFLAB_LORE": "https://lore/"}
     (tmp_path / "service").mkdir()
@@ -116,10 +116,10 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_home_adopts_secrets_into_memory_alone(service: Path) -> None:
-    assert {given(name) for name in SECRETS} == {SECRET}
+    assert {read_variable(name) for name in SECRETS} == {SECRET}
     assert SECRET not in "".join(os.environ.values())
     assert "KPERFLAB_LORE" not in os.environ
-    assert all_given("KPERFLAB_")["KPERFLAB_LORE"] == given("KPERFLAB_LORE") == "https://lore/"
+    assert all_variables("KPERFLAB_")["KPERFLAB_LORE"] == read_variable("KPERFLAB_LORE") == "https://lore/"
 
 
 def test_what_a_library_reads_for_itself_is_in_the_environment(service: Path) -> None:

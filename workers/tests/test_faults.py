@@ -19,7 +19,7 @@ from bench.faults.campaign import Plan, schedule
 from bench.faults.faults import FAULTS, OF_THE_MACHINE
 from bench.faults.invariants import told_by_history
 from bench.faults.machine import descendants, make_clock
-from lab.states import MOVES, RunState
+from lab.models.states import MOVES, RunState
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = dict(MOVES[RunState])

@@ -20,8 +20,8 @@ import pytest
 from django.conf import settings
 
 import workers.app  # noqa: F401
+from lab.experiments.spec import spec_from_mapping
 from lab.models import Experiment, Sample
-from lab.spec import spec_from_mapping
 from workers import local
 from workers.bench import make_bench
 from workers.drivers.libvirt import LibvirtDriver

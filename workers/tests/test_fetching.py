@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from lab.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
+from lab.experiments.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
 from lab.models import Fetch, User
-from lab.submission.fetch_queue import MOST_ATTEMPTS, cancel_unwatched, claim_fetch, return_dead_fetches
-from lab.submission.fetches import cancel_fetch, look_at_fetch
+from lab.submission.fetches.queue import MOST_ATTEMPTS, cancel_unwatched, claim_fetch, return_dead_fetches
+from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from lab.tests.factories import make_user
-from workers.fetching import Bounds, Fetching
+from workers.fetching import Bounds, FetchChildren
 from workers.processes import usage_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
@@ -77,10 +77,10 @@ def test_somebody_elses_look_does_not_keep_a_preview(alice: User) -> None:
 
 
 def test_a_running_preview_without_a_client_is_ended_with_its_child(
-    alice: User, hands: list[Fetching]
+    alice: User, hands: list[FetchChildren]
 ) -> None:
     asked(alice)
-    fetching = Fetching(command=(sys.executable, "-c", IDLE))
+    fetching = FetchChildren(command=(sys.executable, "-c", IDLE))
     hands.append(fetching)
     fetching.step()
     (child,) = fetching._children
@@ -94,14 +94,14 @@ def test_a_running_preview_without_a_client_is_ended_with_its_child(
 
 
 @pytest.fixture
-def hands() -> Iterator[list[Fetching]]:
-    made: list[Fetching] = []
+def hands() -> Iterator[list[FetchChildren]]:
+    made: list[FetchChildren] = []
     yield made
     for one in made:
         one.end()
 
 
-def until_over(fetching: Fetching, row: Fetch, seconds: float = 60.0) -> Fetch:
+def until_over(fetching: FetchChildren, row: Fetch, seconds: float = 60.0) -> Fetch:
     """Let the worker look until the fetch is over."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
@@ -123,11 +123,11 @@ def until_over(fetching: Fetching, row: Fetch, seconds: float = 60.0) -> Fetch:
     ],
 )
 def test_a_child_that_passes_a_limit_is_ended_and_the_row_says_which(
-    alice: User, hands: list[Fetching], tmp_path: Path, program: str, bounds: Bounds, said: str,
+    alice: User, hands: list[FetchChildren], tmp_path: Path, program: str, bounds: Bounds, said: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    hands.append(Fetching(bounds, (sys.executable, "-c", program)))
+    hands.append(FetchChildren(bounds, (sys.executable, "-c", program)))
     row = until_over(hands[0], asked(alice))
     assert row.state == "failed"
     assert said in row.problem["message"]
@@ -136,17 +136,17 @@ def test_a_child_that_passes_a_limit_is_ended_and_the_row_says_which(
     assert not children_of_ours()
 
 
-def test_work_on_the_processor_is_no_silence(alice: User, hands: list[Fetching]) -> None:
-    hands.append(Fetching(Bounds(silent_s=2.0, deadline_s=5.0), (sys.executable, "-c", BUSY)))
+def test_work_on_the_processor_is_no_silence(alice: User, hands: list[FetchChildren]) -> None:
+    hands.append(FetchChildren(Bounds(silent_s=2.0, deadline_s=5.0), (sys.executable, "-c", BUSY)))
     assert "not over within" in until_over(hands[0], asked(alice)).problem["message"]
 
 
 def test_a_cancelled_fetch_ends_with_all_that_it_started(
-    alice: User, hands: list[Fetching], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alice: User, hands: list[FetchChildren], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     row = asked(alice)
-    hands.append(Fetching(command=(sys.executable, "-c", BREEDING)))
+    hands.append(FetchChildren(command=(sys.executable, "-c", BREEDING)))
     while not (tmp_path / str(row.pk)).exists() or not (tmp_path / str(row.pk)).read_text():
         hands[0].step()
         time.sleep(0.05)
@@ -162,9 +162,9 @@ def test_a_cancelled_fetch_ends_with_all_that_it_started(
 
 
 def test_a_child_that_dies_is_the_labs_fault_and_no_verdict_on_the_description(
-    alice: User, hands: list[Fetching]
+    alice: User, hands: list[FetchChildren]
 ) -> None:
-    hands.append(Fetching(command=(sys.executable, "-c", FAILING)))
+    hands.append(FetchChildren(command=(sys.executable, "-c", FAILING)))
     row = until_over(hands[0], asked(alice))
     assert (row.state, row.problem["kind"]) == ("failed", "LabUnable")
     assert "ended with status 3" in row.problem["message"]
@@ -202,7 +202,7 @@ def test_what_a_dead_worker_left_is_carried_out_again_and_then_given_up(alice: U
 
 def test_an_answer_that_comes_late_writes_nothing(alice: User) -> None:
     from lab.errors import FetchLost
-    from lab.submission.fetch_queue import finish_fetch
+    from lab.submission.fetches.queue import finish_fetch
 
     row = asked(alice)
     first = claim_fetch(by="host:1:1")

@@ -16,23 +16,23 @@ import pytest
 
 import workers.app  # noqa: F401
 from lab.models import Deployment, Run, Worker
-from lab.operations.presence import Seen, forget_workers, report_worker, worker_left
 from lab.operations.version import code_version, deploy, other_version
-from lab.queue.claim import claim_build
-from lab.submit import submit_experiment
+from lab.runs.claiming import claim_build
+from lab.runs.workers import WorkerReport, forget_workers, report_worker, worker_left
+from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
-from workers.alone import OneAtATime
 from workers.app import app, broker_url, over_the_broker
 from workers.errors import NoBroker
+from workers.machine_turns import turn
 from workers.run import Bench
+from workers.task_rules import OneAtATime
 from workers.tests.conftest import FakeLab
-from workers.turns import turn
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from workers.turns import turn
+from workers.machine_turns import turn
 with turn(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     sys.stdin.readline()
@@ -156,7 +156,7 @@ def test_the_version_is_that_of_the_sources_alone(tmp_path: Path) -> None:
         assert (code_version(tmp_path) == before) is same, name
 
 
-def seen(**more: Any) -> Seen:
+def seen(**more: Any) -> WorkerReport:
     fields: dict[str, Any] = {
         "name": "host:1:2",
         "host": "host",
@@ -166,7 +166,7 @@ def seen(**more: Any) -> Seen:
         "disk_total": 2,
         "idle_reason": "",
     }
-    return Seen(**fields | more)
+    return WorkerReport(**fields | more)
 
 
 @pytest.mark.django_db

@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 
-from kernels.config import ConfigRequest, load_fragment, read_config
-from kernels.layers import Layers
-from kernels.resolve import Question, resolve_config
-from kernels.sandbox import Limits
-from kernels.toolchain import detect_toolchain
-from kernels.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from kernels.builds.layers import Layers
+from kernels.builds.resolve_config import Question, resolve_config
+from kernels.builds.toolchain import detect_toolchain
+from kernels.configs.request import ConfigRequest, load_fragment, read_config
+from kernels.sandbox.command import Limits
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.submission.prepare import CONFIG_BASE, _base_fragments
 
 pytestmark = [pytest.mark.real, pytest.mark.campaign]

@@ -12,13 +12,13 @@ from typing import Any, cast
 import pytest
 
 from kernels.errors import KernelsError
-from kernels.git import COMMITTER, git_environment
-from kernels.patch import read_series
+from kernels.patches.series import read_series
+from kernels.trees.git import COMMITTER, git_environment
 from lab.errors import SpecError
-from lab.spec import spec_from_mapping
+from lab.experiments.spec import spec_from_mapping
 from workers.ctl.doors.base import Door
-from workers.ctl.handed import branch_series, handed_series, is_series, newest_release
-from workers.ctl.wish import Wish, description
+from workers.ctl.submit_options import Wish, description
+from workers.ctl.submitted_files import branch_series, handed_series, is_series, newest_release
 
 NAMES = {"trees": [{"name": "debian-6.1"}], "workloads": [{"name": "showgids"}, {"name": "stat-walk"}]}
 

@@ -16,8 +16,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisAway
 
-from workers import hearing
-from workers.hearing import DEAF_S, Hearing
+from workers import broker_watch as hearing
+from workers.broker_watch import DEAF_S, Hearing
 
 ROOT = Path(__file__).resolve().parents[2]
 # A worker of a queue of its own. {trouble} comes over it a second after it is ready, then three messages.
@@ -27,7 +27,7 @@ from threading import Timer
 from celery import signals
 from kombu.transport.redis import QoS
 from redis.exceptions import ConnectionError
-from workers import app, fleet, hearing, presence
+from workers import app, fleet, broker_watch as hearing, presence
 hearing.DEAF_S, presence.REPORT_S = 2.0, 0.5
 def refuse(self, *given, **named):
     raise ConnectionError("gone")
@@ -123,8 +123,8 @@ def test_who_is_deaf_gets_the_signal_that_ends_it(
     monkeypatch: pytest.MonkeyPatch, queue: Queue, one: Hearing
 ) -> None:
     sent: list[tuple[int, int]] = []
-    monkeypatch.setattr("workers.hearing.os.kill", lambda pid, number: sent.append((pid, number)))
-    monkeypatch.setattr("workers.hearing.LAST_S", 3600.0)
+    monkeypatch.setattr("workers.broker_watch.os.kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr("workers.broker_watch.LAST_S", 3600.0)
     for _ in range(5):
         hearing.end_deaf(one)
         queue.at += 5.0

@@ -9,13 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from lab.models import AuditEntry, Run, Sample, Target
-from lab.netboot.boots import Progress
-from lab.queue.claim import next_run
+from lab.runs.claiming import next_run
+from lab.targets.netboot.boots import NetbootProgress
 from workers import local
 from workers.collect import transcript
 from workers.drivers import streams
-from workers.drivers.playing import showgids_line
-from workers.drivers.posted import check_uncontested
+from workers.drivers.fake_guest import showgids_line
+from workers.drivers.netboot_streams import check_uncontested
 from workers.errors import NetbootContested
 from workers.tests.conftest import FakeLab
 from workers.tests.rawguest import RawDriver, RawGuest
@@ -333,10 +333,10 @@ def test_a_lost_libvirt_is_still_the_labs_fault(fake_lab: FakeLab, monkeypatch: 
 def test_a_reader_that_cannot_be_started_is_the_labs_fault(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kernels import apart
+    from kernels.sandbox import reader as apart
 
     apart._readers.stop()
-    monkeypatch.setattr("kernels.apart.sys.executable", "/nowhere/python")
+    monkeypatch.setattr("kernels.sandbox.reader.sys.executable", "/nowhere/python")
 
     def act(guest: RawGuest) -> None:
         guest.greets()
@@ -364,5 +364,5 @@ def test_a_contested_boot_is_discarded_and_its_target_spared(
     assert not Target.objects.filter(faults__gt=0).exists()
 
 
-def netboot_progress_of(alarm: str) -> Progress:
-    return Progress(2, "10.0.2.15", True, 0, alarm)
+def netboot_progress_of(alarm: str) -> NetbootProgress:
+    return NetbootProgress(2, "10.0.2.15", True, 0, alarm)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from bench.fuzz.memoryfile import MemoryFile
-from kernels.elf import build_id_in, code_hash
+from kernels.artifacts.elf import build_id_in, code_hash
+from kernels.artifacts.kernel_files import kernel_facts
 from kernels.errors import ArtifactCorrupt, KernelsError, ReadingStopped
-from kernels.kernelfiles import kernel_facts
-from lab.analysis.frametree import Stack, stacks_of
+from lab.profiles.analysis.frame_tree import Stack, stacks_of
 from workers.collect import fromguest, kernelsymbols
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.kernelsymbols import KernelSymbols
-from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data
+from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data
 from workers.collect.transcript import recording_name
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf
@@ -38,7 +38,9 @@ COMMAND = perf.comm(7, "a", 0)
 
 def profile(*samples: bytes) -> PerfProfile:
     data = perf.perf_data([KERNEL_TEXT, COMMAND, *samples])
-    return read_perf_data(MemoryFile(data, "perf.data"), Kernel(MemoryFile(MAP.encode(), "System.map")))
+    return read_perf_data(
+        MemoryFile(data, "perf.data"), ExpectedKernel(MemoryFile(MAP.encode(), "System.map"))
+    )
 
 
 def stacks(found: PerfProfile) -> dict[Stack, int]:
@@ -114,7 +116,9 @@ def test_events_that_nothing_tells_apart_are_refused() -> None:
 
 def profile_of(records: Sequence[bytes], attrs: Sequence[tuple[bytes, Sequence[int]]]) -> PerfProfile:
     data = perf.perf_data(records, attrs=attrs)
-    return read_perf_data(MemoryFile(data, "perf.data"), Kernel(MemoryFile(MAP.encode(), "System.map")))
+    return read_perf_data(
+        MemoryFile(data, "perf.data"), ExpectedKernel(MemoryFile(MAP.encode(), "System.map"))
+    )
 
 
 def test_a_profile_that_takes_too_much_memory_is_the_guests_fault(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 import workers.app  # noqa: F401
+from lab.experiments.spec import spec_from_mapping
 from lab.models import Comparison, Experiment
-from lab.spec import spec_from_mapping
 from workers import local
 
 pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
+from workers.boot_request import Job, boot_request
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.libvirt import LibvirtDriver
 from workers.errors import GuestHung, GuestPanicked
-from workers.request import Job, boot_request
 from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import Workload, load_catalog
 from workloads.guest.plan import Plan, Step

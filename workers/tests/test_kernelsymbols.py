@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workers.collect.perfdata import Kernel, read_perf_data
+from workers.collect.perfdata import ExpectedKernel, read_perf_data
 from workers.tests import perfwriter as perf
 from workers.tests.test_perfdata import KERNEL_TEXT, MAP, OPEN, stacks
 
@@ -23,6 +23,6 @@ def test_functions_of_a_module_are_named_by_the_guests_own_list(tmp_path: Path) 
     kallsyms = (
         f"{module:016x} t show\t[bh_lookup_module]\n{module + 0x1000:016x} t other\t[another]\nnonsense\n"
     )
-    kernel = Kernel(tmp_path / "System.map", kallsyms=kallsyms.encode())
+    kernel = ExpectedKernel(tmp_path / "System.map", kallsyms=kallsyms.encode())
     found = {stack[-1] for stack in stacks(read_perf_data(tmp_path / "perf.data", kernel))}
     assert found == {"show [bh_lookup_module]", "[bh_lookup_module]", "[unknown]"}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lab.experiments.priority import PRIORITIES
+from lab.experiments.spec import read_spec
 from lab.models import Experiment
-from lab.queue.priority import PRIORITIES
-from lab.spec import read_spec
 from lab.tests.factories import make_grid, make_user
 from workers import demo, labctl, local
 from workers.ctl import options
-from workers.ctl.late import load
+from workers.ctl.lazy_commands import load
 from workers.tests.conftest import FakeLab, opens
 
 

@@ -17,12 +17,13 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
+from lab.leases.process import worker_identity
 from lab.models import Build, LateAnswer, Run
-from lab.queue.claim import claim_build, claim_run, is_held, release, return_dead_claims
-from lab.queue.holder import Claim, worker_identity
-from lab.record import BuildSuccess, RunRecord, record_build_success, record_run
-from lab.settle import cancel_experiment
-from lab.states import Outcome
+from lab.models.states import Outcome
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_build, claim_run, is_held, release, return_dead_claims
+from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
+from lab.runs.settle import cancel_experiment
 from lab.tests.factories import ME, finish_builds, make_build, make_grid
 from workers import lease as leases
 from workers.errors import ClaimLost
@@ -212,7 +213,7 @@ def test_an_answer_to_a_cancelled_experiment_is_refused_and_seen() -> None:
 
 
 def test_late_answers_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.queue.late.KEPT", 3)
+    monkeypatch.setattr("lab.runs.late_answers.KEPT", 3)
     claim = Claim("build", make_build("x").pk, "0" * 32)
     for number in range(5):
         assert not record_build_success(claim, BuildSuccess("k", f"r{number}", "h"))

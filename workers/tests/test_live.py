@@ -135,7 +135,7 @@ def test_a_worker_with_other_code_takes_nothing_and_says_so_until_it_is_updated(
     lab: Live, tmp_path: Path
 ) -> None:
     code, log = copied_code(tmp_path / "code"), tmp_path / "log"
-    changed = code / "lab/states.py"
+    changed = code / "lab/models/states.py"
     ours = changed.read_text()
     changed.write_text(ours + "# a line more\n")
     waiting = lab.submit(lab.spec(name="for elsewhere", target="elsewhere"))

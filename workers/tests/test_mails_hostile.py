@@ -15,10 +15,10 @@ from rich.console import Console
 from bench.fuzz.mutations import mutated_mails
 from bench.fuzz.targets import corpus
 from lab.errors import SpecError
-from lab.spec import spec_from_mapping
+from lab.experiments.spec import spec_from_mapping
 from workers.ctl.doors.base import Door, Json
+from workers.ctl.submit_options import Wish, description
 from workers.ctl.tables import show_preview
-from workers.ctl.wish import Wish, description
 
 pytestmark = pytest.mark.hostile
 SEEDS = [data for _, data in corpus("mail")]

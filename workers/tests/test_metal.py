@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lab.models import Netboot
-from lab.netboot.boots import left_on
+from lab.targets.netboot.boots import left_on
 from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lab.models import Netboot
-from lab.netboot.boots import close_netboot, left_on
+from lab.targets.netboot.boots import close_netboot, left_on
 from workers.drivers import kexec
 from workers.drivers.base import BootRequest
 from workers.drivers.machine_session import MachineSession

@@ -15,10 +15,10 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
 from lab.models import Netboot, NetbootPiece, Run, Sample, Target
-from lab.netboot.boots import close_netboot
-from lab.queue.holder import MOST_ATTEMPTS
+from lab.runs.claim import MOST_ATTEMPTS
+from lab.targets.netboot.boots import close_netboot
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 from workers.drivers.metal import CMDLINE
 from workers.tasks import boot_kernel

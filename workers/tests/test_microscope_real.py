@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kernels.artifact import Artifact
+from kernels.artifacts.store import Artifact
+from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
 from workers.drivers.libvirt import LibvirtDriver
 from workers.microscope.calltree import CallTree
 from workers.microscope.looking import look_at
-from workers.request import Job, boot_request
 from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import load_catalog
 from workloads.compile import compile_programs

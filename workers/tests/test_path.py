@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from lab.models import Build, Experiment, Run, Sample
-from lab.queue.claim import claim_run, next_run
+from lab.runs.claiming import claim_run, next_run
 from workers import local
 from workers.build import build_claimed
 from workers.drivers.base import BootRequest

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from lab.analysis.flame import read_folded
-from lab.analysis.frametree import Stack, stacks_of
-from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data
+from lab.profiles.analysis.frame_names import read_folded
+from lab.profiles.analysis.frame_tree import Stack, stacks_of
+from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf
 from workers.tests.perfscript import fold_perf_data
@@ -60,7 +60,7 @@ def read(tmp_path: Path) -> Reader:
     def reader(content: bytes | Sequence[bytes], **known: Any) -> PerfProfile:
         data = content if isinstance(content, bytes) else perf.perf_data([KERNEL_TEXT, *content])
         (tmp_path / "perf.data").write_bytes(data)
-        return read_perf_data(tmp_path / "perf.data", Kernel(tmp_path / "System.map", **known))
+        return read_perf_data(tmp_path / "perf.data", ExpectedKernel(tmp_path / "System.map", **known))
 
     return reader
 
@@ -95,7 +95,7 @@ def nameless(folded: dict[Stack, int]) -> dict[Stack, int]:
 
 
 def test_a_real_profile_has_the_stacks_that_perf_script_tells(tmp_path: Path) -> None:
-    kernel = Kernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
+    kernel = ExpectedKernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
     found = read_perf_data(golden(tmp_path), kernel)
     expected = nameless(read_folded((GOLDEN / "perf-script.folded").read_text()))
     assert comparable(stacks(found)) == expected
@@ -104,7 +104,7 @@ def test_a_real_profile_has_the_stacks_that_perf_script_tells(tmp_path: Path) ->
 
 
 def test_samples_of_user_code_which_perf_script_prints_nothing_for_are_counted(tmp_path: Path) -> None:
-    found = read_perf_data(golden(tmp_path), Kernel(GOLDEN / "System.map"))
+    found = read_perf_data(golden(tmp_path), ExpectedKernel(GOLDEN / "System.map"))
     user = {stack: count for stack, count in stacks(found).items() if _of_user(stack)}
     assert user == {("showgids", "[showgids]"): 12}
     assert found.samples == 787 == 775 + 12
@@ -377,11 +377,11 @@ def test_what_cannot_be_read_is_refused_in_one_clear_line(read: Reader, data: by
 def test_a_system_map_that_is_none_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "System.map").write_text(content)
     with pytest.raises(ProfileUnreadable, match="names no function"):
-        read_perf_data(golden(tmp_path), Kernel(tmp_path / "System.map"))
+        read_perf_data(golden(tmp_path), ExpectedKernel(tmp_path / "System.map"))
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(ProfileUnreadable, match=r"perf\.data cannot be read: No such file"):
-        read_perf_data(tmp_path / "perf.data", Kernel(GOLDEN / "System.map"))
+        read_perf_data(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"))
     with pytest.raises(ProfileUnreadable, match=r"System\.map cannot be read: No such file"):
-        read_perf_data(golden(tmp_path), Kernel(tmp_path / "System.map"))
+        read_perf_data(golden(tmp_path), ExpectedKernel(tmp_path / "System.map"))

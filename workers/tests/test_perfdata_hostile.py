@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.analysis.frametree import pack, unpack
+from lab.profiles.analysis.frame_tree import pack, unpack
 from workers.collect import perfdata_names
-from workers.collect.perfdata import Kernel, PerfProfile, read_perf_data
+from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf
 from workers.tests.test_perfdata import CHAIN, GOLDEN, KERNEL_TEXT, MAP, OPEN, STORY
@@ -85,7 +85,7 @@ def test_a_mutated_file_is_read_or_refused_and_soon(tmp_path: Path, mutate: Muta
     (tmp_path / "perf.data").write_bytes(data)
     began = time.process_time()
     with suppress(ProfileUnreadable):
-        found = read_perf_data(tmp_path / "perf.data", Kernel(GOLDEN / "System.map"))
+        found = read_perf_data(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"))
         assert unpack(pack(found.tree)).samples == found.samples > 0
         assert 0 <= found.lost < 1 << 63
     assert time.process_time() - began < MOST_SECONDS
@@ -94,7 +94,7 @@ def test_a_mutated_file_is_read_or_refused_and_soon(tmp_path: Path, mutate: Muta
 def read(directory: Path, data: bytes) -> PerfProfile:
     (directory / "System.map").write_text(MAP)
     (directory / "perf.data").write_bytes(data)
-    return read_perf_data(directory / "perf.data", Kernel(directory / "System.map"))
+    return read_perf_data(directory / "perf.data", ExpectedKernel(directory / "System.map"))
 
 
 def test_processes_that_map_and_fork_again_and_again_do_not_fill_memory(tmp_path: Path) -> None:

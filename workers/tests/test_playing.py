@@ -17,7 +17,7 @@ from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_t
 from workers.bench import DRIVERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver
-from workers.drivers.playing import play
+from workers.drivers.fake_guest import play
 from workers.errors import GuestPanicked, GuestSilent, TargetMisdescribed
 from workers.run import Bench
 from workers.tests.conftest import FakeLab

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kernels.build import Builder
-from kernels.git import COMMITTER, git_command, git_environment
+from kernels.builds.builder import Builder
+from kernels.trees.git import COMMITTER, git_command, git_environment
 from lab.models import Build, Experiment, User
-from lab.queries.orders import build_order
-from lab.submit import submit_experiment
+from lab.runs.work_orders import build_order
+from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_user
 from workers import local
 from workers.build import build_request

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lab.targets.machine import IpmiPower, RedfishPower
+from lab.targets.access_schema import IpmiPower, RedfishPower
 from workers.power import apart, base
 from workers.power.apart import Apart, power_of
 from workers.power.errors import BmcLied, BmcRefused, BmcUnreachable, PasswordUnreadable

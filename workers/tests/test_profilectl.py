@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lab.analysis.flame import read_folded
-from lab.analysis.frametree import build_tree, pack
-from lab.exports.forms import DIFFERENCE_FORMS, TREE_FORMS
 from lab.models import Experiment, Profile
+from lab.profiles.analysis.frame_names import read_folded
+from lab.profiles.analysis.frame_tree import build_tree, pack
+from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
-from lab.tests.waits import MS, add_waiting_boots
+from lab.tests.wait_profiles import MS, add_waiting_boots
 from workers import labctl
 from workers.ctl import profilectl
 from workers.tests.test_labctl import call

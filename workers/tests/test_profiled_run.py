@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kernels.artifact import Artifact
-from kernels.elf import read_build_id
+from kernels.artifacts.elf import read_build_id
+from kernels.artifacts.store import Artifact
+from kernels.artifacts.tests.test_store import METADATA
 from kernels.errors import ArtifactCorrupt
-from kernels.tests.test_artifact import METADATA
-from lab.storage.rawprofiles import raw_path
+from lab.storage.raw_profiles import raw_path
 from workers.collect.fromguest import Collected, Sent, read_guest
 from workers.collect.transcript import recording_name
 from workers.errors import ProfileUnreadable

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from workers.ctl import progressbar
-from workers.ctl.doors.base import Door, Json, Part
+from workers.ctl.doors.base import Door, Json, LogChunk
 from workers.ctl.doors.errors import NotKnown, ServerAway
 from workers.ctl.progressbar import Follower, drawn, follow
 
@@ -37,7 +37,7 @@ def experiment(**progress: Any) -> Json:
 BUILDING = [{"kind": "build", "id": 4, "label": "base"}]
 
 
-def door(answers: list[Any], log: Callable[[str, int, int], Part] | None = None) -> Door:
+def door(answers: list[Any], log: Callable[[str, int, int], LogChunk] | None = None) -> Door:
     def asked(_: int) -> Json:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
@@ -107,10 +107,14 @@ def test_what_is_not_there_is_not_waited_for() -> None:
 
 
 def test_the_last_whole_line_of_the_build_is_told() -> None:
-    parts = [Part("  CC a.o\n  CC b", 15, False), Part("  CC b.o\n", 18, False), Part("", 18, False)]
+    parts = [
+        LogChunk("  CC a.o\n  CC b", 15, False),
+        LogChunk("  CC b.o\n", 18, False),
+        LogChunk("", 18, False),
+    ]
     offsets: list[int] = []
 
-    def log(_kind: str, _number: int, offset: int) -> Part:
+    def log(_kind: str, _number: int, offset: int) -> LogChunk:
         offsets.append(offset)
         return parts.pop(0)
 
@@ -124,7 +128,7 @@ def test_the_last_whole_line_of_the_build_is_told() -> None:
 
 
 def test_a_build_without_a_log_yet_is_followed_all_the_same() -> None:
-    def log(*_: object) -> Part:
+    def log(*_: object) -> LogChunk:
         raise NotKnown("no log was kept of it")
 
     follower = Follower(door([experiment(now=BUILDING)], log), 7)

@@ -189,7 +189,7 @@ def test_an_upgrade_brings_the_next_revision_while_the_pages_answer(lab: Fleet, 
     old, _ = versions(lab)
     edits = {
         "web/views/health.py": ('"ok\\n"', '"ok, and newer\\n"'),
-        "lab/states.py": ("States of everything", "The states of everything"),
+        "lab/models/states.py": ("States of everything", "The states of everything"),
     }
     upgraded = commit_after(lab.revision, tmp_path, edits)
     addresses = f"{lab.url}/health/", f"http://127.0.0.1:{lab.port}/health/", f"{lab.url}/sign-in/"

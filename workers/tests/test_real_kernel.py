@@ -14,8 +14,8 @@ from django.conf import settings
 from django.test import Client
 
 import workers.app  # noqa: F401
+from lab.experiments.spec import spec_from_mapping
 from lab.models import Comparison, Experiment, Profile, Run, Sample
-from lab.spec import spec_from_mapping
 from workers import local
 from workers.bench import make_bench
 from workers.drivers.leftovers import BootId

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from lab.models import AuditEntry, Target
-from lab.queue.claim import next_run
-from lab.queue.holder import MOST_ATTEMPTS
+from lab.runs.claim import MOST_ATTEMPTS
+from lab.runs.claiming import next_run
 from workers import local
 from workers.drivers import streams
 from workers.tests.conftest import FakeLab
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.hostile
 def test_a_console_beyond_its_bound_is_a_line_in_the_audit_log(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.guest_limits.CONSOLE_BYTES", 5000)
+    monkeypatch.setattr("lab.runs.guest_limits.CONSOLE_BYTES", 5000)
     monkeypatch.setattr(streams, "CONSOLE_LIMIT", 5000)
 
     def act(guest: RawGuest) -> None:

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from workers.ctl.doors.errors import (
+    Forbidden,
     NoDoor,
-    NotAllowed,
     NotKnown,
     NotLetIn,
     Refused,
@@ -154,7 +154,7 @@ def test_a_password_goes_in_place_of_the_token() -> None:
             NotLetIn,
             r"does not let you in \(Invalid token.\): labctl login",
         ),
-        (problem(403, detail="a viewer may not submit"), NotAllowed, "a viewer may not submit"),
+        (problem(403, detail="a viewer may not submit"), Forbidden, "a viewer may not submit"),
         (problem(404, detail="there is no experiment 7"), NotKnown, "there is no experiment 7"),
         (problem(409, detail="experiment 7 is done already"), Refused, "experiment 7 is done already"),
         (httpx.Response(404, text="<html>"), NotKnown, "is it a kperflab"),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from lab.experiments.priority import PRIORITIES
 from lab.models import Experiment, User
 from lab.people.tokens import issue_token
-from lab.queue.priority import PRIORITIES
 from lab.tests.factories import make_grid, make_user
 from workers import labctl
 from workers.tests.test_labctl import call

@@ -11,9 +11,10 @@ from time import monotonic, sleep
 import pytest
 
 from lab.models import Target
-from workers.service import left, programs
+from workers.service import leftover_processes as left
+from workers.service import programs
 from workers.service.errors import ServiceDown
-from workers.service.place import Place, write
+from workers.service.place import ServicePlace, write
 from workers.service.programs import Program
 from workers.service.supervising import State, Supervisor
 from workers.service.targets import fit, targets_here
@@ -22,11 +23,11 @@ WAITS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServicePlace]:
     """A service of one program that is no target's worker."""
-    monkeypatch.setattr(Place, "sockets", property(lambda self: self.home / "run"))
+    monkeypatch.setattr(ServicePlace, "sockets", property(lambda self: self.home / "run"))
     monkeypatch.setattr(programs, "LABCTL", WAITS)
-    found = Place(tmp_path / "home")
+    found = ServicePlace(tmp_path / "home")
     found.home.mkdir()
     found.make()
     write(found.targets, "")
@@ -39,7 +40,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     left.end_all(found)
 
 
-def running(place: Place, *names: str) -> dict[str, State]:
+def running(place: ServicePlace, *names: str) -> dict[str, State]:
     """These programs, once they run and no others are there."""
     end = monotonic() + 30
     while True:
@@ -50,7 +51,7 @@ def running(place: Place, *names: str) -> dict[str, State]:
         sleep(0.1)
 
 
-def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: Place) -> None:
+def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: ServicePlace) -> None:
     assert fit(place, lambda: ["a"]) == ["target-a"]
     before = running(place, "web", "target-a")
     assert fit(place, lambda: ["a", "b.2"]) == ["target-b.2"]
@@ -58,7 +59,7 @@ def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: Place)
     assert (after["web"].pid, after["target-a"].pid) == (before["web"].pid, before["target-a"].pid)
 
 
-def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(place: Place) -> None:
+def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(place: ServicePlace) -> None:
     fit(place, lambda: ["a", "b"])
     before = running(place, "web", "target-a", "target-b")
     assert fit(place, lambda: ["a", "c"]) == ["target-b", "target-c"]
@@ -66,14 +67,14 @@ def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(p
     assert not Path(f"/proc/{before['target-b'].pid}").exists()
 
 
-def test_where_nothing_changed_nothing_is_written(place: Place) -> None:
+def test_where_nothing_changed_nothing_is_written(place: ServicePlace) -> None:
     fit(place, lambda: ["a"])
     before = place.targets.stat().st_mtime_ns
     assert fit(place, lambda: ["a"]) == []
     assert place.targets.stat().st_mtime_ns == before
 
 
-def test_what_is_wanted_is_asked_again_after_waiting_for_somebody_who_changed_it(place: Place) -> None:
+def test_what_is_wanted_is_asked_again_after_waiting_for_somebody_who_changed_it(place: ServicePlace) -> None:
     answers = iter([["a"], []])
     assert fit(place, lambda: next(answers)) == []
     running(place, "web")
@@ -81,7 +82,7 @@ def test_what_is_wanted_is_asked_again_after_waiting_for_somebody_who_changed_it
 
 def test_without_a_service_there_is_nobody_to_ask(tmp_path: Path) -> None:
     with pytest.raises(ServiceDown):
-        fit(Place(tmp_path), lambda: ["a"])
+        fit(ServicePlace(tmp_path), lambda: ["a"])
 
 
 @pytest.mark.django_db

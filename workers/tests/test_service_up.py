@@ -18,24 +18,25 @@ from typing import Any
 
 import pytest
 
+from lab.environment import adopt, read_variable
 from lab.errors import SettingWrong
-from lab.operations.given import adopt, given
-from workers.service import control, left, postgres, programs, redis, up
+from workers.service import control, postgres, programs, redis, up
+from workers.service import leftover_processes as left
 from workers.service.errors import HomeClosed, NoRoom, PortTaken, ProgramMissing, ServiceDown, ServiceFailed
-from workers.service.place import ROOT, Place, folder_of
-from workers.service.programs import Program, Wishes
+from workers.service.place import ROOT, ServicePlace, folder_of
+from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
 
-WISHES = Wishes("127.0.0.1", 8000, True, True, postgres.Network(), redis.Network())
+WISHES = ServiceOptions("127.0.0.1", 8000, True, True, postgres.PostgresNetwork(), redis.RedisNetwork())
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ServicePlace:
     """A place whose sockets are below the test's own folder, and where everybody runs as ourselves."""
-    monkeypatch.setattr(Place, "sockets", property(lambda self: self.home / "run"))
+    monkeypatch.setattr(ServicePlace, "sockets", property(lambda self: self.home / "run"))
     for module in ("postgres", "redis"):
         monkeypatch.setattr(f"workers.service.{module}.account", lambda name: None)
-    found = Place(tmp_path / "home")
+    found = ServicePlace(tmp_path / "home")
     found.home.mkdir()
     found.make()
     return found
@@ -67,14 +68,14 @@ def test_a_cluster_is_served_by_the_version_that_made_it(
 
 
 def test_without_postgresql_or_redis_the_package_is_named(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "nowhere")
     with pytest.raises(ProgramMissing, match="apt-get install postgresql"):
         postgres.make_cluster(place)
     monkeypatch.setattr("workers.service.redis.shutil.which", lambda name: None)
     with pytest.raises(ProgramMissing, match="apt-get install redis-server"):
-        redis.command(place, redis.Network())
+        redis.command(place, redis.RedisNetwork())
 
 
 def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
@@ -82,7 +83,7 @@ def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
 ) -> None:
     monkeypatch.setattr("workers.service.up.shutil.disk_usage", lambda path: SimpleNamespace(free=100 << 20))
     with pytest.raises(NoRoom, match="100 MiB free"):
-        up.bring_up(Place(tmp_path / "home"), WISHES, print)
+        up.bring_up(ServicePlace(tmp_path / "home"), WISHES, print)
     assert not (tmp_path / "home").exists()
 
 
@@ -94,22 +95,24 @@ def test_a_home_that_the_database_cannot_reach_is_named(tmp_path: Path) -> None:
         folder_of(closed / "postgres", owner)
 
 
-def test_a_port_that_cannot_be_had_is_refused(place: Place) -> None:
-    unbindable = Wishes("192.0.2.1", 8000, True, True, postgres.Network(), redis.Network())
+def test_a_port_that_cannot_be_had_is_refused(place: ServicePlace) -> None:
+    unbindable = ServiceOptions(
+        "192.0.2.1", 8000, True, True, postgres.PostgresNetwork(), redis.RedisNetwork()
+    )
     with pytest.raises(PortTaken, match="PORT=8001 make up"):
         up._need_port(unbindable, Supervisor(place))
 
 
-def test_secrets_are_read_by_their_owner_alone(place: Place) -> None:
+def test_secrets_are_read_by_their_owner_alone(place: ServicePlace) -> None:
     up._write_environment(place, WISHES)
-    postgres.url(place, postgres.Network())
+    postgres.url(place, postgres.PostgresNetwork())
     redis.password(place)
     for path in (place.environment, place.folder / "database.password", place.folder / "redis.password"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
 def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KPERFLAB_SMTP", "smtp://user:p%40ss@mail")
     monkeypatch.setenv("KPERFLAB_HOME", "/elsewhere")
@@ -125,7 +128,7 @@ def test_what_the_environment_says_is_kept_and_what_it_does_not_is_made(
 class Running(Supervisor):
     """A supervisord under which some programs run; `ended` is what was stopped, with the settings on disk at that time."""
 
-    def __init__(self, place: Place, names: list[str]) -> None:
+    def __init__(self, place: ServicePlace, names: list[str]) -> None:
         super().__init__(place)
         self.names, self.ended = list(names), dict[str, str]()
 
@@ -158,7 +161,7 @@ STORES_ELSEWHERE = replace(WISHES, own_database=False, own_redis=False)
 
 
 def test_programs_that_run_with_other_settings_are_stopped_before_the_new_ones_are_written(
-    place: Place, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
     before = place.environment.read_text()
@@ -171,7 +174,7 @@ def test_programs_that_run_with_other_settings_are_stopped_before_the_new_ones_a
 
 
 def test_a_setting_that_is_no_longer_given_restarts_the_programs_too(
-    place: Place, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, settled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KPERFLAB_SMTP", "smtp://user:secret@mail")
     up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
@@ -184,7 +187,7 @@ def test_a_setting_that_is_no_longer_given_restarts_the_programs_too(
 
 
 def test_programs_that_run_with_the_same_settings_are_left_alone(
-    place: Place, settled: dict[str, Any]
+    place: ServicePlace, settled: dict[str, Any]
 ) -> None:
     up._bring_up_stores(place, STORES_ELSEWHERE, Running(place, []), print)
     supervisor, said = Running(place, ["web"]), list[str]()
@@ -193,7 +196,7 @@ def test_programs_that_run_with_the_same_settings_are_left_alone(
 
 
 def test_a_database_of_somebody_else_is_used_and_none_is_started(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
     monkeypatch.setenv("KPERFLAB_REDIS", "redis://cache/0")
@@ -203,22 +206,22 @@ def test_a_database_of_somebody_else_is_used_and_none_is_started(
     assert json.loads(place.environment.read_text())["KPERFLAB_DATABASE"] == "postgres://u:p@db/lab"
 
 
-def test_passwords_are_asked_for_where_other_machines_come_in(place: Place) -> None:
-    outside = redis.command(place, redis.Network("10.0.0.1", 6380))
+def test_passwords_are_asked_for_where_other_machines_come_in(place: ServicePlace) -> None:
+    outside = redis.command(place, redis.RedisNetwork("10.0.0.1", 6380))
     assert redis.password(place) not in " ".join(outside), "every user reads arguments"
     secret = Path(outside[1])
     assert secret.read_text() == f"requirepass {redis.password(place)}\n"
     assert secret.stat().st_mode & 0o777 == 0o600
     assert outside[outside.index("--bind") + 1] == "10.0.0.1"
-    assert redis.command(place, redis.Network())[1].startswith("--"), "no password on the socket alone"
-    assert redis.password(place) in redis.url(place, redis.Network("10.0.0.1"))
+    assert redis.command(place, redis.RedisNetwork())[1].startswith("--"), "no password on the socket alone"
+    assert redis.password(place) in redis.url(place, redis.RedisNetwork("10.0.0.1"))
     place.cluster.mkdir()
-    inside = postgres.command(place, postgres.Network())
+    inside = postgres.command(place, postgres.PostgresNetwork())
     assert "listen_addresses=" in inside
     assert (place.cluster / "kperflab_hba.conf").read_text() == "local all all scram-sha-256\n"
 
 
-def test_the_configuration_says_what_was_meant_whatever_is_in_it(place: Place) -> None:
+def test_the_configuration_says_what_was_meant_whatever_is_in_it(place: ServicePlace) -> None:
     odd = Program("target-odd", ["/bin/echo", "100 %", "it's", 'a "b"; c'], ends_by="INT")
     found = configparser.RawConfigParser(inline_comment_prefixes=(" ;",))
     found.read_string(programs.configuration(place, [odd]))
@@ -228,7 +231,7 @@ def test_the_configuration_says_what_was_meant_whatever_is_in_it(place: Place) -
     assert found["program:target-odd"]["stopsignal"] == "INT"
 
 
-def test_what_is_first_is_started_by_itself_and_the_rest_is_not(place: Place) -> None:
+def test_what_is_first_is_started_by_itself_and_the_rest_is_not(place: ServicePlace) -> None:
     text = programs.configuration(place, [Program("redis", ["a"], programs.FIRST), Program("web", ["b"])])
     found = configparser.RawConfigParser()
     found.read_string(text)
@@ -238,7 +241,7 @@ def test_what_is_first_is_started_by_itself_and_the_rest_is_not(place: Place) ->
 
 
 def test_programs_inherit_nothing_of_the_labs_but_their_home(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: ServicePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KPERFLAB_DATABASE", "postgres://u:p@db/lab")
     found = environment(place)
@@ -246,21 +249,21 @@ def test_programs_inherit_nothing_of_the_labs_but_their_home(
     assert found["KPERFLAB_HOME"] == str(place.home)
 
 
-def test_a_service_that_is_not_up_is_said_to_be_so(place: Place) -> None:
+def test_a_service_that_is_not_up_is_said_to_be_so(place: ServicePlace) -> None:
     with pytest.raises(ServiceDown, match="start it: make up"):
         Supervisor(place).states()
     with pytest.raises(ServiceDown, match="was up"):
         up.bring_down(place, print)
 
 
-def test_a_supervisord_that_does_not_start_tells_why(place: Place) -> None:
+def test_a_supervisord_that_does_not_start_tells_why(place: ServicePlace) -> None:
     place.configuration.write_text("[nonsense")
     with pytest.raises(ServiceFailed, match="supervisord does not start") as told:
         Supervisor(place).start()
     assert told.value.detail
 
 
-def test_what_outlived_the_service_is_found_and_ended(place: Place) -> None:
+def test_what_outlived_the_service_is_found_and_ended(place: ServicePlace) -> None:
     stubborn = "import time; print('on', flush=True); time.sleep(600)"
     one = subprocess.Popen(
         [sys.executable, "-c", stubborn],
@@ -270,14 +273,16 @@ def test_what_outlived_the_service_is_found_and_ended(place: Place) -> None:
     )
     assert one.stdout
     one.stdout.readline()
-    other = Place(place.home.parent / "other")
+    other = ServicePlace(place.home.parent / "other")
     assert left.processes(other) == {}
     assert list(left.processes(place)) == [one.pid]
     assert "time.sleep(600)" in left.end_all(place)[0]
     assert one.wait(10) != 0
 
 
-def test_a_home_adopts_what_its_service_runs_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_adopts_what_its_service_runs_with(
+    place: ServicePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("KPERFLAB_DATABASE", "KPERFLAB_REDIS", "KPERFLAB_REDIS_FILE", "KPERFLAB_URL"):
         monkeypatch.delenv(name, raising=False)
     # What is adopted goes with the test.
@@ -286,12 +291,12 @@ def test_a_home_adopts_what_its_service_runs_with(place: Place, monkeypatch: pyt
     os.environ["KPERFLAB_REDIS_FILE"] = "/mine"
     os.environ["KPERFLAB_URL"] = ""
     adopt(place.home)
-    assert given("KPERFLAB_DATABASE").startswith("postgres://kperflab:")
+    assert read_variable("KPERFLAB_DATABASE").startswith("postgres://kperflab:")
     assert "KPERFLAB_REDIS" not in os.environ, "what is given here counts more"
-    assert given("KPERFLAB_URL") == ""
+    assert read_variable("KPERFLAB_URL") == ""
 
 
-def test_a_home_without_a_service_adopts_nothing_and_a_broken_one_says_so(place: Place) -> None:
+def test_a_home_without_a_service_adopts_nothing_and_a_broken_one_says_so(place: ServicePlace) -> None:
     before = dict(os.environ)
     adopt(place.home)
     assert dict(os.environ) == before

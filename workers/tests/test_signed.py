@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from kernels.artifact import METADATA, Artifact, ArtifactStore
-from kernels.record import ArtifactRecord, write_record
-from kernels.seal import Seal
+from kernels.artifacts.metadata import ArtifactRecord, write_record
+from kernels.artifacts.signature import Seal
+from kernels.artifacts.store import METADATA, Artifact, ArtifactStore
 from lab.models import Build, Experiment, Run, SigningKey
 from lab.storage.artifacts import artifacts_of
-from lab.submit import submit_experiment
+from lab.submission.submit import submit_experiment
 from workers import local
 from workers.tests.conftest import FakeLab
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from kernels.build import Builder
+from kernels.builds.builder import Builder
 from kernels.errors import BundleRefused
-from kernels.gitbundle import has_commit
+from kernels.trees.git_bundle import has_commit
 from lab.models import Build, Tree
-from lab.queries.orders import build_order
-from lab.queue.claim import next_build
+from lab.runs.claiming import next_build
+from lab.runs.work_orders import build_order
 from lab.storage.artifacts import artifacts_of
-from lab.storage.sources import name_in_store
 from lab.storage.store import Store
-from lab.submit import submit_experiment
+from lab.submission.shared_sources import name_in_store
+from lab.submission.submit import submit_experiment
 from lab.tests.stores import directory_store
 from workers import tasks
 from workers.errors import SourceMissing

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core import mail
 
-from lab.hooks.change import HookFields, make_hook
+from lab.hooks.changes import HookFields, make_hook
 from lab.models import Alert, Build, Delivery, Experiment, Standing, User
-from lab.standing.change import StandingFields, make_standing, take_push
+from lab.standing.changes import StandingFields, make_standing, take_push
 from lab.tests.factories import make_user
 from lab.tests.receiver import receiving
 from workers import tasks, upkeep, work

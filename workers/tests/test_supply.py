@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from containers.audit import affected, without_support
-from containers.parts import Part, debian_packages, scripts, wheels
+from containers.parts import Package, debian_packages, scripts, wheels
 from containers.sbom import all_parts, bill
 
 ROOT = Path(__file__).resolve().parents[2]
-PART = Part("pypi", "django", "5.2.3", "django")
-DEB = Part("deb", "pdns-server", "4.7.3-2", "pdns")
+PART = Package("pypi", "django", "5.2.3", "django")
+DEB = Package("deb", "pdns-server", "4.7.3-2", "pdns")
 LIST = "# a comment\npdns 4.7.3-2 2025-10-01 no backports\nphp-horde.* 0 2025-03-22 old\nfuture 1 2099-01-01 not yet\n"
 
 

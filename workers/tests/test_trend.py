@@ -9,8 +9,8 @@ import pytest
 
 from lab.errors import LabError
 from lab.models import Build, Experiment, Revision
-from lab.queries.trends import trend_list
-from lab.trend import Wanted, measurements
+from lab.submission.tree_history import RevisionRange, measurements
+from lab.trends.page import trend_list
 from workers import bisection, labctl
 from workers.tests.conftest import FakeLab, opens
 from workers.tests.test_bisection import SILENT, asked, line
@@ -20,7 +20,7 @@ __all__ = ["asked", "line"]  # fixtures
 
 
 @pytest.fixture
-def wanted(fake_lab: FakeLab, line: list[str]) -> Wanted:
+def wanted(fake_lab: FakeLab, line: list[str]) -> RevisionRange:
     """The third revision does not compile; the fifth and later are slower."""
 
     def script(request: object) -> object:
@@ -30,12 +30,12 @@ def wanted(fake_lab: FakeLab, line: list[str]) -> Wanted:
         return opens((1250.0 if slow else 1000.0) + len(fake_lab.driver.requests) % 3)
 
     fake_lab.scripts[""] = script  # type: ignore[assignment]
-    return Wanted(
+    return RevisionRange(
         tree=str(fake_lab.kernel.work), revisions=f"{line[0]}..{line[-1]}", workload="showgids", boots=2
     )
 
 
-def test_revisions_become_a_trend_whose_step_names_its_commit(wanted: Wanted, line: list[str]) -> None:
+def test_revisions_become_a_trend_whose_step_names_its_commit(wanted: RevisionRange, line: list[str]) -> None:
     specs = measurements(wanted=wanted)
     assert [spec.base for spec in specs] == line
     experiments = bisection.measure(specs, SILENT)
@@ -53,7 +53,7 @@ def test_revisions_become_a_trend_whose_step_names_its_commit(wanted: Wanted, li
     assert set(Build.objects.filter(state="cancelled").values_list("variants", flat=True)) == {None}
 
 
-def test_boots_of_all_revisions_take_turns(fake_lab: FakeLab, wanted: Wanted, line: list[str]) -> None:
+def test_boots_of_all_revisions_take_turns(fake_lab: FakeLab, wanted: RevisionRange, line: list[str]) -> None:
     bisection.measure(measurements(wanted=replace(wanted, revisions=f"{line[5]}..{line[7]}")), SILENT)
     releases = [request.release for request in fake_lab.driver.requests]
     rounds = [set(releases[at : at + 3]) for at in range(0, len(releases), 3)]
@@ -64,7 +64,7 @@ def test_boots_of_all_revisions_take_turns(fake_lab: FakeLab, wanted: Wanted, li
     ("every", "chosen"), [(1, [0, 1, 2, 3, 4, 5, 6, 7]), (2, [0, 1, 3, 5, 7]), (50, [0, 7])]
 )
 def test_both_ends_are_measured_however_many_are_left_out(
-    every: int, chosen: list[int], wanted: Wanted, line: list[str]
+    every: int, chosen: list[int], wanted: RevisionRange, line: list[str]
 ) -> None:
     specs = measurements(wanted=replace(wanted, every=every))
     assert [line.index(spec.base) for spec in specs] == chosen
@@ -81,7 +81,7 @@ def test_both_ends_are_measured_however_many_are_left_out(
         ({"revisions": "nowhere..line"}, 'no revision "nowhere"'),
     ],
 )
-def test_a_wrong_list_names_what_is_wrong(change: dict[str, str], said: str, wanted: Wanted) -> None:
+def test_a_wrong_list_names_what_is_wrong(change: dict[str, str], said: str, wanted: RevisionRange) -> None:
     with pytest.raises(LabError) as caught:
         measurements(wanted=replace(wanted, **change))  # type: ignore[arg-type]
     assert said in str(caught.value)
@@ -89,7 +89,10 @@ def test_a_wrong_list_names_what_is_wrong(change: dict[str, str], said: str, wan
 
 
 def test_the_command_line_measures_shows_and_bisects(
-    wanted: Wanted, line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wanted: RevisionRange,
+    line: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     # The bar's own thread would not see a test's rows.
     monkeypatch.setattr("workers.ctl.trendctl.SCREEN", SILENT)

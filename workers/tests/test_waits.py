@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.analysis.frametree import Stack, stacks_of
-from workers.collect.perfdata import Kernel, PerfProfile, read_waits
+from lab.profiles.analysis.frame_tree import Stack, stacks_of
+from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_waits
 from workers.collect.perfdata_tracing import read_tracepoints
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf
@@ -67,7 +67,7 @@ def read(tmp_path: Path) -> Reader:
             features={1: perf.tracing(formats)},
         )
         (tmp_path / "perf.data").write_bytes(data)
-        return read_waits(tmp_path / "perf.data", Kernel(tmp_path / "System.map"), kind, windows)
+        return read_waits(tmp_path / "perf.data", ExpectedKernel(tmp_path / "System.map"), kind, windows)
 
     return reader
 
@@ -175,14 +175,14 @@ def test_a_real_guests_waits_are_those_of_perfs_own_text(
     tmp_path: Path, kind: Kind, waits: int, ns: int, unended: int
 ) -> None:
     (tmp_path / "perf.data").write_bytes(lzma.decompress((GOLDEN / f"{kind}.data.xz").read_bytes()))
-    kernel = Kernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
+    kernel = ExpectedKernel(GOLDEN / "System.map", "6.1.192-ke3b61b3e121b")
     found = read_waits(tmp_path / "perf.data", kernel, kind, WINDOWS[kind])
     assert (found.waits, found.samples, found.unended, found.lost) == (waits, ns, unended, 0)
 
 
 def test_a_real_guest_waited_in_kernfs_for_its_mutex(tmp_path: Path) -> None:
     (tmp_path / "perf.data").write_bytes(lzma.decompress((GOLDEN / "lock.data.xz").read_bytes()))
-    found = read_waits(tmp_path / "perf.data", Kernel(GOLDEN / "System.map"), "lock", WINDOWS["lock"])
+    found = read_waits(tmp_path / "perf.data", ExpectedKernel(GOLDEN / "System.map"), "lock", WINDOWS["lock"])
     assert {stack[-2:] for stack in stacks(found)} == {
         ("kernfs_fop_open", "__mutex_lock.constprop.0"),
         ("kernfs_unlink_open_file", "__mutex_lock.constprop.0"),

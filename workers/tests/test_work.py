@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from lab.hooks.change import HookFields, make_hook, try_hook
+from lab.hooks.changes import HookFields, make_hook, try_hook
 from lab.models import Build, Delivery, Experiment, Run
-from lab.queue.claim import claim_run, next_run
-from lab.states import RunState
-from lab.submit import submit_experiment
+from lab.models.states import RunState
+from lab.runs.claiming import claim_run, next_run
+from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_user
 from lab.tests.receiver import receiving
 from workers import local, work
@@ -120,7 +120,7 @@ def test_a_target_that_boots_for_another_process_is_waited_for(queued: Experimen
 def test_an_experiment_that_somebody_was_killed_before_ending_is_ended(
     queued: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lab.record.settle", lambda experiment_id: False)
+    monkeypatch.setattr("lab.runs.record.settle", lambda experiment_id: False)
     work.work(StopsWhen(lambda: not Run.objects.exclude(state="done").exists()))
     assert Experiment.objects.get(pk=queued.pk).state == "running"
     work.work(StopsWhen(over(queued)))

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CpioEntry:
     """One file: its mode (type and permissions), content, and device number if it is a node."""
 
     mode: int
@@ -27,28 +27,28 @@ class Entry:
 class Archive:
     """Collects files by absolute path; parents are made as they are needed."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, CpioEntry] = field(default_factory=dict)
 
     def directory(self, path: str, mode: int = 0o755) -> None:
         """Add a directory and its parents."""
-        self._put(path, Entry(stat.S_IFDIR | mode))
+        self._put(path, CpioEntry(stat.S_IFDIR | mode))
 
     def file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Add a regular file."""
-        self._put(path, Entry(stat.S_IFREG | mode, data))
+        self._put(path, CpioEntry(stat.S_IFREG | mode, data))
 
     def link(self, path: str, to: str) -> None:
         """Add a symbolic link at `path` that points to `to`."""
-        self._put(path, Entry(stat.S_IFLNK | 0o777, os.fsencode(to)))
+        self._put(path, CpioEntry(stat.S_IFLNK | 0o777, os.fsencode(to)))
 
     def character_device(self, path: str, major: int, minor: int, mode: int = 0o600) -> None:
         """Add a device node, which needs no privilege here."""
-        self._put(path, Entry(stat.S_IFCHR | mode, device=os.makedev(major, minor)))
+        self._put(path, CpioEntry(stat.S_IFCHR | mode, device=os.makedev(major, minor)))
 
-    def _put(self, path: str, entry: Entry) -> None:
+    def _put(self, path: str, entry: CpioEntry) -> None:
         name = path.strip("/")
         for parent in reversed(PurePosixPath(name).parents[:-1]):
-            self.entries.setdefault(str(parent), Entry(stat.S_IFDIR | 0o755))
+            self.entries.setdefault(str(parent), CpioEntry(stat.S_IFDIR | 0o755))
         self.entries[name] = entry
 
     def pack(self) -> bytes:
@@ -56,12 +56,12 @@ class Archive:
         parts = [
             _member(ino, name, entry) for ino, (name, entry) in enumerate(sorted(self.entries.items()), 1)
         ]
-        parts.append(_member(0, "TRAILER!!!", Entry(0)))
+        parts.append(_member(0, "TRAILER!!!", CpioEntry(0)))
         # The kernel takes the next archive from any multiple of four after this one.
         return b"".join(parts)
 
 
-def _member(ino: int, name: str, entry: Entry) -> bytes:
+def _member(ino: int, name: str, entry: CpioEntry) -> bytes:
     """Header, name and data of one entry, each padded to four bytes."""
     encoded = os.fsencode(name) + b"\0"
     links = 2 if stat.S_ISDIR(entry.mode) else 1

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from lab.errors import FieldRefused
 from lab.models import SigningKey
-from lab.storage.signing import revoke_key
+from lab.storage.signing_keys import revoke_key
 
 
 class Command(BaseCommand):

@@ -70,7 +70,7 @@ def _unhurried(settings: Any) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _trees_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tree has to be fetched, unless a test says so."""
-    monkeypatch.setattr("lab.submission.here.check_here", at_hand)
+    monkeypatch.setattr("lab.submission.web_process.check_here", at_hand)
 
 
 @pytest.fixture

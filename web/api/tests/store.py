@@ -7,7 +7,6 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from lab.analysis.frametree import build_tree, pack
 from lab.models import (
     BasePoint,
     Build,
@@ -28,6 +27,7 @@ from lab.models import (
     User,
     Variant,
 )
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.tests.factories import (
     make_build,
     make_case,

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import call_command
 from pytest_django.fixtures import DjangoAssertNumQueries
 
-from lab.analysis.frametree import unpack
-from lab.exports.report_forms import REPORT_FORMS
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.models import Build, Experiment, Profile, Run, User
+from lab.profiles.analysis.frame_tree import unpack
 from web.api.profiles import FORMS
 from web.api.tests.conftest import As
 from web.api.tests.store import TREND, fill

@@ -11,12 +11,12 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, sync_playwright
 
-from lab.analysis.frametree import build_tree, pack
-from lab.compare import compare_experiment
+from lab.comparisons.compare import compare_experiment
 from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
-from lab.queries.trends import trend_list
-from lab.states import Role, RunState, VariantState
+from lab.models.states import Role, RunState, VariantState
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
+from lab.trends.page import trend_list
 
 HOSTILE = '<img src=x onerror="document.title=`run`">'
 WIDTHS = (1280, 390)

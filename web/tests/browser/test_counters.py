@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from lab.models import Experiment
 from lab.tests.factories import make_run, make_twin
-from lab.tests.waits import MS, add_waiting_boots
+from lab.tests.wait_profiles import MS, add_waiting_boots
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
 

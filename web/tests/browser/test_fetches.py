@@ -12,8 +12,8 @@ from playwright.sync_api import Page as Tab
 from playwright.sync_api import expect
 
 from lab.models import Experiment, Fetch, Target, User
-from lab.submission.fetch_queue import claim_fetch, renew_fetch, report_stage
-from lab.submission.fetch_work import carry_out
+from lab.submission.fetches.queue import claim_fetch, renew_fetch, report_stage
+from lab.submission.fetches.work import carry_out
 from lab.tests.factories import make_user
 from lab.tests.fetchers import fetch_all
 from lab.tests.tiny_tree import diff, make_tiny_tree

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from lab.analysis.frametree import build_tree, pack
 from lab.models import Experiment, Profile
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from web.tests.browser.conftest import HOSTILE, Open
 
 

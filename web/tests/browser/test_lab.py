@@ -10,9 +10,9 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from lab.models import Build, Run, Target, User, Worker
-from lab.queue.holder import Claim
-from lab.queue.late import refuse_late
-from lab.record import note_corrupt_artifact
+from lab.runs.claim import Claim
+from lab.runs.late_answers import refuse_late
+from lab.runs.record import note_corrupt_artifact
 from lab.tests.factories import claimed_run, finish_builds, make_grid
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at

@@ -9,12 +9,12 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from lab.comparisons.triage import Decision, Regression, decide
 from lab.models import Alert, Comparison, Experiment, Standing, Triage, User
-from lab.people.notes import write_note
-from lab.people.savedviews import save_view
-from lab.people.signin import issue_secret
+from lab.notes.changes import write_note
+from lab.people.saved_views import save_view
+from lab.people.sign_in import issue_secret
 from lab.people.tokens import issue_token
-from lab.people.triage import Decision, Regression, decide
 from lab.tests.factories import make_grid
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at

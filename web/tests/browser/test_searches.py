@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import expect
 
 from lab.models import Bisection, Note, Tree, User
-from lab.people.notes import write_note
-from lab.queries.trends import measured_revision, trend_page
+from lab.notes.changes import write_note
 from lab.tests.factories import make_bisection, make_bisection_step, make_experiment
+from lab.trends.page import measured_revision, trend_page
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from lab.hooks.change import HookFields, make_hook
+from lab.hooks.changes import HookFields, make_hook
 from lab.models import Alert, Delivery, Experiment, Hook, Standing, Tree, User
 from lab.tests.factories import make_experiment
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open

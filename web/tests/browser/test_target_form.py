@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lab.models import Target, User
-from lab.targets.hardware import TargetFields, add_target
+from lab.targets.changes import TargetFields, add_target
 from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
 from web.tests.browser.pictures import faults, looked_at
 

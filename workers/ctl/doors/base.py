@@ -17,7 +17,7 @@ Written = Literal["builds", "runs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogChunk:
     """A log from some byte on. end: where the next part starts; complete: nothing will follow."""
 
     text: str
@@ -55,13 +55,13 @@ class Door(Protocol):
         """The experiment's boots in their order: id, variant_name, workload, block, state, problem and more."""
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """The comparison as lab/exports/shape.py has it; link: this lab's address, where it does not know its own."""
+        """The comparison as lab/comparisons/exports/shape.py has it; link: this lab's address, where it does not know its own."""
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """The report in a form of lab/exports/report_forms.py; wishes: of its fields."""
+        """The report in a form of lab/comparisons/exports/formats.py; wishes: of its fields."""
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
-        """Profiles and counters of each profiled case, as lab/exports/profile_data.py has them."""
+        """Profiles and counters of each profiled case, as lab/profiles/exports/data.py has them."""
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
         """Who calls the symbols, as the text trees that mails quote."""
@@ -84,7 +84,7 @@ class Door(Protocol):
     def names(self, kind: Kind) -> list[Json]:
         """What a description may name: trees, targets, workloads, or switches of the catalogue."""
 
-    def log(self, kind: Written, number: int, offset: int) -> Part:
+    def log(self, kind: Written, number: int, offset: int) -> LogChunk:
         """A build's log or a run's console from a byte offset, in parts of a bounded size."""
 
     def notes(self, experiment_id: int) -> list[Json]:

@@ -54,5 +54,5 @@ class NotLetIn(Refused):
     """401: no token, a wrong one, or one that expired; says how to get another."""
 
 
-class NotAllowed(Refused):
+class Forbidden(Refused):
     """403: the token or its owner may not do that."""

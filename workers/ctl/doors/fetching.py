@@ -20,7 +20,7 @@ _FIRST_S, _MOST_S = 0.3, 3.0
 _OPEN = ("waiting", "running")
 
 
-class Fetching:
+class ServerFetch:
     """One fetch of a server."""
 
     def __init__(self, server: Server, say: Say, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -6,29 +6,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.comparisons.exit_code import exit_code
+from lab.comparisons.exports.data import comparison_data
+from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.page import comparison_page
 from lab.errors import FileGone, SpecError, UnknownRow
-from lab.exitcode import exit_code
-from lab.exports.comparison import comparison_data
-from lab.exports.profile_data import as_data, profile_data
-from lab.exports.profile_files import callers_text, profile_file
-from lab.exports.report_forms import REPORT_FORMS, Wishes
+from lab.experiments.list_page import experiment_list
+from lab.experiments.never_delete import set_kept
+from lab.experiments.page import experiment_page, get_experiment
+from lab.experiments.priority import set_priority
+from lab.experiments.progress import progress
+from lab.experiments.shown_description import whole_description
+from lab.experiments.spec import spec_from_mapping
 from lab.models import Note
-from lab.queries.choices import submission_choices
-from lab.queries.comparison import comparison_page
-from lab.queries.description import whole_description
-from lab.queries.executions import build_page, run_page
-from lab.queries.experiments import experiment_page, get_experiment
-from lab.queries.hardware import target_list
-from lab.queries.listing import experiment_list
-from lab.queries.progress import progress
-from lab.queue.priority import set_priority
-from lab.rerun import rerun_experiment
-from lab.spec import spec_from_mapping
+from lab.profiles.exports.data import as_data, profile_data
+from lab.profiles.exports.files import callers_text, profile_file
+from lab.runs.pages import build_page, run_page
 from lab.storage.files import KeptFile
-from lab.storage.keeping import set_kept
+from lab.submission.choices import submission_choices
 from lab.submission.preview import preview_experiment
+from lab.submission.rerun import rerun_experiment
+from lab.targets.target_list import target_list
 from workers import local
-from workers.ctl.doors.base import Json, Kind, Part, Say, Written
+from workers.ctl.doors.base import Json, Kind, LogChunk, Say, Written
 
 # Filters look at so many.
 MANY = 1000
@@ -90,7 +90,7 @@ class LocalDoor:
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """See Door."""
-        body = REPORT_FORMS[form].write(experiment_id, Wishes(**wishes))
+        body = REPORT_FORMS[form].write(experiment_id, ReportOptions(**wishes))
         return body.encode() if isinstance(body, str) else body
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
@@ -130,7 +130,7 @@ class LocalDoor:
         table = {"trees": choices.trees, "workloads": choices.workloads, "patches": choices.switches}
         return [as_data(choice) for choice in table[kind]]
 
-    def log(self, kind: Written, number: int, offset: int) -> Part:
+    def log(self, kind: Written, number: int, offset: int) -> LogChunk:
         """See Door."""
         if kind == "builds":
             build = build_page(number)
@@ -154,7 +154,7 @@ class LocalDoor:
         raise SpecError("a note has an author: write it on a server, or in the pages")
 
 
-def read_part(file: KeptFile | None, offset: int, *, complete: bool) -> Part:
+def read_part(file: KeptFile | None, offset: int, *, complete: bool) -> LogChunk:
     """A file from a byte on. Raises UnknownRow where it is gone."""
     if file is None:
         raise UnknownRow("no log was kept of it")
@@ -163,7 +163,7 @@ def read_part(file: KeptFile | None, offset: int, *, complete: bool) -> Part:
     except FileGone as exc:
         raise UnknownRow(f"its log is gone ({exc}): {file}") from exc
     end = piece.start + len(piece.data)
-    return Part(piece.data.decode(errors="replace"), end, complete and end >= piece.size)
+    return LogChunk(piece.data.decode(errors="replace"), end, complete and end >= piece.size)
 
 
 def _queued(experiment_id: int) -> Json:

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 
-from workers.ctl.doors.errors import NotAllowed, NotKnown, NotLetIn, Refused
+from workers.ctl.doors.errors import Forbidden, NotKnown, NotLetIn, Refused
 from workers.ctl.plaintext import plain_line
 
-KINDS: dict[int, type[Refused]] = {401: NotLetIn, 403: NotAllowed, 404: NotKnown}
+KINDS: dict[int, type[Refused]] = {401: NotLetIn, 403: Forbidden, 404: NotKnown}
 
 
 def refusal(answer: httpx.Response, url: str) -> Refused:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
-from workers.ctl.doors.base import Json, Kind, Part, Say, Written
+from workers.ctl.doors.base import Json, Kind, LogChunk, Say, Written
 from workers.ctl.doors.errors import ServerStrange
-from workers.ctl.doors.fetching import ACCEPTED, Fetching
+from workers.ctl.doors.fetching import ACCEPTED, ServerFetch
 from workers.ctl.doors.http import Asking, Server
 
 PAGE = 500
@@ -49,7 +49,7 @@ class RemoteDoor:
         answer = self._server.ask(Asking("POST", "experiments/preview/", json=description))
         if answer.status_code != ACCEPTED:
             return self._read_table(answer, "POST experiments/preview/")
-        fetch = Fetching(self._server, say).result(self._read_table(answer, "POST experiments/preview/"))
+        fetch = ServerFetch(self._server, say).result(self._read_table(answer, "POST experiments/preview/"))
         if not isinstance(fetch["preview"], dict):
             raise ServerStrange(f"{self.where} has finished the preview, but does not have it")
         return dict(fetch["preview"])
@@ -60,7 +60,7 @@ class RemoteDoor:
         row = self._read_table(answer, f"{asking.method} {asking.path}")
         if answer.status_code != ACCEPTED:
             return row
-        fetch = Fetching(self._server, say).result(row)
+        fetch = ServerFetch(self._server, say).result(row)
         return self.experiment(int(fetch["experiment"]))
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
@@ -133,14 +133,14 @@ class RemoteDoor:
             return [row for row in rows if row.get("id") is None]
         return self._list(f"{kind}/", {})
 
-    def log(self, kind: Written, number: int, offset: int) -> Part:
+    def log(self, kind: Written, number: int, offset: int) -> LogChunk:
         """See Door."""
         answer = self._server.ask(
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
         complete = answer.headers.get("Log-Complete", "true").lower() == "true"
         end = offset + len(answer.content)
-        return Part(answer.content.decode(errors="replace"), end, complete)
+        return LogChunk(answer.content.decode(errors="replace"), end, complete)
 
     def notes(self, experiment_id: int) -> list[Json]:
         """See Door."""

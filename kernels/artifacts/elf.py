@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compare the code of two kernels, whatever they are called.
+
+A vmlinux is compared by what the boot loads: its allocated sections, and what lies in its segments beside them (see
+elfloaded.py). The build id in its notes is blanked, a hash of the whole file with its debug information. Three things in them differ although no code
+does, and are blanked: the release string, whose length is the same for every build of one tree; the
+line numbers of BUG and WARN sites, which move when a comment is added above them; and the names in
+kallsyms, where an initcall's name holds its line number. A change of their length moves addresses,
+and then the kernels count as different: that costs a needless boot, never a wrong claim.
+
+Modules are not linked yet: there the relocations and the symbols they name count as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+from kernels.artifacts.elf_sections import (
+    ALLOCATED,
+    COMPRESSED,
+    NOBITS,
+    NOTE,
+    NULL,
+    Readable,
+    Section,
+    sections,
+)
+from kernels.artifacts.elf_segments import LONGEST_ID, NOTE_BUILD_ID, undescribed, without_build_id
+from kernels.errors import ArtifactCorrupt
+
+# struct bug_entry of x86 with relative pointers: two s32, then u16 line, u16 flags.
+_BUG_ENTRY, _BUG_LINE = 12, 8
+# Never loaded, and different whenever a source line moves.
+_UNLOADED = re.compile(r"(\.rela)?\.(debug_|comment|note)")
+_BANNER = re.compile(rb"Linux version (\S{1,128}) \(")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_NOTE = struct.Struct("<III")
+_KALLSYMS = re.compile(
+    rb"\0kallsyms_(offsets|relative_base|num_syms|names|markers|token_table|token_index|seqs_of_names)(?=\0)"
+)
+_NAMES = {"names", "markers", "token_table", "token_index", "seqs_of_names"}
+# kallsyms_token_index: 256 u16; kallsyms_seqs_of_names: 3 bytes a symbol. The others end where the next begins.
+_TOKEN_INDEX_BYTES, _SEQUENCE_BYTES = 512, 3
+
+Span = tuple[int, int]
+
+
+def code_hash(vmlinux: Readable, modules: Iterable[Readable], release: str) -> str:
+    """64 hex digits, equal for kernels (with modules) that differ in nothing but release and notes.
+
+    Raises ArtifactCorrupt when a file is no ELF file.
+    """
+    digest = hashlib.sha256(b"vmlinux\n")
+    names = _name_spans(vmlinux)
+    # A kernel that leaves out more than another is another kernel.
+    digest.update(f"names {sorted(names)}\n".encode())
+    for name, address, data in _sections(vmlinux, _is_loaded):
+        digest.update(f"{name} {address:x} {len(data)}\n".encode())
+        kept = _without(data, address, names) if name == ".rodata" else data
+        digest.update(_blanked(name, kept, release.encode()))
+    for name, address, data in _sections(vmlinux, lambda section: section.kind == NOTE):
+        digest.update(f"{name} {address:x} {len(data)}\n".encode())
+        digest.update(without_build_id(data))
+    for address, data in undescribed(vmlinux):
+        digest.update(f"undescribed {address:x} {len(data)}\n".encode())
+        digest.update(_blanked("", data, release.encode()))
+    for path in sorted(modules, key=lambda module: module.name):
+        digest.update(f"{path.name}\n".encode())
+        for name, _, data in _sections(path, _is_linked):
+            digest.update(f"{name} {len(data)}\n".encode())
+            digest.update(_blanked(name, data, release.encode()))
+    return digest.hexdigest()
+
+
+def read_release(vmlinux: Readable) -> str:
+    """The release in the kernel's own banner: what `uname -r` will say. Raises ArtifactCorrupt."""
+    for name, _, data in _sections(vmlinux, _is_loaded):
+        match = _BANNER.search(data) if name == ".rodata" else None
+        if match:
+            return match[1].decode("ascii", "replace")
+    raise ArtifactCorrupt(f"{vmlinux.name} has no Linux banner; build it again")
+
+
+def read_build_id(vmlinux: Readable) -> str:
+    """The linker's build id in hex, as the running kernel tells it in /sys/kernel/notes; "" if there is none.
+
+    Raises ArtifactCorrupt when the file is no ELF file.
+    """
+    notes = _sections(vmlinux, lambda section: section.kind == NOTE)
+    return next(filter(None, (build_id_in(data) for _, _, data in notes)), "")
+
+
+def build_id_in(notes: bytes) -> str:
+    """The build id in hex among ELF notes, such as /sys/kernel/notes holds them; "" if there is none."""
+    at = 0
+    # Each note: sizes of name and description, type; then both, each padded to 4 bytes.
+    while at + _NOTE.size <= len(notes):
+        name, described, kind = _NOTE.unpack_from(notes, at)
+        begin = at + _NOTE.size + (name + 3) // 4 * 4
+        if kind == NOTE_BUILD_ID and name == 4 and notes[begin - 4 : begin] == b"GNU\0":
+            return notes[begin : begin + min(described, LONGEST_ID)].hex()
+        at = begin + (described + 3) // 4 * 4
+    return ""
+
+
+def _sections(file: Readable, wanted: Callable[[Section], bool]) -> Iterator[tuple[str, int, bytes]]:
+    """Name, address and bytes of sections; one without bits (bss) has its size for a name."""
+    for section in sections(file):
+        if section.kind == NOBITS:
+            yield f"{section.name}+{section.size:x}", section.address, b""
+        elif wanted(section):
+            if section.flags & COMPRESSED:
+                raise ArtifactCorrupt(f"{file.name} has sections that no kernel has; build it again")
+            yield section.name, section.address, bytes(section.data)
+
+
+def _is_loaded(section: Section) -> bool:
+    return bool(section.flags & ALLOCATED) and section.kind != NOTE
+
+
+def _is_linked(section: Section) -> bool:
+    if section.kind in (NULL, NOTE):
+        return False
+    return not _UNLOADED.match(section.name)
+
+
+def _blanked(name: str, data: bytes, release: bytes) -> bytes:
+    if release and release in data:
+        data = data.replace(release, bytes(len(release)))
+    if name == "__bug_table" and len(data) % _BUG_ENTRY == 0:
+        blanked = bytearray(data)
+        for position in (_BUG_LINE, _BUG_LINE + 1):
+            blanked[position::_BUG_ENTRY] = bytes(len(data) // _BUG_ENTRY)
+        return bytes(blanked)
+    return data
+
+
+def _without(data: bytes, address: int, spans: Iterable[Span]) -> bytes:
+    inside = [(start - address, end - address) for start, end in spans if 0 <= start - address < len(data)]
+    if not inside:
+        return data
+    blanked = bytearray(data)
+    for start, end in inside:
+        end = min(end, len(data))
+        blanked[start:end] = bytes(max(0, end - start))
+    return bytes(blanked)
+
+
+def _name_spans(vmlinux: Readable) -> list[Span]:
+    """Where kallsyms keeps names, as addresses from and to; none in a kernel without it."""
+    parts = {name: (address, data) for name, address, data in _sections(vmlinux, _tells_of_names)}
+    base, rodata = parts.get(".rodata", (0, b""))
+    names, symbols = parts.get(".strtab", (0, b""))[1], parts.get(".symtab", (0, b""))[1]
+    offsets = {match.start() + 1: match[1].decode() for match in _KALLSYMS.finditer(names)}
+    symbols = symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size]
+    found = {offsets[entry[0]]: entry[4] for entry in _SYMBOL.iter_unpack(symbols) if entry[0] in offsets}
+    place = found.get("num_syms", base) - base
+    count = int.from_bytes(rodata[place : place + 4], "little") if place > 0 else 0
+    sizes = {"token_index": _TOKEN_INDEX_BYTES, "seqs_of_names": _SEQUENCE_BYTES * count}
+    addresses = sorted(found.values())
+    spans = []
+    for name in _NAMES & found.keys():
+        start = found[name]
+        after = bisect_right(addresses, start)
+        behind = addresses[after] if after < len(addresses) else start
+        end = start + sizes[name] if name in sizes else behind
+        # Names lie in .rodata in every kernel: a table that reaches into code, or elsewhere, hides nothing.
+        if base <= start < end <= base + len(rodata):
+            spans.append((start, end))
+    return spans
+
+
+def _tells_of_names(section: Section) -> bool:
+    return section.name in (".rodata", ".symtab", ".strtab")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The segments of an ELF file, which are what a boot loads; nothing obliges them to agree with its sections.
+
+A section is only a description. A file can describe the code of one kernel and load another, or hand out a second file for the boot. So
+the bytes of segments that no section describes count by themselves, and the file that boots must load what the described one does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kernels.artifacts.elf_sections import ALLOCATED, NOBITS, Readable, sections
+from kernels.errors import ArtifactCorrupt
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_LOAD = 1
+_MOST_SEGMENTS = 64
+# The file's own head, where a segment begins with it, tells where the sections are: those may differ.
+_HEAD_BYTES = _HEADER.size
+NOTE_BUILD_ID = 3
+# A SHA-256; linkers write a SHA-1.
+LONGEST_ID = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of the file that is loaded. about: flags, addresses and sizes as the loader uses them."""
+
+    offset: int
+    about: tuple[int, ...]
+    data: memoryview
+
+
+def segments(file: Readable) -> tuple[int, list[Segment]]:
+    """Return the entry point and the loaded segments of an ELF file. Raises ArtifactCorrupt."""
+    try:
+        data = memoryview(file.read_bytes())
+        _, _, _, _, entry, at, _, _, _, size, count, *_ = _HEADER.unpack_from(data)
+        if count > _MOST_SEGMENTS or (count and size != _SEGMENT.size):
+            raise ArtifactCorrupt(f"{file.name} has {count} program headers of {size} bytes; no kernel has")
+        headers = [_SEGMENT.unpack_from(data, at + number * size) for number in range(count)]
+    except (OSError, struct.error) as exc:
+        raise ArtifactCorrupt(f"{file.name} is no readable ELF file: {exc}") from exc
+    found = []
+    for kind, flags, offset, address, physical, length, memory, _ in headers:
+        if kind == _LOAD:
+            if offset + length > len(data):
+                raise ArtifactCorrupt(f"{file.name} is no readable ELF file: a segment lies outside it")
+            found.append(
+                Segment(offset, (flags, address, physical, length, memory), data[offset : offset + length])
+            )
+    return entry, found
+
+
+def undescribed(file: Readable) -> Iterator[tuple[int, bytes]]:
+    """Yield what is loaded and lies in no section that is hashed, as address and bytes, and first where all segments lie.
+
+    A section counts as a description of its bytes only where the loader puts them at the section's own address.
+    """
+    entry, loaded = segments(file)
+    yield entry, b"".join(repr(segment.about).encode() for segment in loaded)
+    known = sorted(
+        (section.offset, section.offset + len(section.data), section.address)
+        for section in sections(file)
+        if section.flags & ALLOCATED and section.kind != NOBITS and len(section.data)
+    )
+    for segment in loaded:
+        address, end = segment.about[1], segment.offset + len(segment.data)
+        at = max(segment.offset, _HEAD_BYTES)
+        for begins, ends, where in known:
+            if begins < segment.offset or ends > end or where - address != begins - segment.offset:
+                continue
+            if begins > at:
+                yield (
+                    address + at - segment.offset,
+                    bytes(segment.data[at - segment.offset : begins - segment.offset]),
+                )
+            at = max(at, ends)
+        if at < end:
+            yield address + at - segment.offset, bytes(segment.data[at - segment.offset :])
+
+
+def loaded_hash(file: Readable) -> str:
+    """Return 64 hex digits over the entry point and all that a loader takes of a file, but its own head. Raises ArtifactCorrupt."""
+    entry, loaded = segments(file)
+    digest = hashlib.sha256(f"{entry:x}\n".encode())
+    for segment in loaded:
+        skip = max(0, _HEAD_BYTES - segment.offset)
+        digest.update(f"{segment.about}\n".encode())
+        digest.update(segment.data[skip:])
+    return digest.hexdigest()
+
+
+def without_build_id(notes: bytes) -> bytes:
+    """Return the notes of a kernel with the linker's build id blanked: entry points and all else in notes count."""
+    kept, at = bytearray(notes), 0
+    while at + 12 <= len(notes):
+        name, described, kind = struct.unpack_from("<III", notes, at)
+        begin = at + 12 + (name + 3) // 4 * 4
+        if kind == NOTE_BUILD_ID and notes[at + 12 : begin] == b"GNU\0" and described <= LONGEST_ID:
+            kept[begin : begin + described] = bytes(min(described, max(0, len(notes) - begin)))
+        at = begin + (described + 3) // 4 * 4
+    return bytes(kept)

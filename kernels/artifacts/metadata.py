@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The metadata.json of an artifact: its key, its inputs, its files, and its signature."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from kernels.artifacts.signature import Seal, Signature
+from kernels.sandbox.take_files import FOLDER, MAX_FILE, MAX_FILES, MAX_TOTAL, PLAIN_NAME
+
+METADATA = "metadata.json"
+_FORMAT = 2
+_PURPOSE = b"kperflab artifact\n"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LONGEST = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactMetadata:
+    """What a build was made of and how it went.
+
+    release: what `uname -r` says in it. revision: commit. code_hash: equal for kernels whose loaded
+    code and data are equal but for the release. layer: the base's build it was built over, "" if
+    from nothing. Seconds are those of this build alone.
+    """
+
+    release: str
+    tree: str
+    revision: str
+    tree_id: str
+    base: str
+    config_sha256: str
+    toolchain: str
+    toolchain_identity: str
+    code_hash: str
+    seconds_cpu: float
+    seconds_wall: float
+    layer: str
+    built_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactRecord:
+    """What metadata.json says. files: size in bytes and SHA-256 of each, by its path in the artifact."""
+
+    metadata: ArtifactMetadata
+    files: Mapping[str, tuple[int, str]]
+
+
+def write_record(key: str, record: ArtifactRecord, seal: Seal) -> bytes:
+    """Return the text of a metadata.json, signed. Raises SigningKeyUnusable."""
+    said = {
+        "format": _FORMAT,
+        "key": key,
+        "metadata": asdict(record.metadata),
+        "files": {name: list(entry) for name, entry in record.files.items()},
+    }
+    return json.dumps({**said, "signature": asdict(seal.sign(_message(said)))}, indent=1).encode()
+
+
+def is_signed(data: bytes) -> bool:
+    """Return whether a metadata.json is of those that are signed; older ones are as good as none."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return True  # it is none at all, which whoever reads it says
+    return not isinstance(said, dict) or said.get("format") != 1
+
+
+def read_record(data: bytes, key: str, seal: Seal) -> ArtifactRecord:
+    """Read a metadata.json that anybody may have written.
+
+    Raises ValueError for one that no machine of ours signed for this key, and for what no build of ours says: names that
+    lead elsewhere, or more and larger files than a build hands out.
+    """
+    try:
+        said = json.loads(data)
+        signature = said.pop("signature", None)
+        if said["format"] != _FORMAT or signature is None:
+            raise ValueError("it is not signed")
+        if not all(isinstance(signature[field.name], str) for field in fields(Signature)):
+            raise ValueError("its signature is none")
+        seal.check(_message(said), Signature(signature["key"], signature["value"]))
+        if said["key"] != key:
+            raise ValueError(f"it was signed for artifact {str(said['key'])[:12]!a}")
+        return _record(said["metadata"], said["files"])
+    except (TypeError, KeyError, AttributeError, RecursionError) as exc:
+        raise ValueError("it is not a build's") from exc
+
+
+def _message(said: Mapping[str, Any]) -> bytes:
+    """What is signed: everything that was read, in one spelling of it."""
+    return _PURPOSE + json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _record(given: Any, listed: Any) -> ArtifactRecord:
+    wanted = {field.name: str if field.type == "str" else float for field in fields(ArtifactMetadata)}
+    if not isinstance(given, dict) or set(given) != set(wanted) or not isinstance(listed, dict):
+        raise ValueError("it says other things than a build does")
+    told: dict[str, Any] = {name: _of_kind(given[name], kind) for name, kind in wanted.items()}
+    if not all(isinstance(entry, list) and len(entry) == 2 for entry in listed.values()):
+        raise ValueError("it gives a file more or less than a size and hash")
+    files = {name: (size, digest) for name, (size, digest) in listed.items()}
+    if len(files) > MAX_FILES:
+        raise ValueError(f"it lists {len(files)} files")
+    for name, (size, digest) in files.items():
+        if not PLAIN_NAME.fullmatch(name.removeprefix(f"{FOLDER}/")) or name in (METADATA, FOLDER):
+            raise ValueError(f"it lists {name[:80]!a}")
+        if type(size) is not int or not 0 <= size <= MAX_FILE or not isinstance(digest, str):
+            raise ValueError(f"it gives {name[:80]!a} no size and hash")
+        if not _DIGEST.fullmatch(digest):
+            raise ValueError(f"it gives {name[:80]!a} no SHA-256")
+    if sum(size for size, _ in files.values()) > MAX_TOTAL:
+        raise ValueError("it lists more bytes than a build hands out")
+    return ArtifactRecord(ArtifactMetadata(**told), files)
+
+
+def _of_kind(value: object, kind: type) -> object:
+    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if kind is str and isinstance(value, str) and len(value) <= _LONGEST:
+        return value
+    raise ValueError("it says something of another kind than a build does")

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Turns a variant into an artifact: once, in the sandbox, over the objects of its base.
+
+The base of an experiment is built from nothing, and its object directory kept as a layer. Every
+variant is built in an overlay of that layer at the same path, so that make sees a finished build in
+which a few files are newer. A variant whose layer is gone builds the base again first: the next
+variants will want it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernels.artifacts.kernel_files import kernel_facts
+from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
+from kernels.builds import kbuild
+from kernels.builds.lab_faults import refuse_lacks
+from kernels.builds.layers import (
+    COLD_BYTES,
+    VARIANT_BYTES,
+    Layers,
+    hand_over,
+    need_room,
+    newer_than,
+    over_base,
+    own_directory,
+)
+from kernels.builds.progress import BuildProgress
+from kernels.builds.reproducer import reproducer
+from kernels.builds.request import (
+    BuildRequest,
+    ModuleSource,
+    artifact_key,
+    check_modules,
+    layer_key,
+    local_version,
+)
+from kernels.builds.resolve_config import Question, resolve_config
+from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
+from kernels.files.scratch import locked, remove_leftovers, scratch, write_synced
+from kernels.sandbox.command import Ended, Layer, Limits, SandboxPlace, run
+from kernels.sandbox.take_files import take
+
+__all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
+
+_TAIL = 60
+# debian-6.1 with our guest fragment: 1,762 steps for 651 symbols, some 50 for a change of one file.
+_STEPS_PER_SYMBOL, _VARIANT_STEPS = 2.7, 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A request with what follows from it. Its base is the plan whose key equals base_key."""
+
+    request: BuildRequest
+    config: str
+    base_config: str
+    key: str
+    layer: str
+    is_base: bool
+
+
+class Builder:
+    """Builds under one state directory; any number of processes may share it.
+
+    Call it from a thread that lives until the call returns: when that thread dies, so does the build.
+    layered=False builds everything from nothing, which must give the same bytes; artifacts is then
+    best a store of its own.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        limits: Limits | None = None,
+        *,
+        artifacts: ArtifactStore | None = None,
+        layered: bool = True,
+    ) -> None:
+        self.home = home.resolve()
+        self.limits = limits or Limits()
+        self.artifacts = artifacts or ArtifactStore(self.home / "artifacts")
+        self.layered = layered
+        self._layers = Layers(self.home)
+        self._no_layer: set[str] = set()
+        remove_leftovers(self._layers.scratch)
+
+    def key(self, request: BuildRequest, *, on_wait: Callable[[], None] = lambda: None) -> str:
+        """The artifact's key. Resolves the config: up to a minute at first, then from a file.
+
+        on_wait is called at least once a second meanwhile, and may raise to give up.
+        Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected, DiskFull,
+        BuildOutOfMemory, BuildKilled, HostTooSlow.
+        """
+        return self._plan(request, on_wait).key
+
+    def layer_of(self, request: BuildRequest) -> Path:
+        """The object directory that the request's variants stand on; it may not be there yet. Raises as key."""
+        return self._layers.objects_of(self._plan(request, lambda: None).layer)
+
+    def log_path(self, key: str) -> Path:
+        """Where a build's output goes while it runs, and stays when it fails."""
+        return self._layers.objects / "logs" / f"{key}.log"
+
+    def build(
+        self,
+        request: BuildRequest,
+        *,
+        on_line: Callable[[str], None] = lambda line: None,
+        on_progress: Callable[[int, int], None] = lambda done, expected: None,
+    ) -> Artifact:
+        """The artifact of a request, built unless the store has it.
+
+        on_line gets make's output. on_progress gets the steps done and expected (an estimate from
+        earlier builds), at least once a second; an exception out of it cancels the build.
+        Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, BuildBusy.
+        """
+        plan = self._plan(request, lambda: on_progress(0, 0))
+        progress = BuildProgress(self._layers.objects / "steps", on_line, on_progress)
+        with locked(self._layers.lock(f"build-{plan.key}"), on_wait=progress.tick):
+            with contextlib.suppress(ArtifactCorrupt):  # or one that nobody of ours signed
+                if self.artifacts.has(plan.key):
+                    return self.artifacts.get(plan.key)
+            self.artifacts.remove(plan.key)
+            return self._build(plan, progress)
+
+    def _plan(self, request: BuildRequest, on_wait: Callable[[], None]) -> _Plan:
+        check_modules(request.modules)
+        question = Question(request.tree, request.base, request.revision, request.config, request.toolchain)
+        config = resolve_config(question, self._layers, self.limits, on_wait)
+        asked = replace(question, revision=request.base, config=request.base_config or request.config)
+        base_config = (
+            config if asked == question else resolve_config(asked, self._layers, self.limits, on_wait)
+        )
+        return _Plan(
+            request=request,
+            config=config,
+            base_config=base_config,
+            key=artifact_key(request, config, base_config),
+            layer=layer_key(request, base_config),
+            is_base=request.revision.tree_id == request.base.tree_id and config == base_config,
+        )
+
+    def _build(self, plan: _Plan, progress: BuildProgress) -> Artifact:
+        lock = self._layers.lock(f"layer-{plan.layer}")
+        while self.layered and plan.layer not in self._no_layer:
+            with locked(lock, shared=True, on_wait=progress.tick):
+                if self._layers.has(plan.layer):
+                    return self._over_layer(plan, progress)
+            with locked(lock, on_wait=progress.tick):
+                if not self._layers.has(plan.layer):
+                    self._make_layer(plan, progress)
+            if plan.is_base and self.artifacts.has(plan.key):
+                return self.artifacts.get(plan.key)
+        return self._from_nothing(plan, progress, keep=False)
+
+    def _make_layer(self, plan: _Plan, progress: BuildProgress) -> None:
+        if plan.is_base and not plan.request.modules:
+            self._from_nothing(plan, progress, keep=True)
+            return
+        progress.line("kperflab: the objects of the base are not there; building the base first")
+        # Without the modules, which the layer's key does not name: their makefiles may write among the objects.
+        request = replace(
+            plan.request,
+            revision=plan.request.base,
+            config=plan.request.base_config or plan.request.config,
+            base_config=None,
+            modules=(),
+        )
+        try:
+            self._from_nothing(self._plan(request, progress.tick), progress, keep=True)
+        except CompileFailed as exc:
+            if plan.is_base:
+                raise
+            # The variant may well be what repairs it.
+            progress.line(f"kperflab: the base does not compile ({exc}); building the variant from nothing")
+            self._no_layer.add(plan.layer)
+
+    def _from_nothing(self, plan: _Plan, progress: BuildProgress, *, keep: bool) -> Artifact:
+        need_room(self._layers.objects, COLD_BYTES, "the objects of a whole build")
+        with scratch(self._layers.scratch) as own:
+            objects = own_directory(own / "obj")
+            artifact = self._compile(plan, progress, own, Layer(objects))
+            if keep:
+                self._layers.keep(plan.layer, objects, progress.tick)
+            return artifact
+
+    def _over_layer(self, plan: _Plan, progress: BuildProgress) -> Artifact:
+        need_room(self._layers.objects, VARIANT_BYTES, "the objects of a variant")
+        with scratch(self._layers.scratch) as own:
+            upper = own_directory(own / "upper")
+            return self._compile(plan, progress, own, Layer(self._layers.objects_of(plan.layer), upper))
+
+    def _compile(self, plan: _Plan, progress: BuildProgress, own: Path, objects: Layer) -> Artifact:
+        request = plan.request
+        base_id, tree_id = request.base.tree_id, request.revision.tree_id
+        (own / "work").mkdir()
+        out = own_directory(own / "out")
+        _write_modules(request.modules, out / kbuild.EXTERNAL)
+        if objects.upper is None or plan.config != plan.base_config:
+            _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
+        log = self.log_path(plan.key)
+        kind = plan.layer if objects.upper else f"cold-{plan.layer}"
+        guess = _VARIANT_STEPS if objects.upper else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
+        with (
+            self._layers.source(request.tree, base_id, progress.tick) as lower,
+            progress.building(log, kind, guess),
+        ):
+            stamp = newer_than(objects.lower)
+            source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
+            flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
+            ended = run(
+                ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
+                SandboxPlace(source, objects, out, own / "work"),
+                kbuild.ENVIRONMENT,
+                self.limits,
+                on_line=progress.line,
+                on_tick=progress.tick,
+            )
+            self._check(ended, progress, log)
+            progress.succeeded()
+        return self._store(plan, out / kbuild.HANDOUT, own / "artifact", ended, over=bool(objects.upper))
+
+    def _check(self, ended: Ended, progress: BuildProgress, log: Path) -> None:
+        if ended.status == 0 and not ended.stopped:
+            return
+        lines = progress.lines(_TAIL)
+        refuse_lacks(ended, lines, self.limits, what="the build", home=self.home, log=log)
+        tail = "\n".join(lines)
+        if ended.stopped == "time":
+            limit = f"{self.limits.seconds / 60:.0f} minutes"
+            raise BuildTimedOut(f"the build was stopped after {limit}; see {log}", log=log, detail=tail)
+        if ended.stopped == "log":
+            reason = f"the build printed more than {self.limits.log_bytes >> 20} MiB and was stopped"
+        else:
+            reason = (
+                progress.first_error() or f"make ended with status {ended.status} without naming an error"
+            )
+        raise CompileFailed(reason, log=log, detail=tail)
+
+    def _store(self, plan: _Plan, handout: Path, place: Path, ended: Ended, *, over: bool) -> Artifact:
+        take(handout, place)
+        request = plan.request
+        facts = kernel_facts(place / "vmlinux", place / "vmlinux.boot", (place / "modules").glob("*.ko"))
+        release = facts.release
+        if not release.endswith(local_version(plan.key)):
+            # A tree may set its own name; a boot could then not prove that it runs this kernel.
+            reason = f'the built kernel calls itself "{release}", not *{local_version(plan.key)}'
+            raise CompileFailed(reason, log=self.log_path(plan.key))
+        metadata = ArtifactMetadata(
+            release=release,
+            tree=request.tree.name,
+            revision=request.revision.commit,
+            tree_id=request.revision.tree_id,
+            base=request.base.commit,
+            config_sha256=hashlib.sha256(plan.config.encode()).hexdigest(),
+            toolchain=f"{request.toolchain.cc_version}; {request.toolchain.ld_version}",
+            toolchain_identity=request.toolchain.identity,
+            code_hash=facts.code_hash,
+            seconds_cpu=round(ended.cpu_seconds, 2),
+            seconds_wall=round(ended.wall_seconds, 2),
+            layer=plan.layer if over else "",
+            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        write_synced(place / "config", plan.config.encode())
+        write_synced(place / "build.log", self.log_path(plan.key).read_bytes())
+        write_synced(place / "reproducer.sh", reproducer(request, plan.config, plan.key, place / "vmlinux"))
+        artifact = self.artifacts.add(plan.key, place, metadata)
+        self.log_path(plan.key).unlink()
+        return artifact
+
+
+def _write_config(text: str, folder: Path, stamp: float) -> None:
+    path = folder / ".config"
+    path.write_text(text)
+    path.chmod(0o644)
+    os.utime(path, (stamp, stamp))
+    hand_over(path)
+
+
+def _write_modules(modules: tuple[ModuleSource, ...], folder: Path) -> None:
+    own_directory(folder)
+    for module in modules:
+        own_directory(folder / module.name)
+        for name, data in module.files.items():
+            (folder / module.name / name).write_bytes(data)
+            (folder / module.name / name).chmod(0o644)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Adds file and line to the addresses of an oops, from the line tables of the kernel that printed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernels.artifacts.elf_sections import Readable, is_relocatable, sections
+from kernels.artifacts.store import Artifact
+from kernels.builds.kbuild import EXTERNAL
+from kernels.errors import ArtifactCorrupt, ReaderUnavailable, ReadingStopped, SandboxFailed
+from kernels.processes.environment import minimal
+from kernels.sandbox.command import OUT, SOURCE
+from kernels.sandbox.reader import ReaderLimits, opened, read_apart
+from kernels.sandbox.syscalls import filter_file
+
+# find_inode_fast+0x1a/0x60 or rxe_open+0x12/0x30 [rdma_rxe]
+_PLACE = re.compile(r"\b([A-Za-z_][\w.]{0,200})\+0x([0-9a-f]{1,8})/0x([0-9a-f]{1,8})(?: \[([\w-]{1,60})\])?")
+_SYMBOL = struct.Struct("<IBBHQQ")
+READER = "kernels.builds.decode_oops:prepare"
+LIMITS = ReaderLimits(seconds=30, memory=3 << 30, answer=8 << 20)
+MOST_OF_A_NAME = 50
+Symbol = tuple[str, int, int]
+_MAX_PLACES = 2000
+_DEADLINE_S = 60
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place as the kernel prints it. is_return: the address after a call, not that of a fault."""
+
+    symbol: str
+    offset: int
+    size: int
+    module: str
+    is_return: bool
+
+
+class _Address(NamedTuple):
+    section: str  # "" in vmlinux, whose addresses are absolute
+    value: int
+
+
+def decode_oops(lines: Sequence[str], artifact: Artifact) -> list[str]:
+    """The lines with " (file:line)" after each `symbol+0xoffset/0xsize` that the artifact can place.
+
+    Paths are those of the source tree. A frame of a call trace is told by its call, a RIP by itself.
+    Lines without such a place, and places of unknown symbols, stay as they are.
+    """
+    found = [(number, match) for number, line in enumerate(lines) for match in _PLACE.finditer(line)]
+    found = found[:_MAX_PLACES]
+    told = _locate({_place(lines[number], match) for number, match in found}, artifact)
+    decoded = list(lines)
+    for number, match in reversed(found):
+        where = told.get(_place(lines[number], match))
+        if where:
+            line = decoded[number]
+            decoded[number] = f"{line[: match.end()]} ({where}){line[match.end() :]}"
+    return decoded
+
+
+def _place(line: str, match: re.Match[str]) -> _Place:
+    fault = any(mark in line for mark in ("RIP:", "WARNING:", "BUG:", "PC is at"))
+    return _Place(match[1], int(match[2], 16), int(match[3], 16), match[4] or "", not fault)
+
+
+def _locate(places: Iterable[_Place], artifact: Artifact) -> dict[_Place, str]:
+    by_file: dict[Path, list[_Place]] = {}
+    for place in places:
+        file = _file_of(place.module, artifact)
+        if file.is_file():
+            by_file.setdefault(file, []).append(place)
+    told: dict[_Place, str] = {}
+    for file, inside in by_file.items():
+        addresses = _addresses(file, inside)
+        lines = _source_lines(file, sorted(set(addresses.values())))
+        told |= {place: lines[address] for place, address in addresses.items() if address in lines}
+    return told
+
+
+def _file_of(module: str, artifact: Artifact) -> Path:
+    if not module:
+        return artifact.vmlinux
+    names = (f"{module}.ko", f"{module.replace('_', '-')}.ko")
+    paths = [artifact.modules / name for name in names]
+    return next((path for path in paths if path.is_file()), paths[0])
+
+
+def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, _Address]:
+    symbols = _symbols(file, {place.symbol for place in places})
+    found = {}
+    for place in places:
+        candidates = symbols.get(place.symbol, [])
+        if candidates:
+            # Static functions share names. The kernel counts the padding after one to its size.
+            section, value, _ = min(candidates, key=lambda each: (each[2] > place.size, place.size - each[2]))
+            found[place] = _Address(section, value + place.offset - int(place.is_return))
+    return found
+
+
+def _symbols(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
+    """By name, the section, address and size of each symbol of that name; none of a file that cannot be read."""
+    wanted = os.memfd_create("names")
+    try:
+        os.write(wanted, json.dumps(sorted(names)).encode())
+        with opened(file) as files:
+            request = {"files": [file.name, "names"]}
+            answer = read_apart(
+                READER, request, [*files, wanted], what=f"{file.name} of the build", limits=LIMITS
+            )
+        value = answer.value
+        if not isinstance(value, dict):
+            return {}
+        return {
+            name: [(str(section)[:256], int(address), int(size)) for section, address, size in value[name]]
+            for name in names & value.keys()
+        }
+    except (ReadingStopped, ReaderUnavailable, ValueError, TypeError):
+        return {}  # an oops without line numbers is still worth showing
+    finally:
+        os.close(wanted)
+
+
+def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], tuple[Any, Sequence[bytes]]]:
+    """Return the reader of a symbol table (see kernels/sandbox/reader.py); its second file names the symbols, in JSON."""
+
+    def read(files: Sequence[Readable]) -> tuple[Any, Sequence[bytes]]:
+        try:
+            return read_symbols(files[0], set(json.loads(files[1].read_bytes()))), ()
+        except ArtifactCorrupt:
+            return {}, ()
+
+    return read
+
+
+def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
+    """Return the symbols of these names, at most MOST_OF_A_NAME of each. Raises ArtifactCorrupt."""
+    found = list(sections(file))
+    table = next((one.data for one in found if one.name == ".symtab"), None)
+    strings = next((one.data for one in found if one.name == ".strtab"), None)
+    if table is None or strings is None:
+        return {}
+    offsets = _offsets(bytes(strings), names)
+    relocatable = is_relocatable(file)
+    symbols: dict[str, list[Symbol]] = {}
+    for entry in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
+        name = offsets.get(entry[0])
+        if name is not None and 0 < entry[3] < len(found) and len(symbols.get(name, ())) < MOST_OF_A_NAME:
+            section = found[entry[3]].name if relocatable else ""
+            symbols.setdefault(name, []).append((section, entry[4], entry[5]))
+    return symbols
+
+
+def _offsets(strings: bytes, names: set[str]) -> dict[int, str]:
+    """Where each name is in a string table; it may also be the tail of a longer one."""
+    offsets = {}
+    for name in names:
+        wanted, start = name.encode() + b"\0", 0
+        while (position := strings.find(wanted, start)) >= 0:
+            offsets[position] = name
+            start = position + 1
+    return offsets
+
+
+def _source_lines(file: Path, addresses: Sequence[_Address]) -> Mapping[_Address, str]:
+    told = {}
+    for section in sorted({address.section for address in addresses}):
+        values = [address.value for address in addresses if address.section == section]
+        for start in range(0, len(values), _BATCH):
+            batch = values[start : start + _BATCH]
+            for value, line in zip(batch, _addr2line(file, section, batch), strict=False):
+                if not line.startswith("??") and not line.endswith((":?", ":0")):
+                    told[_Address(section, value)] = line
+    return told
+
+
+def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
+    """Confined: the file comes from a build of untrusted code, and binutils have had their holes."""
+    try:
+        calls = filter_file()
+    except SandboxFailed:  # an oops without line numbers is still worth showing
+        return []
+    confined = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534"]
+    confined += ["--die-with-parent", "--cap-drop", "ALL", "--as-pid-1", "--clearenv"]
+    confined += ["--disable-userns", "--seccomp", str(calls), "--ro-bind", "/usr", "/usr"]
+    confined += ["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"]
+    confined += ["--ro-bind", str(file), "/file", "prlimit", "--as=4294967296", f"--cpu={_DEADLINE_S}", "--"]
+    command = ["/usr/bin/addr2line", "-e", "/file", *(["-j", section] if section else [])]
+    try:
+        done = subprocess.run(
+            [*confined, *command, *(f"{value:#x}" for value in values)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=True,
+            timeout=_DEADLINE_S,
+            env=minimal(),
+            pass_fds=(calls,),
+        )
+    except (subprocess.SubprocessError, OSError):
+        return []
+    finally:
+        os.close(calls)
+    return [_relative(line) for line in done.stdout.splitlines()]
+
+
+def _relative(line: str) -> str:
+    path = line.split(" (discriminator")[0]
+    return path.removeprefix(f"{SOURCE}/").removeprefix(f"{OUT}/{EXTERNAL}/")

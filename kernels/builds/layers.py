@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What builds stand on: whole source trees, and the object directories of base builds.
+
+Both are only ever read by the builds above them: each build writes to an overlay of its own, so a
+variant costs what it changes, and dropping its overlay undoes it for nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from kernels.errors import DiskFull
+from kernels.files.beneath import Beneath
+from kernels.files.scratch import free_bytes, locked, patiently, scratch, sync_directory
+from kernels.processes.environment import minimal
+from kernels.sandbox.command import Layer, build_owner
+from kernels.trees.extract import extract_changes, extract_tree
+from kernels.trees.tree import SourceTree
+
+# Sizes on disk, rounded up: 6.12's sources; the objects and artifact of a build from nothing.
+SOURCE_BYTES = 2 << 30
+COLD_BYTES = 2 << 30
+VARIANT_BYTES = 512 << 20
+# make compares times: sources must be older than every object, also when extracted again later.
+_SOURCE_TIME_NS = 1_000_000_000 * 10**9
+_SYNC_S = 600.0
+_FOLDER, _FILE = 0o755, 0o644
+
+
+class Layers:
+    """Sources under `<home>/sources/<tree>-<tree id>`, objects of bases under `<home>/objects/<layer key>`."""
+
+    def __init__(self, home: Path) -> None:
+        self.sources = home / "sources"
+        self.objects = home / "objects"
+        self.scratch = self.objects / "tmp"
+
+    def lock(self, name: str) -> Path:
+        """The lock file for a name."""
+        return self.objects / "locks" / name
+
+    def objects_of(self, layer: str) -> Path:
+        """The object directory of a base build; it may not be there."""
+        return self.objects / layer / "obj"
+
+    def has(self, layer: str) -> bool:
+        """Whether this base build's objects are there."""
+        return self.objects_of(layer).is_dir()
+
+    def keep(self, layer: str, objects: Path, on_wait: Callable[[], None]) -> None:
+        """Make a finished object directory the layer, at once; it must be on the same file system."""
+        staged = objects.parent / "layer"
+        staged.mkdir()
+        objects.rename(staged / "obj")
+        # A layer half on disk after a power cut would spoil every build above it.
+        sync = partial(
+            subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
+        )
+        patiently(sync, on_wait)
+        staged.rename(self.objects / layer)
+        sync_directory(self.objects)
+
+    @contextmanager
+    def source(self, tree: SourceTree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:
+        """A tree's files on disk, extracted when missing, and held while in use. Raises DiskFull.
+
+        Files that came out of one repository never stand in for those of another.
+        """
+        path = self.sources / f"{tree.name}-{tree_id}"
+        lock = self.lock(f"source-{path.name}")
+        while True:
+            with locked(lock, shared=True, on_wait=on_wait):
+                if path.is_dir():
+                    yield path
+                    return
+            with locked(lock, on_wait=on_wait):
+                if not path.is_dir():
+                    patiently(partial(self._extract, tree, tree_id, path), on_wait)
+
+    def _extract(self, tree: SourceTree, tree_id: str, path: Path) -> None:
+        need_room(self.sources, SOURCE_BYTES, f"the sources of {tree.name}")
+        self.sources.mkdir(parents=True, exist_ok=True)
+        with scratch(self.scratch) as own:
+            extract_tree(tree, tree_id, own / "tree")
+            _settle(own / "tree")
+            (own / "tree").rename(path)
+
+
+def over_base(
+    tree: SourceTree, lower: Path, base_tree_id: str, tree_id: str, upper: Path, stamp: float = 0.0
+) -> Layer:
+    """The source layer of a variant: its changed files, and marks for deleted ones, above the base.
+
+    stamp: the changed files' time, see newer_than; 0 leaves it.
+    """
+    if tree_id == base_tree_id:
+        return Layer(lower)
+    upper.mkdir(mode=0o755)
+    changes = extract_changes(tree, base_tree_id, tree_id, upper)
+    with Beneath(upper) as place:
+        for path in changes.deleted:
+            place.mark_absent(path)
+        for path in changes.written if stamp else ():
+            place.set_time(path, stamp)
+    return Layer(lower, upper)
+
+
+def newer_than(objects: Path) -> float:
+    """A time after every object that make compares a changed file with, even if our clock was set back."""
+    return max(time.time(), objects.stat().st_mtime + 1)
+
+
+def own_directory(path: Path) -> Path:
+    """A new directory that belongs to the build user."""
+    path.mkdir()
+    hand_over(path)
+    return path
+
+
+def hand_over(path: Path) -> None:
+    """Give a file or directory to the build user."""
+    if os.geteuid() == 0:
+        os.chown(path, *build_owner(), follow_symlinks=False)
+
+
+def need_room(path: Path, size: int, what: str) -> None:
+    """Raise DiskFull unless there are `size` bytes free where path is."""
+    free = free_bytes(path)
+    if free < size:
+        raise DiskFull(
+            f"{what} need {size / (1 << 30):.1f} GiB free under {path.parent}, there are {free / (1 << 30):.1f} GiB; "
+            "free some space, or set KPERFLAB_HOME to a larger disk"
+        )
+
+
+def _settle(top: Path) -> None:
+    """Old times for everything, and readable for the build user whatever our umask was."""
+    top.chmod(_FOLDER)
+    for _, folders, files, descriptor in os.fwalk(top):
+        for name in (*folders, *files):
+            mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+            if not stat.S_ISLNK(mode):
+                os.chmod(name, _FOLDER if mode & 0o111 else _FILE, dir_fd=descriptor)
+            os.utime(name, ns=(_SOURCE_TIME_NS,) * 2, dir_fd=descriptor, follow_symlinks=False)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Follows a build: keeps its log, its last lines and its first error, and counts its steps."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from kernels.builds.kbuild import first_error, is_error, is_step
+
+_KEPT = 200
+_ERRORS = 50
+_FLUSH_S = 0.5
+
+
+class BuildProgress:
+    """What one call of Builder.build tells its caller.
+
+    memory: a directory of files that hold how many steps a build of each kind took last time.
+    """
+
+    def __init__(
+        self, memory: Path, on_line: Callable[[str], None], on_progress: Callable[[int, int], None]
+    ) -> None:
+        self._memory, self._on_line, self._on_progress = memory, on_line, on_progress
+        self._log: TextIO | None = None
+        self._last: deque[str] = deque(maxlen=_KEPT)
+        self._errors: list[str] = []
+        self._done, self._expected, self._kind, self._flushed = 0, 0, "", 0.0
+
+    @contextlib.contextmanager
+    def building(self, log: Path, kind: str, guess: int) -> Iterator[None]:
+        """For the duration of one build: lines go to a log file, steps are counted from 0.
+
+        guess: the steps to expect of the first build of its kind.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._last.clear()
+        self._errors.clear()
+        self._done, self._kind, self._expected = 0, kind, self._remembered(kind) or guess
+        with log.open("w") as self._log:
+            try:
+                yield
+            finally:
+                self._log = None
+
+    def succeeded(self) -> None:
+        """Remember how many steps it took."""
+        self._memory.mkdir(parents=True, exist_ok=True)
+        (self._memory / self._kind).write_text(str(self._done))
+        self._on_progress(self._done, self._done)
+
+    def line(self, line: str) -> None:
+        """One line of output."""
+        self._last.append(line)
+        if self._log is not None:
+            self._log.write(line + "\n")
+        if is_error(line) and len(self._errors) < _ERRORS:
+            self._errors.append(line)
+        self._done += is_step(line)
+        self._on_line(line)
+
+    def tick(self) -> None:
+        """A moment of the build, whether or not it printed anything."""
+        now = time.monotonic()
+        if self._log is not None and now - self._flushed > _FLUSH_S:
+            self._log.flush()
+            self._flushed = now
+        self._on_progress(self._done, max(self._done, self._expected))
+
+    def lines(self, count: int) -> Sequence[str]:
+        """The last lines of the build."""
+        return list(self._last)[-count:]
+
+    def first_error(self) -> str:
+        """The line that tells why the build failed, or ""."""
+        return first_error(self._errors)
+
+    def _remembered(self, kind: str) -> int:
+        path = self._memory / kind
+        text = path.read_text() if path.is_file() else ""
+        return int(text) if text.isdigit() else 0

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The inputs of a build, and the keys that follow from them.
+
+A key names every input whose code runs while the thing under the key is made. The objects of a base are an input of
+all that is built over them, for the base's own makefiles wrote them; and so is the tree that the files come from, so
+that nothing made from one tree ever answers for another. docs/design/origins.md argues why that is enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kernels.builds.kbuild import ENVIRONMENT, make_flags
+from kernels.builds.toolchain import Toolchain
+from kernels.configs.request import ConfigRequest
+from kernels.errors import ModuleRejected
+from kernels.trees.tree import NamedRevision, SourceTree
+
+# Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
+RECIPE = 2
+RELEASE_DIGITS = 12
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSource:
+    """An external module: a name, and its files (Kbuild or Makefile, *.c, *.h) by plain name."""
+
+    name: str
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """One variant to build: `revision` of a tree, over the layer of `base`.
+
+    base_config: the config of the base where it differs from the variant's own (a config switch).
+    """
+
+    tree: SourceTree
+    base: NamedRevision
+    revision: NamedRevision
+    config: ConfigRequest
+    toolchain: Toolchain
+    modules: tuple[ModuleSource, ...] = ()
+    base_config: ConfigRequest | None = None
+
+
+def check_modules(modules: tuple[ModuleSource, ...]) -> None:
+    """Raise ModuleRejected unless names are plain and each once."""
+    names = [module.name for module in modules]
+    for module in modules:
+        if not _NAME.fullmatch(module.name) or names.count(module.name) > 1:
+            raise ModuleRejected(
+                f'"{module.name}" cannot name an external module here: use a-z, 0-9, _ and -, once'
+            )
+        for file in module.files:
+            if not _FILE.fullmatch(file):
+                raise ModuleRejected(f'external module "{module.name}": "{file}" is no plain file name')
+
+
+def artifact_key(request: BuildRequest, config: str, base_config: str) -> str:
+    """Return 64 hex digits over everything that has a say in a build, the layer it stands on among it."""
+    modules = [
+        [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
+        for module in sorted(request.modules, key=lambda module: module.name)
+    ]
+    layer = layer_key(request, base_config)
+    return _hash(["artifact", *_common(request, request.revision, config), layer, modules])
+
+
+def layer_key(request: BuildRequest, base_config: str) -> str:
+    """Return which object directory the builds over this base stand on: 32 hex digits.
+
+    It is made from nothing by the base's own code alone: without external modules, whatever the request has.
+    """
+    return _hash(["layer", *_common(request, request.base, base_config)])[:32]
+
+
+def local_version(key: str) -> str:
+    """The end of the release, of the same length in every build, so that equal code can be told."""
+    return f"-k{key[:RELEASE_DIGITS]}"
+
+
+def _common(request: BuildRequest, revision: NamedRevision, config: str) -> list[object]:
+    digest = hashlib.sha256(config.encode()).hexdigest()
+    toolchain = request.toolchain
+    return [
+        RECIPE,
+        request.tree.name,
+        revision.tree_id,
+        digest,
+        toolchain.identity,
+        make_flags(toolchain),
+        ENVIRONMENT,
+    ]
+
+
+def _hash(told: list[object]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A config request: a named base and fragments; read fragments, and find what a .config lacks of them.
+
+A fragment is Kconfig's own syntax (`CONFIG_X=y`, `# CONFIG_X is not set`), where a line may end in a
+comment that says why. A comment holding `[if defined]` lets a symbol be unknown to a tree, since
+symbols are renamed between releases; a symbol the tree does define must still come out as asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.errors import FragmentMalformed, UnknownFragment, suggest
+
+# The bases by the names people use, with the make target that writes them.
+BASES = {"tiny": "tinyconfig", "defconfig": "defconfig"}
+MAX_FRAGMENT_BYTES = 256 * 1024
+_FRAGMENTS = Path(__file__).parent / "fragments"
+
+_SYMBOL = r"CONFIG_(?P<symbol>[A-Za-z0-9_]{1,120})"
+_VALUE = r'(?P<value>[ymn]|-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}|"(?:[^"\\\x00-\x1f]|\\["\\])*")'
+_SET = re.compile(rf"{_SYMBOL}={_VALUE}[ \t]*(?P<why>#.*)?")
+_UNSET = re.compile(rf"# {_SYMBOL} is not set\b(?P<why>.*)")
+_OPTIONAL = "[if defined]"
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Part of a .config under the name that messages use for it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRequest:
+    """A base ("tiny" or "defconfig") and the fragments laid over it, the last one winning."""
+
+    base: str = "tiny"
+    fragments: tuple[Fragment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One line of a fragment. value: as in a .config; "n" stands for "is not set".
+
+    optional: the tree may lack the symbol altogether.
+    """
+
+    symbol: str
+    value: str
+    fragment: str
+    line: int
+    optional: bool
+
+    def __str__(self) -> str:
+        if self.value == "n":
+            return f"# CONFIG_{self.symbol} is not set"
+        return f"CONFIG_{self.symbol}={self.value}"
+
+
+def fragment_names() -> tuple[str, ...]:
+    """The names that load_fragment knows."""
+    return tuple(sorted(path.stem for path in _FRAGMENTS.glob("*.config")))
+
+
+def load_fragment(name: str) -> Fragment:
+    """Read one of our own fragments by name, such as "guest". Raises UnknownFragment."""
+    if name not in fragment_names():
+        raise UnknownFragment(f'no config fragment is called "{name}". {suggest(name, fragment_names())}')
+    return Fragment(name, (_FRAGMENTS / f"{name}.config").read_text())
+
+
+def make_target(request: ConfigRequest) -> str:
+    """The make target that writes the request's base. Raises UnknownFragment."""
+    if request.base not in BASES:
+        raise UnknownFragment(f'no config base is called "{request.base}". {suggest(request.base, BASES)}')
+    return BASES[request.base]
+
+
+def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
+    """The assignments of a fragment, in order. Raises FragmentMalformed naming the line."""
+    if len(fragment.text.encode()) > MAX_FRAGMENT_BYTES:
+        raise FragmentMalformed(
+            f'config fragment "{fragment.name}" is larger than {MAX_FRAGMENT_BYTES // 1024} KiB; send less'
+        )
+    found = []
+    for number, raw in enumerate(fragment.text.splitlines(), start=1):
+        line = raw.strip()
+        match = _SET.fullmatch(line) or _UNSET.fullmatch(line)
+        if match:
+            found.append(_assignment(match, fragment.name, number))
+        elif line and not line.startswith("#"):
+            raise FragmentMalformed(
+                f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is no assignment; '
+                "write CONFIG_NAME=y, =m, =n, a number or a quoted string"
+            )
+    return tuple(found)
+
+
+def requested(request: ConfigRequest) -> dict[str, Assignment]:
+    """By symbol, what the fragments ask for in the end. Raises FragmentMalformed."""
+    lines = [line for fragment in request.fragments for line in read_fragment(fragment)]
+    return {line.symbol: line for line in lines}
+
+
+def fragment_text(assignments: Iterable[Assignment]) -> str:
+    """Assignments in the kernel's own form, as its merge_config.sh reads them."""
+    return "".join(f"{line}\n" for line in assignments)
+
+
+def read_config(text: str) -> dict[str, str]:
+    """By symbol, the values of a whole .config; a symbol that is off is absent."""
+    pattern = re.compile(r"CONFIG_([A-Za-z0-9_]+)=(.*)")
+    matches = (pattern.fullmatch(line) for line in text.splitlines())
+    return {match[1]: match[2] for match in matches if match}
+
+
+def unmet(wanted: Mapping[str, Assignment], config: Mapping[str, str]) -> tuple[Assignment, ...]:
+    """The requests that a resolved config does not fulfil."""
+    return tuple(line for line in wanted.values() if not _equal(line.value, config.get(line.symbol, "n")))
+
+
+def _equal(wanted: str, got: str) -> bool:
+    if wanted == got:
+        return True
+    try:  # 0x10 and 0X10, 007 and 7: Kconfig may write a number its own way
+        return int(wanted, 0) == int(got, 0)
+    except ValueError:
+        return False
+
+
+def _assignment(match: re.Match[str], fragment: str, number: int) -> Assignment:
+    return Assignment(
+        symbol=match["symbol"],
+        value=match.groupdict().get("value") or "n",
+        fragment=fragment,
+        line=number,
+        optional=_OPTIONAL in (match["why"] or ""),
+    )

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The catalogue of switches: patches that come with the lab, each with what it claims to change.
+
+One switch is one `patches/<name>.toml` with one patch file for each tree it is made for. Where a tree has the change
+already, the switch's patch for it is the revert, and the claim is turned round.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from kernels.errors import CatalogBroken, UnknownPatch, suggest
+from kernels.patches.series import Patch, read_series
+
+PATCHES = Path(__file__).parent / "catalogue"
+
+Direction = Literal["lower", "higher"]
+_OTHER_WAY: Mapping[Direction, Direction] = {"lower": "higher", "higher": "lower"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedEffect:
+    """Which way a switch is said to move a workload's metric; `source` says by whom, with the figures."""
+
+    workload: str
+    metric: str
+    direction: Direction
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreePatch:
+    """A switch's patch for one tree; `reverts` if the tree has the change and the patch takes it out."""
+
+    file: str
+    reverts: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A switch of the catalogue. author and link are those of the patch it is based on."""
+
+    name: str
+    title: str
+    author: str
+    link: str
+    summary: str
+    trees: Mapping[str, TreePatch]
+    requires: tuple[str, ...]
+    excludes: tuple[str, ...]
+    claims: tuple[ClaimedEffect, ...]
+
+    @property
+    def metric(self) -> str:
+        """The metric of the first claim, the one the patch is about."""
+        return self.claims[0].metric
+
+    @property
+    def direction(self) -> Direction:
+        """Where that metric is said to go when the change is there."""
+        return self.claims[0].direction
+
+
+@cache
+def load_catalog(directory: Path = PATCHES) -> Mapping[str, CatalogEntry]:
+    """All switches by name, in the order of their names. Raises CatalogBroken, naming file and field."""
+    entries = [_read(path) for path in sorted(directory.glob("*.toml"))]
+    known = {entry.name for entry in entries}
+    for entry in entries:
+        for other in {*entry.requires, *entry.excludes} - known:
+            raise CatalogBroken(f'{entry.name}.toml names a switch "{other}". {suggest(other, known)}')
+    return {entry.name: entry for entry in entries}
+
+
+def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) -> Patch:
+    """A switch's patch for a tree. Raises UnknownPatch, naming the trees it is made for, and CatalogBroken."""
+    path = directory / _for_tree(entry, tree_name).file
+    try:
+        patches = read_series(path.read_bytes()).patches
+    except OSError as exc:
+        raise CatalogBroken(
+            f"{entry.name}.toml names {path.name}, which cannot be read: {exc.strerror}"
+        ) from exc
+    if len(patches) != 1:
+        raise CatalogBroken(f"{path.name} holds {len(patches)} patches: a switch of the catalogue is one")
+    return patches[0]
+
+
+def entry_claims(entry: CatalogEntry, tree_name: str) -> tuple[ClaimedEffect, ...]:
+    """What switching it on is said to do to a tree: where that means a revert, the opposite. Raises UnknownPatch."""
+    if not _for_tree(entry, tree_name).reverts:
+        return entry.claims
+    return tuple(replace(claim, direction=_OTHER_WAY[claim.direction]) for claim in entry.claims)
+
+
+def _for_tree(entry: CatalogEntry, tree_name: str) -> TreePatch:
+    if tree_name not in entry.trees:
+        raise UnknownPatch(f"{entry.name} is not made for {tree_name}. {suggest(tree_name, entry.trees)}")
+    return entry.trees[tree_name]
+
+
+def _read(path: Path) -> CatalogEntry:
+    try:
+        given = tomllib.loads(path.read_text())
+        return CatalogEntry(
+            name=path.stem,
+            **{field: str(given[field]) for field in ("title", "author", "link", "summary")},
+            trees={name: _tree_patch(table) for name, table in given["trees"].items()},
+            requires=tuple(given.get("requires", ())),
+            excludes=tuple(given.get("excludes", ())),
+            claims=tuple(_claim(table) for table in given["claims"]),
+        )
+    except tomllib.TOMLDecodeError as exc:
+        raise CatalogBroken(f"{path.name} is not TOML: {exc}") from exc
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        raise CatalogBroken(f"{path.name} lacks a field or has it wrong: {exc}") from exc
+
+
+def _tree_patch(table: Mapping[str, Any]) -> TreePatch:
+    return TreePatch(table["patch"], bool(table.get("reverts", False)), str(table.get("note", "")))
+
+
+def _claim(table: Mapping[str, Any]) -> ClaimedEffect:
+    direction = table["direction"]
+    if direction not in _OTHER_WAY:
+        raise ValueError(f'direction "{direction}" is neither lower nor higher')
+    return ClaimedEffect(table["workload"], table["metric"], cast(Direction, direction), table["source"])

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Write to a process and read its output, within a deadline and a limit of bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from threading import Thread
+from typing import IO, cast
+
+from kernels.errors import OutputTooLong
+
+# Complaints: the last line matters, and a remote server may send any number of them.
+LAST_COMPLAINTS = 64 << 10
+_CHUNK = 1 << 16
+_END_S = 10.0
+
+
+class _Reader:
+    """One pipe of a process, read to its end by a thread of its own."""
+
+    def __init__(
+        self, stream: IO[bytes], process: subprocess.Popen[bytes], limit: int, *, keep_last: bool
+    ) -> None:
+        self.data = bytearray()
+        self.exceeded = False
+        self._stream, self._process, self._limit, self._keep_last = stream, process, limit, keep_last
+        self.thread = Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        with self._stream as stream:
+            while chunk := os.read(stream.fileno(), _CHUNK):
+                self.data += chunk
+                if len(self.data) <= self._limit:
+                    continue
+                if self._keep_last:
+                    del self.data[: -self._limit]
+                    continue
+                self.exceeded = True
+                kill_group(self._process)
+                return
+
+
+def talk(
+    process: subprocess.Popen[bytes], data: bytes, *, seconds: float, most_output: int
+) -> tuple[bytes, bytes]:
+    """Send `data`, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
+
+    Raises OutputTooLong, subprocess.TimeoutExpired; then the process and what it started are killed.
+    """
+    ends = time.monotonic() + seconds
+    stdin, stdout, stderr = (
+        cast(IO[bytes], pipe) for pipe in (process.stdin, process.stdout, process.stderr)
+    )
+    out = _Reader(stdout, process, most_output, keep_last=False)
+    err = _Reader(stderr, process, LAST_COMPLAINTS, keep_last=True)
+    writer = Thread(target=_write, args=(stdin, data), daemon=True)
+    writer.start()
+    try:
+        for thread in (out.thread, err.thread, writer):
+            thread.join(max(0.0, ends - time.monotonic()))
+            if thread.is_alive():
+                raise subprocess.TimeoutExpired(process.args, seconds)
+        process.wait(max(0.0, ends - time.monotonic()))
+    finally:
+        if process.poll() is None:
+            kill_group(process)
+            process.wait()
+        for thread in (out.thread, err.thread, writer):
+            thread.join(_END_S)
+    if out.exceeded:
+        raise OutputTooLong(f"it wrote more than the {most_output >> 10:,} KiB that are allowed")
+    return bytes(out.data), bytes(err.data)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _write(stream: IO[bytes], data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), stream:
+        stream.write(data)

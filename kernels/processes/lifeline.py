@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""End a command and all that it started when the process that asked for it is gone.
+
+A signal at the parent's death reaches the child alone: git's own helper, which waits for a silent host, would stay. So the
+command starts with a guard in its process group that waits for the end of a pipe. The other end is ours: it closes when this
+process ends, by SIGKILL too, and the guard kills the group.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+# $0 is the pipe's descriptor, opened by its path since dash takes no number of two digits. The guard holds nothing but the pipe,
+# so nobody waits for its outputs.
+_GUARDED = '( exec <"/proc/self/fd/$0" >/dev/null 2>&1; read -r never; kill -9 0 ) & exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Lifeline:
+    """The guard's end of a pipe, to be handed to one command by `pass_fds`."""
+
+    descriptor: int
+
+    def guarded(self, command: Sequence[str]) -> list[str]:
+        """Return a command with its guard. Start it at the head of a session or process group of its own."""
+        return ["sh", "-c", _GUARDED, str(self.descriptor), *command]
+
+
+@contextmanager
+def lifeline() -> Iterator[Lifeline]:
+    """Hold a command's life for the length of a block; what is left of its process group then is killed."""
+    guards, ours = os.pipe()
+    try:
+        yield Lifeline(guards)
+    finally:
+        for descriptor in (guards, ours):
+            os.close(descriptor)

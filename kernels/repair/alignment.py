@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Align a damaged hunk with its base: which of its pieces are lines, which are halves of lines, what was lost.
+
+A search over all readings at all places at once: after each piece it keeps, for every state that can be reached, the
+least damage that leads there. Damage is a wrapped line, a blank line that was lost or doubled, a header's tail, a
+context line that looks like a changed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kernels.diffs.unified import is_no_newline, is_signature
+from kernels.errors import Unplaceable
+from kernels.repair.base_text import BaseText, squash
+from kernels.repair.damage import DamagedHunk
+
+# Steps, for a whole submission: some 10 s. The mails it was made for take at most 50,000.
+MAX_STEPS = 1_000_000
+# Damage that a hunk may have, whatever its size, and one more for so many lines.
+MAX_ANCHORS = 8
+# Pieces that the name of a function in a hunk's header may have been wrapped into.
+HEADER_TAILS = 3
+MAX_COST = 12
+LINES_PER_COST = 8
+
+
+Lines = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a hunk: (side, text) of each line, side being one of " -+" or "\\"; what had to be mended."""
+
+    lines: Lines
+    places: tuple[int, ...]
+    mended: int = 0
+
+    @property
+    def old_count(self) -> int:
+        """Lines of the old side."""
+        return sum(side in " -" for side, _ in self.lines)
+
+
+class Effort:
+    """What may be spent on one submission: the alignment is a search, and mails come from strangers."""
+
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Raises Unplaceable when nothing is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise Unplaceable("there are too many ways to read this mail; send what git format-patch wrote")
+
+
+def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, last: bool) -> bool:
+    """Whether a hunk can end after so many pieces: nothing but blank lines, or text that is none of it, follows."""
+    rest = [piece for piece in hunk.pieces[used:] if not is_signature(piece)]
+    if not any(piece.strip() for piece in rest):
+        return True
+    if not last:
+        return False
+    # after an added line, text that goes on at once may be its other half
+    return not (
+        lines and lines[-1][0] == "+" and hunk.pieces[used].strip() and not is_signature(hunk.pieces[used])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The lines read so far, last first. Two paths are the same reading if their digests are."""
+
+    before: _Path | None
+    side: str
+    text: str
+    digest: int
+
+    def lines(self) -> Lines:
+        lines: list[tuple[str, str]] = []
+        path: _Path | None = self
+        while path is not None:
+            lines.append((path.side, path.text))
+            path = path.before
+        return tuple(reversed(lines))
+
+
+def _step(before: _Path | None, side: str, text: str = "") -> _Path:
+    return _Path(before, side, text, hash((before.digest if before else 0, side, text)))
+
+
+# Place, old lines matched, removed lines, added lines, what is left of a base line that was wrapped.
+_State = tuple[int, int, int, int, str]
+# The least damage that leads to a state, and the readings that lead there with it (two are enough to know).
+_States = dict[_State, tuple[int, tuple[_Path | None, ...]]]
+
+
+class Alignment:
+    """All readings of a hunk's pieces against the base, kept as states after each piece."""
+
+    def __init__(self, hunk: DamagedHunk, base: BaseText, effort: Effort, *, last: bool) -> None:
+        self.hunk, self.base, self.effort, self.last = hunk, base, effort, last
+        self.mark = squash(hunk.joiner)
+        self.most = MAX_COST + (hunk.old_count + hunk.new_count) // LINES_PER_COST
+        # by what it does to the file, which the context around the changes does not alter
+        self.found: dict[tuple[int, Lines], Reading] = {}
+
+    def best(self) -> Reading | None:
+        """The reading with the least damage; None if there is none. Raises Unplaceable if it is not the only one."""
+        if not self.hunk.old_count:
+            return None
+        starts = self._starts()
+        self.effort.spend(len(starts))
+        states: _States = {(at, 0, 0, 0, ""): (0, (None,)) for at in starts}
+        for number, piece in enumerate(self.hunk.pieces):
+            self._restore_blanks(states)
+            self._accept(states, number)
+            states = self._read(states, piece, first=number < HEADER_TAILS)
+            if not states:
+                break
+        self._restore_blanks(states)
+        self._accept(states, len(self.hunk.pieces))
+        return self._choose()
+
+    def _starts(self) -> Sequence[int]:
+        """Where the old side may begin: around the lines that hold the piece which the fewest lines of the base hold.
+
+        Only pieces that cannot be the tail of an added line or of the header, nor text behind the hunk, count: so no
+        reading is missed.
+        """
+        last = len(self.base.lines) - self.hunk.old_count
+        # every line of the longer side takes a piece, but for the blank ones that were lost
+        fewest = max(self.hunk.old_count, self.hunk.new_count) - self.most
+        end = fewest if self.last else len(self.hunk.pieces)
+        sure, after_added = [], False
+        for number, piece in enumerate(self.hunk.pieces[: max(end, 0)]):
+            after_added = piece.startswith("+") or (after_added and not piece.startswith("-"))
+            if number >= HEADER_TAILS and not after_added and squash(piece) and not is_signature(piece):
+                sure.append(squash(piece[1:] if piece.startswith("-") else piece))
+        best: list[int] | None = None
+        for bare in sorted(sure, key=len, reverse=True)[:MAX_ANCHORS]:
+            lines = [number for number, line in enumerate(self.base.squashed) if bare in line]
+            best = lines if best is None or len(lines) < len(best) else best
+        if best is None:
+            return range(last + 1)
+        near = {start for line in best for start in range(max(0, line - self.hunk.old_count + 1), line + 1)}
+        return sorted(start for start in near if start <= last)
+
+    def _choose(self) -> Reading | None:
+        if not self.found:
+            return None
+        least = min(reading.mended for reading in self.found.values())
+        best = [reading for reading in self.found.values() if reading.mended == least]
+        regular = [reading for reading in best if self._is_regular(reading)]
+        if len(best) > 1 and len(regular) == 1:
+            best = regular
+        places = tuple(sorted({reading.places[0] for reading in best}))
+        if len({reading.lines for reading in best}) == 1:
+            return replace(best[0], places=places)
+        if len(places) > 1:
+            lines = ", ".join(str(place + 1) for place in places[:5])
+            raise Unplaceable(f"{len(places)} places, at lines {lines}, each with as little damage")
+        raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
+
+    def _is_regular(self, reading: Reading) -> bool:
+        """Whether there is as much context before the changes as behind, as a diff has it within a file."""
+        before, behind = _context(reading.lines), _context(reading.lines[::-1])
+        at_start = reading.places[0] == 0
+        at_end = reading.places[0] + self.hunk.old_count == len(self.base.lines)
+        return before == behind or (at_start and before < behind) or (at_end and behind < before)
+
+    def _put(self, states: _States, state: _State, cost: int, path: _Path | None) -> bool:
+        """Note a way to a state; False if a better one, or this one, is known."""
+        self.effort.spend(1)
+        known, paths = states.get(state, (self.most + 1, ()))
+        if cost > known or cost > self.most:
+            return False
+        if cost < known:
+            states[state] = (cost, (path,))
+            return True
+        if len(paths) < 2 and all(_digest(path) != _digest(other) for other in paths):
+            states[state] = (cost, (*paths, path))
+            return True
+        return False
+
+    def _restore_blanks(self, states: _States) -> None:
+        """Add the states in which blank context lines of the base were lost."""
+        waiting = [state for state in states if self._at_blank(state)]
+        while waiting:
+            state = waiting.pop()
+            cost, paths = states[state]
+            place, old, removed, added, _ = state
+            after = (place, old + 1, removed, added, "")
+            changed = [self._put(states, after, cost + 1, _step(path, " ")) for path in paths]
+            if any(changed) and self._at_blank(after):
+                waiting.append(after)
+
+    def _at_blank(self, state: _State) -> bool:
+        place, old, _, _, rest = state
+        return not rest and old < self.hunk.old_count and not self.base.squashed[place + old]
+
+    def _accept(self, states: _States, used: int) -> None:
+        """Keep the readings that are complete after so many pieces."""
+        for (place, old, removed, added, rest), (cost, paths) in states.items():
+            if rest or old != self.hunk.old_count or old - removed + added != self.hunk.new_count:
+                continue
+            for path in paths:
+                self.effort.spend(len(self.hunk.pieces))
+                lines = path.lines() if path else ()
+                if may_end(self.hunk, used, lines, last=self.last):
+                    self._keep(Reading(lines, (place,), mended=cost + self._left_over(used)))
+
+    def _left_over(self, used: int) -> int:
+        """What it costs that text goes on right behind the hunk: a signature or a blank line is usual."""
+        following = self.hunk.pieces[used] if used < len(self.hunk.pieces) else ""
+        return 0 if not following.strip() or is_signature(following) else 2
+
+    def _keep(self, reading: Reading) -> None:
+        before, behind = _context(reading.lines), _context(reading.lines[::-1])
+        effect = (reading.places[0] + before, reading.lines[before : len(reading.lines) - behind])
+        known = self.found.get(effect)
+        better = known is None or (reading.mended, not self._is_regular(reading)) < (
+            known.mended,
+            not self._is_regular(known),
+        )
+        if better:
+            self.found[effect] = reading
+
+    def _read(self, states: _States, piece: str, *, first: bool) -> _States:
+        """The states after one more piece."""
+        after: _States = {}
+        bare = squash(piece)
+        for state, (cost, paths) in states.items():
+            for path in paths:
+                for reached, more, reading in self._ways(state, path, piece, bare):
+                    self._put(after, reached, cost + more, reading)
+                if first and bare and path is None and not state[4]:
+                    # the tail of a header that was wrapped
+                    self._put(after, state, cost + 1, path)
+        return after
+
+    def _ways(
+        self, state: _State, path: _Path | None, piece: str, bare: str
+    ) -> Iterator[tuple[_State, int, _Path | None]]:
+        """What a piece can be in a state: the state after it, what damage that takes, the lines so far."""
+        place, old, removed, added, rest = state
+        mark = piece[:1]
+        if rest:
+            if bare and rest.startswith(self.mark + bare):
+                left = rest.removeprefix(self.mark + bare)
+                yield (place, old + (not left), removed, added, left), 1, path
+            return
+        if not bare:
+            yield state, 1, path
+        if is_no_newline(piece):
+            yield state, 0, _step(path, "\\")
+        if mark == "+":
+            yield (place, old, removed, added + 1, ""), 0, _step(path, "+", piece[1:])
+        if path is not None and path.side == "+" and bare and mark not in ("+", "-"):
+            joined = path.text.rstrip() + self.hunk.joiner + piece.strip()
+            yield state, 1, _step(path.before, "+", joined)
+        if old < self.hunk.old_count:
+            wanted = self.base.squashed[place + old]
+            if mark == "-":
+                yield from self._match(state, _step(path, "-"), bare[1:], wanted, 0)
+            yield from self._match(state, _step(path, " "), bare, wanted, int(mark in ("+", "-")))
+
+    def _match(
+        self, state: _State, path: _Path, bare: str, wanted: str, cost: int
+    ) -> Iterator[tuple[_State, int, _Path | None]]:
+        """A line of the old side, or the first half of one."""
+        place, old, removed, added, _ = state
+        removed += path.side == "-"
+        if bare == wanted:
+            yield (place, old + 1, removed, added, ""), cost, path
+        elif bare and wanted.startswith(bare):
+            yield (place, old, removed, added, wanted.removeprefix(bare)), cost, path
+
+
+def _context(lines: Lines) -> int:
+    """How many lines of context a hunk begins with."""
+    return next((number for number, (side, _) in enumerate(lines) if side != " "), len(lines))
+
+
+def _digest(path: _Path | None) -> int:
+    return path.digest if path else 0

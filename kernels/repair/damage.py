@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find the diffs in a text that an archive or a mailer has damaged, as far as the text alone tells.
+
+Nothing is repaired here: a hunk's lines are kept as they came, as `pieces`, of which some may be halves of lines and
+the last may be other text. kernels.repair.hunk_place reads them with the base at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from kernels.diffs.unified import (
+    FileDiff,
+    is_file_header,
+    is_no_newline,
+    is_signature,
+    parse_hunk_header,
+    read_file_header,
+)
+from kernels.errors import PatchRejected
+from kernels.mails.letters import Letter, iso_date, read_title
+from kernels.repair.base_text import squash
+
+# No title, author or date stands in a line longer than this: it is a mail whose line ends are lost.
+GIANT_LINE = 2_500
+# How many pieces more than its counts say a hunk may be in: wrapped lines, blank lines that were doubled.
+SPARE_PIECES = 24
+# Files and hunks of a submission that is repaired; archived mails have some dozens.
+MAX_PARTS = 1_000
+MAX_QUOTES = 4
+_QUOTE = re.compile(r"(?:(?<=\s)|^)>(?=\s|$)")
+_SUBJECT = re.compile(r"(?:subject: )?((?:re: )?\[[^\]]{0,80}patch[^\]]{0,80}\] .{1,300})", re.IGNORECASE)
+_AUTHOR = re.compile(r"(?:From: |by )(.{1,200})")
+_DATE = re.compile(r"(?:Date: (.{1,80})|([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?::[0-9]{2})?))")
+_MESSAGE_ID = re.compile(r"Message-id ?[|:] ?<?([^\s<>]{1,200}@[^\s<>]{1,200})", re.IGNORECASE)
+_WROTE = re.compile(r"On [^\n]{5,60}[0-9][, ]{1,2}([^\n,0-9]{2,60}) wrote:")
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedHunk:
+    """A hunk's header, and what followed it. `joiner` is what stood between two pieces that were one line."""
+
+    header: str
+    old_start: int
+    old_count: int
+    new_start: int
+    new_count: int
+    section: str
+    pieces: tuple[str, ...]
+    joiner: str = " "
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """One file's diff: `diff` holds its names and modes and no hunks."""
+
+    diff: FileDiff
+    hunks: tuple[DamagedHunk, ...]
+
+    @property
+    def text(self) -> str:
+        """Everything that is in it, without blanks."""
+        parts = [part for hunk in self.hunks for part in (hunk.header, *hunk.pieces)]
+        return squash("".join(parts))
+
+
+def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
+    """The diffs of a text: more than one if they change the same places, so that one of them is to be chosen.
+
+    Raises PatchRejected where a diff is binary or its headers contradict each other.
+    """
+    chunks: list[tuple[DamagedFile, ...]] = []
+    size = 0
+    for lines, joiner in _sheets(text):
+        files = list(islice(_files(lines, joiner), MAX_PARTS + 1))
+        size += len(files) + sum(len(file.hunks) for file, _ in files)
+        if size > MAX_PARTS:
+            raise PatchRejected(
+                f"a damaged diff of more than {MAX_PARTS} files and hunks is not repaired; send it whole"
+            )
+        chunks += [tuple(chunk) for chunk in _chunks(files)]
+    if any(_overlap(one, other) for at, one in enumerate(chunks) for other in chunks[:at]):
+        return tuple(chunks)
+    together = tuple(file for chunk in chunks for file in chunk)
+    return (together,) if together else ()
+
+
+def flat_diffs(text: str) -> tuple[str, ...]:
+    """Lines that hold a whole diff without anything to tell where its lines began, squashed, from its first hunk on."""
+    return tuple(
+        squash(line[line.index("@@ -") :])
+        for line in text.split("\n")
+        if "diff --git " in line and "@@ -" in line and not _is_quoted(line)
+    )
+
+
+def archived_letter(text: str) -> Letter:
+    """What an archive's page tells about a mail: title, author, date and id, as far as they can be made out."""
+    lines = [line for line in text.split("\n", 60)[:60] if len(line) < GIANT_LINE]
+    title = next((found[1] for line in lines if (found := _SUBJECT.match(line.lstrip("> ")))), "")
+    author = next((found[1] for line in lines[:40] if (found := _AUTHOR.match(line))), "")
+    wrote = _WROTE.search(text[:GIANT_LINE])
+    date = next((found[1] or found[2] for line in lines if (found := _DATE.match(line))), "")
+    message_id = next((found[1] for line in lines if (found := _MESSAGE_ID.match(line))), "")
+    begins = text.find("diff --git ")
+    message = text[: max(begins, 0)].strip()
+    author = author or (wrote[1].strip() if wrote else "")
+    return Letter(read_title(title), author, iso_date(date.replace(" - ", " ")), message_id, message, text)
+
+
+def _is_quoted(line: str) -> bool:
+    """Whether this line is a quoted diff whose line ends are lost."""
+    return "> @@ -" in line and ("> diff --git " in line or "> --- a/" in line)
+
+
+def _sheets(text: str) -> Iterator[tuple[list[str], str]]:
+    """The text's lines, each kind of text by itself, with what joins two halves of one line in it."""
+    plain: list[str] = []
+    for line in text.split("\n"):
+        if _is_quoted(line):
+            yield [piece.strip() for piece in _QUOTE.split(line)], " > "
+        elif "diff --git " not in line or "@@ -" not in line:
+            plain.append(line)
+    yield _unquoted(plain), " "
+
+
+def _unquoted(lines: list[str]) -> list[str]:
+    """Lines without the quote marks of a reply, if the diff is in what is quoted."""
+    for _ in range(MAX_QUOTES):
+        if any(is_file_header(lines, at) for at in range(len(lines))):
+            break
+        if not any(
+            line.startswith((">diff --git ", "> diff --git ", ">--- ", "> --- ", ">>", "> >"))
+            for line in lines
+        ):
+            break
+        # a comment between quoted lines is no part of the diff
+        lines = [line[1:].removeprefix(" ") for line in lines if line.startswith(">")]
+    return lines
+
+
+def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, bool]]:
+    """All file diffs, each with whether other text stands between it and the next."""
+    at = 0
+    while at < len(lines):
+        if not is_file_header(lines, at):
+            at += 1
+            continue
+        diff, at = read_file_header(lines, at)
+        hunks, noise = [], False
+        while at < len(lines) and not is_file_header(lines, at):
+            at += 1
+            if not lines[at - 1].startswith("@@ -"):
+                continue
+            # one that cannot be read is kept, to be refused by name
+            numbers = parse_hunk_header(lines[at - 1]) or (0, 0, 0, 0, "")
+            begin = at
+            while at < len(lines) and not lines[at].startswith("@@ -") and not is_file_header(lines, at):
+                at += 1
+            most = numbers[1] + numbers[3] + SPARE_PIECES
+            pieces = tuple(lines[begin : min(at, begin + most)])
+            hunks.append(DamagedHunk(lines[begin - 1], *numbers, pieces, joiner))
+            noise = _has_other_text(lines[begin:at], hunks[-1])
+        yield DamagedFile(replace(diff, index=""), tuple(hunks)), noise
+
+
+def _has_other_text(pieces: Sequence[str], hunk: DamagedHunk) -> bool:
+    """Whether a hunk is followed by text that is not a diff: after a blank line, or more than wrapping explains."""
+    used = count_pieces(hunk)
+    rest = [piece for piece in pieces[used:] if not is_signature(piece)]
+    words = [piece for piece in rest if piece.strip()]
+    return len(words) > SPARE_PIECES // 4 or (bool(words) and not rest[0].strip())
+
+
+def count_pieces(hunk: DamagedHunk) -> int:
+    """How many pieces its header's counts use up, if no line was wrapped or lost."""
+    old = new = 0
+    for at, piece in enumerate(hunk.pieces):
+        if (old, new) == (hunk.old_count, hunk.new_count) and not is_no_newline(piece):
+            return at
+        if not is_no_newline(piece):
+            old += piece[:1] != "+"
+            new += piece[:1] != "-"
+    return len(hunk.pieces)
+
+
+def _chunks(files: Sequence[tuple[DamagedFile, bool]]) -> Iterator[list[DamagedFile]]:
+    """Files that stand together; other text, or a place that is changed once more, begins the next chunk."""
+    chunk: list[DamagedFile] = []
+    for file, noise in files:
+        if _overlap(chunk, [file]):
+            yield chunk
+            chunk = []
+        chunk.append(file)
+        if noise:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _overlap(one: Sequence[DamagedFile], other: Sequence[DamagedFile]) -> bool:
+    """Whether two diffs change the same place of the same file."""
+    places: dict[str, list[tuple[int, int]]] = {}
+    for file in one:
+        places.setdefault(file.diff.old_path, []).extend(_ranges(file))
+    return any(
+        begin < known_end and known_begin < end
+        for file in other
+        for begin, end in _ranges(file)
+        for known_begin, known_end in places.get(file.diff.old_path, ())
+    )
+
+
+def _ranges(file: DamagedFile) -> list[tuple[int, int]]:
+    return [(hunk.old_start, hunk.old_start + max(hunk.old_count, 1)) for hunk in file.hunks]

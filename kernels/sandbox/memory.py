@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Limit the memory of everything a command starts, where cgroups allow it, and tell whether the kernel killed any of it.
+
+The limits of prlimit hold for each process alone; a control group holds them together, so that a
+hostile build meets its own limit before the machine's. Only root may make one; others do without.
+
+A process that the kernel kills for memory ends as one that an operator kills. The group counts the former. Without a group the
+machine's own counter decides: then a kill for memory elsewhere, at the same time, is taken for one of ours. Where that is missing
+too (before Linux 4.13), nothing was killed for memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+_VMSTAT = Path("/proc/vmstat")
+# Where versions 2 and 1 count what was killed in a group.
+_COUNTERS = ("memory.events", "memory.oom_control")
+# Where versions 2 and 1 count CPU time: file, name of the field ("": the only one), units in a second.
+_CPU_FILES = (("cpu.stat", "usage_usec", 1e6), ("cpuacct.usage", "", 1e9))
+_PREFIX = "kperflab-build"
+# The kernel may take a moment to see that the last process is gone.
+_END_S = 2.0
+_numbers = itertools.count(1)
+
+
+def physical_memory() -> int:
+    """Bytes of memory this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+class MemoryGroup:
+    """A control group, or its replacement where none can be made. procs: its cgroup.procs file, or "".
+
+    joins: the cgroup.procs files that a process writes itself to, one for each resource; none without a group.
+    """
+
+    def __init__(self, folder: Path | None, counting: Path | None = None) -> None:
+        self.procs = str(folder / "cgroup.procs") if folder else ""
+        self.joins = tuple(str(each / "cgroup.procs") for each in (folder, counting) if each)
+        own = [folder / name for name in _COUNTERS] if folder else []
+        self._counter = next((file for file in own if _kills(file) is not None), _VMSTAT)
+        self._before = _kills(self._counter) or 0
+        self._counting = counting or folder
+
+    def members(self) -> list[int]:
+        """Return the process numbers in the group, none without a group."""
+        with contextlib.suppress(OSError):
+            return [int(number) for number in Path(self.procs).read_text().split()] if self.procs else []
+        return []
+
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time of all that ever ran in the group; None where no group counts it."""
+        for name, field, units in _CPU_FILES if self._counting else ():
+            with contextlib.suppress(OSError):
+                for line in (self._counting or Path()).joinpath(name).read_text().splitlines():
+                    if not field or line.startswith(f"{field} "):
+                        return int(line.removeprefix(field)) / units
+        return None
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel killed a process for memory since the group was made."""
+        return (_kills(self._counter) or 0) > self._before
+
+
+def _kills(file: Path) -> int | None:
+    """How many processes a file says were killed for memory; None where it does not say."""
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            name, _, number = line.partition(" ")
+            if name == "oom_kill":
+                return int(number)
+    return None
+
+
+@contextlib.contextmanager
+def memory_group(limit: int, root: Path = _ROOT) -> Iterator[MemoryGroup]:
+    """A new group with this limit in bytes, as far as there can be one."""
+    group = _make(limit, root)
+    # Version 1 counts CPU time in a tree of its own.
+    counting = _make_counting(root, group) if group and group.parent != root else None
+    try:
+        yield MemoryGroup(group, counting)
+    finally:
+        for folder in (group, counting):
+            if folder:
+                _remove(folder, _END_S)
+
+
+def _make(limit: int, root: Path) -> Path | None:
+    # Version 2 has one tree, version 1 one for each resource.
+    end_leftovers(root)
+    for parent, file in ((root, "memory.max"), (root / "memory", "memory.limit_in_bytes")):
+        group = parent / f"{_ours()}.{os.getpid()}.{next(_numbers)}"
+        with contextlib.suppress(OSError):
+            group.mkdir()
+            # Not there: the directory is no control group, or its parent hands down no memory limits.
+            if (group / file).exists():
+                (group / file).write_text(str(limit))
+                return group
+        _remove(group, 0)
+    return None
+
+
+def _make_counting(root: Path, group: Path) -> Path | None:
+    folder = root / "cpuacct" / group.name
+    with contextlib.suppress(OSError):
+        folder.mkdir()
+        if (folder / "cpuacct.usage").exists():
+            return folder
+    _remove(folder, 0)
+    return None
+
+
+def _ours() -> str:
+    """How the groups of builders begin whose process numbers mean here what they mean to them: containers have others."""
+    return f"{_PREFIX}.{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def end_leftovers(root: Path = _ROOT) -> int:
+    """Kill what killed builders have left in their groups, and remove those; how many processes there were.
+
+    A sandbox dies with its builder, but for one that is killed while bwrap sets it up: its child would wait for ever.
+    """
+    count = 0
+    for parent in (root, root / "memory", root / "cpuacct"):
+        for group in parent.glob(f"{_ours()}.*.*"):
+            if not Path("/proc", group.name.split(".")[2]).exists():
+                count += _kill_all(group)
+                _remove(group, _END_S)
+    return count
+
+
+def _kill_all(group: Path) -> int:
+    """What is in it after that is dying, and starts nothing any more."""
+    count, deadline = 0, time.monotonic() + _END_S
+    with contextlib.suppress(OSError):
+        # Again while there is somebody, who was about to fork; but one that waits for a disk is not waited for.
+        while (pids := (group / "cgroup.procs").read_text().split()) and time.monotonic() < deadline:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            count = max(count, len(pids))
+            time.sleep(0.02)
+    return count
+
+
+def _remove(group: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while group.exists():
+        try:
+            group.rmdir()
+        except OSError:  # still in use; the next build removes it
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.02)

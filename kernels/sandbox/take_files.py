@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Copy files from a directory that untrusted code wrote.
+
+Every directory and file is opened without following a link and relative to the one it was found in,
+must be what it claims to be, has a plain name and a largest size. The code that wrote them has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from kernels.errors import ArtifactRefused, DiskFull
+from kernels.sandbox.disk_quota import free_room
+
+MAX_FILE = 2 << 30
+MAX_TOTAL = 6 << 30
+MAX_FILES = 20_000
+# How much of what is handed out may be holes, beyond as much as was written; and what stays free on the disk.
+HOLES, RESERVE = 64 << 20, 256 << 20
+# The only directory within.
+FOLDER = "modules"
+
+# What a file within is called.
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,150}")
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_CHUNK = 1 << 20
+# QEMU's user reads what a guest boots.
+_MODE_FOLDER, _MODE_FILE = 0o755, 0o644
+
+
+def take(source: Path, target: Path) -> None:
+    """Copy the files of source and of its `modules` to the new directory target.
+
+    Sizes are what files say to be long, holes included, since a copy fills the holes; they are added up before anything is
+    copied. Raises ArtifactRefused for a link, a device, another directory, an odd name, or too much of it; DiskFull.
+    """
+    _refuse_large(source, target)
+    for folder in (target, target / FOLDER):
+        folder.mkdir()
+        folder.chmod(_MODE_FOLDER)
+    top = _open_folder(str(source))
+    try:
+        left = _take_folder(top, target, MAX_TOTAL, skip=FOLDER)
+        inner = _open_folder(FOLDER, top)
+        try:
+            _take_folder(inner, target / FOLDER, left)
+        finally:
+            os.close(inner)
+    finally:
+        os.close(top)
+
+
+def _refuse_large(source: Path, target: Path) -> None:
+    """Raise ArtifactRefused or DiskFull where the copy would take more than it may, or than there is."""
+    length = taken = 0
+    for folder in (source, source / FOLDER):
+        descriptor = _open_folder(str(folder))
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    if not stat.S_ISREG(status.st_mode):
+                        continue  # refused by name, when it is its turn
+                    length, taken = length + status.st_size, taken + status.st_blocks * 512
+                    if status.st_size > MAX_FILE:
+                        raise ArtifactRefused(
+                            f'the build made "{entry.name[:80]}" larger than {MAX_FILE >> 20} MiB; refused'
+                        )
+        finally:
+            os.close(descriptor)
+    if length > MAX_TOTAL:
+        raise ArtifactRefused(f"the build hands out {length >> 20} MiB; at most {MAX_TOTAL >> 20} are taken")
+    if length > 2 * taken + HOLES:
+        raise ArtifactRefused(
+            f"the build hands out {length >> 20} MiB of which it wrote {taken >> 20}: files of holes are refused"
+        )
+    if length + RESERVE > (free := free_room(target.parent).size):
+        raise DiskFull(
+            f"{length >> 20} MiB of a build are to be kept under {target.parent}, there are {free >> 20} MiB free; free some space"
+        )
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The bytes of one file that untrusted code wrote into a directory of ours. Raises ArtifactRefused."""
+    folder = _open_folder(str(path.parent))
+    try:
+        descriptor = _open_file(path.name, folder)
+    finally:
+        os.close(folder)
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ArtifactRefused(f'the build made "{path.name}" larger than {limit >> 10} KiB; refused')
+    return data
+
+
+def _take_folder(folder: int, target: Path, left: int, skip: str = "") -> int:
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries)
+    if len(names) > MAX_FILES:
+        raise ArtifactRefused(f"the build hands out {len(names)} files; at most {MAX_FILES} are taken")
+    for name in names:
+        if name == skip:
+            continue
+        if not PLAIN_NAME.fullmatch(name):
+            raise ArtifactRefused(f"the build hands out a file with an odd name: {name[:80]!a}")
+        descriptor = _open_file(name, folder)
+        try:
+            left -= _copy(descriptor, target / name, min(left, MAX_FILE))
+        finally:
+            os.close(descriptor)
+    return left
+
+
+def _open_folder(name: str, within: int | None = None) -> int:
+    try:
+        return os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=within)
+    except OSError as exc:
+        raise ArtifactRefused(
+            f'the build made "{Path(name).name}" something else than a directory; refused'
+        ) from exc
+
+
+def _open_file(name: str, within: int) -> int:
+    try:
+        descriptor = os.open(name, _FLAGS, dir_fd=within)
+    except OSError as exc:
+        raise ArtifactRefused(f'the build made "{name[:80]}" a link or nothing; refused') from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ArtifactRefused(f'the build made "{name[:80]}" something else than a plain file; refused')
+    return descriptor
+
+
+def _copy(descriptor: int, target: Path, limit: int) -> int:
+    size = 0
+    with target.open("xb") as out:
+        while chunk := os.read(descriptor, _CHUNK):
+            size += len(chunk)
+            if size > limit:
+                raise ArtifactRefused(
+                    f'the build made "{target.name}" larger than {limit >> 20} MiB; refused'
+                )
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    target.chmod(_MODE_FILE)
+    return size

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run git on one bare repository: no hooks, no user configuration, no prompts, always a deadline."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+from kernels.errors import DiskFull, GitFailed, OutputTooLong, ToolMissing
+from kernels.processes.exchange import talk
+from kernels.processes.lifeline import Lifeline, lifeline
+
+# What git and the programs it starts (ssh, git-remote-https) need of our environment. Everything else stays
+# out: a stray GIT_DIR or GIT_INDEX_FILE, a user's aliases, a credential helper that waits for a password.
+PASSED_ON = (
+    "PATH",
+    "HOME",
+    "SSH_AUTH_SOCK",
+    "TMPDIR",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+)
+FIXED = {
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "GIT_ALLOW_PROTOCOL": "",  # whoever fetches says which one
+}
+# Flaws of real history that cannot lead anywhere: a mode written with a leading zero, which git reads as the mode without it, and
+# author lines that early or foreign tools wrote. An author, a mail address and a date are only ever shown as text.
+HARMLESS = (
+    "zeroPaddedFilemode",
+    "badTimezone",
+    "badDate",
+    "badDateOverflow",
+    "zeroPaddedDate",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+    "missingNameBeforeEmail",
+    "missingEmail",
+    "badEmail",
+    "badName",
+    "missingTaggerEntry",
+)
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.compression": "1",  # 17 s for a kernel tree; the default level takes three times as long
+    "gc.auto": "0",  # the commits we make for variants must outlive their refs
+    "advice.detachedHead": "false",
+    # Names that are git's own folder on some file system are refused on all.
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    # Larger blobs are streamed and never compared; a kernel's largest file has about 25 MiB.
+    "core.bigFileThreshold": "64m",
+    # What comes from elsewhere is checked object by object, and never by a way that leaves the check out.
+    "transfer.fsckObjects": "true",
+    "fetch.fsckObjects": "true",
+    "receive.fsckObjects": "true",
+    "transfer.unpackLimit": "1",
+    "fetch.unpackLimit": "1",
+    "fetch.uriProtocols": "",
+    "transfer.bundleURI": "false",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "uploadpack.allowFilter": "false",
+    "credential.helper": "",
+    "http.followRedirects": "false",
+    **{f"{area}.fsck.{flaw}": "ignore" for area in ("fetch", "receive") for flaw in HARMLESS},
+}
+# One identity and one date for every commit we make, so that equal content has an equal id everywhere.
+IDENTITY = "kperflab <kperflab@localhost>"
+COMMITTER = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "kperflab"), ("EMAIL", "kperflab@localhost"), ("DATE", "@0 +0000"))
+}
+DEADLINE_S = 120.0
+# The diff of a long series, or a list of a large kernel's files; nothing that we ask git for is longer.
+MOST_OUTPUT = 512 << 20
+DISK_FULL = re.compile(r"No space left on device|Out of diskspace|Disk quota exceeded")
+TOO_MUCH_MEMORY = re.compile(r"[Oo]ut of memory|malloc failed|mmap failed|Cannot allocate memory")
+_PASSWORD = re.compile(r"//[^/@\s]+@")
+
+
+def git_command(*arguments: str) -> list[str]:
+    """The argument list of git with our settings before the caller's arguments."""
+    settings = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
+    return ["git", *settings, *arguments]
+
+
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The cleaned environment in which git runs, with `extra` over it."""
+    passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**passed, **FIXED, **(extra or {})}
+
+
+def hide_password(text: str) -> str:
+    """Take user names and tokens out of the URLs in a text, before it is shown or stored."""
+    return _PASSWORD.sub("//", text)
+
+
+def try_git(
+    *arguments: str,
+    data: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+    most_bytes: int | None = None,
+    most_memory: int | None = None,
+    most_output: int = MOST_OUTPUT,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git and return its status and output, whatever the status; of stderr the last 64 KiB.
+
+    most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print.
+    Raises GitFailed at the deadline, OutputTooLong, ToolMissing, DiskFull.
+    """
+    limits = {"fsize": most_bytes, "data": most_memory}
+    options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
+    # With the signal ignored a write over the limit fails, and git says so instead of dying without a word.
+    limited = ["env", "--ignore-signal=XFSZ", "prlimit", "--core=0", *options, "--"] if options else []
+    command = [*limited, *git_command(*arguments)]
+    # Only what waits for another host can go on for ever by itself; all else ends with its pipes.
+    waits = bool((environment or {}).get("GIT_ALLOW_PROTOCOL"))
+    with lifeline() if waits else nullcontext() as held:
+        process = _start(held.guarded(command) if held else command, environment, held)
+        try:
+            out, err = talk(process, data, seconds=deadline_s, most_output=most_output)
+        except OutputTooLong as exc:
+            raise OutputTooLong(f"git {_verb(arguments)}: {exc}") from exc
+        except subprocess.TimeoutExpired as exc:
+            raise GitFailed(f"git {_verb(arguments)} did not end within {deadline_s:g} s") from exc
+    if process.returncode and DISK_FULL.search(err.decode(errors="replace")):
+        raise DiskFull("the disk that holds the source trees is full: free some space, then try again")
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _start(
+    command: list[str], environment: Mapping[str, str] | None, held: Lifeline | None
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=git_environment(environment),
+            start_new_session=True,  # so that the deadline also ends what git started
+            pass_fds=(held.descriptor,) if held else (),
+        )
+    except FileNotFoundError as exc:
+        raise ToolMissing("git is not installed: apt-get install git") from exc
+
+
+def run_git(
+    repository: Path,
+    *arguments: str,
+    data: bytes = b"",
+    environment: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+    most_output: int = MOST_OUTPUT,
+    most_memory: int | None = None,
+) -> bytes:
+    """What git writes to stdout for a command on `repository`. Raises GitFailed if its status is not 0."""
+    done = try_git(
+        f"--git-dir={repository}",
+        *arguments,
+        data=data,
+        environment=environment,
+        deadline_s=deadline_s,
+        most_output=most_output,
+        most_memory=most_memory,
+    )
+    if done.returncode:
+        detail = hide_password(done.stderr.decode(errors="replace").strip())
+        last = detail.splitlines()[-1] if detail else "it wrote nothing"
+        raise GitFailed(f"git {_verb(arguments)} ended with status {done.returncode}: {last}", detail)
+    return done.stdout
+
+
+def _verb(arguments: tuple[str, ...]) -> str:
+    """git's subcommand: the first word that is neither an option nor the value of a -c."""
+    words = zip(arguments, ("", *arguments), strict=False)
+    return next((word for word, before in words if not word.startswith("-") and before != "-c"), "")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The line of a tree's history: commits by first parent, each with its place, subject and author."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kernels.errors import UnknownRange
+from kernels.trees.git import run_git, try_git
+from kernels.trees.tree import NamedRevision, SourceTree
+
+# A subject and an author; the body is git's to keep.
+# NUL is the one byte that none of them can hold.
+_FORMAT = "%H%x00%s%x00%an <%ae>%x00%aI"
+_FIELDS = 4
+_UNDATED = "1970-01-01T00:00:00+00:00"
+_SUBJECT_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One commit. position: how many commits are before it on its line of first parents; date is ISO 8601."""
+
+    commit: str
+    position: int
+    subject: str
+    author: str
+    date: str
+
+
+def logged(tree: SourceTree, commit: str) -> Logged:
+    """One commit's place and heading. Raises GitFailed."""
+    position = _position(tree, commit)
+    return _read(run_git(tree.repository, "log", "-1", "-z", f"--format={_FORMAT}", commit, "--"), position)[
+        0
+    ]
+
+
+def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Logged, ...]:
+    """The commits after `start` up to and with `end`, by first parent, the oldest first.
+
+    Raises UnknownRange unless `start` is before `end` on that line, GitFailed.
+    """
+    done = try_git(f"--git-dir={tree.repository}", "merge-base", "--is-ancestor", start.commit, end.commit)
+    if done.returncode or start.commit == end.commit:
+        raise UnknownRange(f"{start.name} is not before {end.name} in {tree.name}: name the older one first")
+    span = f"{start.commit}..{end.commit}"
+    options = ("--first-parent", "--reverse", "-z", f"--format={_FORMAT}")
+    out = run_git(tree.repository, "log", *options, span, "--")
+    before = _position(tree, end.commit) - len(_fields(out)) // _FIELDS
+    return _read(out, before + 1)
+
+
+def merges(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> int:
+    """How many of the commits after `start` up to and with `end` are merges. Raises GitFailed."""
+    span = f"{start.commit}..{end.commit}"
+    return int(run_git(tree.repository, "rev-list", "--count", "--merges", span, "--"))
+
+
+def _position(tree: SourceTree, commit: str) -> int:
+    return int(run_git(tree.repository, "rev-list", "--count", "--first-parent", commit, "--")) - 1
+
+
+def _read(out: bytes, first: int) -> tuple[Logged, ...]:
+    fields = _fields(out)
+    return tuple(
+        Logged(commit, position, _plain(subject)[:_SUBJECT_LENGTH], _plain(author)[:300], _dated(date))
+        for position, (commit, subject, author, date) in enumerate(
+            zip(*(fields[start::_FIELDS] for start in range(_FIELDS)), strict=True), first
+        )
+    )
+
+
+def _fields(out: bytes) -> list[str]:
+    return out.decode(errors="replace").removesuffix("\0").split("\0")
+
+
+def _dated(date: str) -> str:
+    """Return a date that other programs can read; git writes none, or its own format, for one that it cannot read."""
+    try:
+        return datetime.fromisoformat(date).isoformat()
+    except ValueError:
+        return _UNDATED
+
+
+def _plain(text: str) -> str:
+    """Strangers write subjects: what a terminal would obey is shown as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Combine the many small packs of a tree's repository: each fetch leaves one, and each look at an object reads them all.
+
+Packs are rolled up by size, so that the large first one is hardly ever written again. Nothing is dropped: commits that no branch has
+any more are what variants and old experiments stand on. Git writes the new pack before it removes the old ones; a reader that has one of those open
+reads on, and another looks once more at which packs there are.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from kernels.errors import DiskFull, GitFailed
+from kernels.trees.git import try_git
+
+# So many packs stay as they are; a roll-up leaves a handful.
+MOST_PACKS = 30
+DEADLINE_S = 600.0
+_ROLL_UP = ("repack", "--geometric=2", "-d", "-q", "--no-write-bitmap-index")
+
+
+def packs(repository: Path) -> list[Path]:
+    """Return the packs of a bare repository."""
+    return sorted((repository / "objects" / "pack").glob("pack-*.pack"))
+
+
+def roll_up(repository: Path, *, seconds: float, memory: int, room: int) -> bool:
+    """Put packs together where there are more than MOST_PACKS; return whether that was done.
+
+    Call it with the tree locked. seconds, memory, room: what it may take at most, in time and bytes. Where it cannot be done everything stays
+    as it is, and the next fetch tries again.
+    """
+    if len(packs(repository)) <= MOST_PACKS:
+        return False
+    settings = ("-c", "pack.threads=1", "-c", "pack.windowMemory=64m", "-c", "pack.deltaCacheSize=64m")
+    done = False
+    with suppress(GitFailed, DiskFull):
+        result = try_git(
+            *settings,
+            f"--git-dir={repository}",
+            *_ROLL_UP,
+            deadline_s=min(seconds, DEADLINE_S),
+            most_bytes=max(0, room),
+            most_memory=memory,
+        )
+        done = result.returncode == 0
+    for left_over in (repository / "objects" / "pack").glob("*tmp*"):
+        left_over.unlink(missing_ok=True)
+    return done

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Create a repository whole or not at all, by one process at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernels.errors import TreeBusy
+
+LOCK_DEADLINE_S = 1800.0
+REMOVE_DEADLINE_S = 5.0
+
+
+@contextmanager
+def locked(name: str, root: Path) -> Iterator[None]:
+    """Be the only process that imports this tree. The kernel drops the lock of a process that dies."""
+    root.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + LOCK_DEADLINE_S
+    with (root / f".{name}.lock").open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as exc:
+                if time.monotonic() > ends:
+                    raise TreeBusy(
+                        f"another process has been importing {name} for {LOCK_DEADLINE_S:g} s: end it, then try again"
+                    ) from exc
+                time.sleep(0.2)
+        yield
+
+
+@contextmanager
+def appearing(repository: Path) -> Iterator[Path]:
+    """A directory to fill that becomes `repository` at the end, or is removed; if that is there, itself.
+
+    Only under the lock of `locked`: it also removes what killed processes left.
+    """
+    if repository.is_dir():
+        yield repository  # git's own ref updates are atomic
+        return
+    prefix = f".{repository.stem}="  # "=" is in no tree's name, so this is nobody else's
+    for left in repository.parent.glob(f"{prefix}*.partial"):
+        _remove(left)
+    place = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=repository.parent))
+    place.chmod(0o755)  # mkdtemp makes it ours alone
+    try:
+        yield place
+        place.rename(repository)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _remove(left: Path) -> None:
+    """Remove what a killed process left. A git that it had started may live, and write there, a moment longer."""
+    ends = time.monotonic() + REMOVE_DEADLINE_S
+    shutil.rmtree(left, ignore_errors=True)
+    while left.exists() and time.monotonic() < ends:
+        time.sleep(0.1)
+        shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Choose the next revision to compare, and conclude from the answers. Pure.
+
+Revisions are numbered from 0, the good one, to `last`, the bad one. Each answer compares one of them with 0: bad (it
+shows the step), good (it does not), or untold (it does not build or boot, or boots do not tell). The last one comes
+first: a step that is not there is not looked for. Then, between the latest good and the earliest bad one, the middle
+of the longest stretch without an answer: simply the middle while all can be told, and otherwise far from those that
+cannot be, which come in stretches too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+
+
+class RevisionAnswer(Enum):
+    """What one comparison with the good revision said."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNTOLD = "untold"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare this revision next."""
+
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepFound:
+    """The step came with one of the revisions after `good` up to and with `bad`; those between could not be told."""
+
+    good: int
+    bad: int
+
+    @property
+    def suspects(self) -> tuple[int, ...]:
+        """All revisions that may have brought the step; one if it is known."""
+        return tuple(range(self.good + 1, self.bad + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class NoStep:
+    """The last revision does not show the step, or (`told` is false) cannot be compared at all."""
+
+    told: bool
+
+
+Decision = Compare | StepFound | NoStep
+
+
+def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
+    """Return what to do next. answers: by number, 1 to last, which is at least 1. Raises ValueError."""
+    if last < 1 or not all(1 <= number <= last for number in answers):
+        raise ValueError(f"a bisection of {last} revisions has no answers about {sorted(answers)}")
+    if last not in answers:
+        return Compare(last)
+    if answers[last] is not RevisionAnswer.BAD:
+        return NoStep(told=answers[last] is RevisionAnswer.GOOD)
+    bad = min(number for number, answer in answers.items() if answer is RevisionAnswer.BAD)
+    good = max([0, *(n for n, answer in answers.items() if answer is RevisionAnswer.GOOD and n < bad)])
+    told = [good, *sorted(number for number in answers if good < number < bad), bad]
+    gap = max(pairwise(told), key=lambda ends: ends[1] - ends[0])
+    return Compare(sum(gap) // 2) if gap[1] - gap[0] > 1 else StepFound(good, bad)
+
+
+def most_comparisons(last: int) -> int:
+    """How many comparisons it takes at most while each can be told."""
+    return 1 + (last - 1).bit_length() if last > 1 else 1

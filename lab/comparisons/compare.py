@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compare every variant with the base, in every metric of every case, and store the comparisons.
+
+Only measured runs that finished inside their validity gates count, without their warm-up. The base
+boots twice in each block; both of its boots are base data, except where they are compared with
+each other. docs/verdicts.md has the rule in words.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from lab.models import BasePoint, Case, Comparison, Effect, Experiment, Run, Sample, Variant
+from lab.models.states import Purpose, Role, RunState, VariantState
+from lab.statistics.arms import Arm, Shift
+from lab.statistics.estimate import estimate
+from lab.statistics.exact_counts import disagreement, exact_shift
+from lab.statistics.false_discovery import adjust
+from lab.statistics.family_interval import allow_for_family
+from lab.statistics.iterations import trend_left
+from lab.statistics.sequential import ALPHA, level_at
+from lab.statistics.spread import SpreadRatio, compare_spread, spread_note
+from lab.statistics.switch_effects import effects
+from lab.statistics.verdict import judge
+from lab.trends.base_points import base_point, store_base_points
+
+# By variant: the boots of one metric of one case.
+Arms = Mapping[int, Arm]
+# A remaining trend within boots is told when it would be seen by chance less often than this.
+TREND_LEVEL = 0.01
+
+
+@dataclass
+class _Shifted:
+    """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself.
+
+    at_level: estimates `shift` with an interval of another level.
+    """
+
+    case: Case
+    variant: Variant
+    metric: dict[str, Any]
+    shift: Shift
+    judged: Shift
+    nominal: float
+    floor: float
+    at_level: Callable[[float], Shift]
+    spread: SpreadRatio | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def compare_experiment(experiment_id: int) -> int:
+    """Compute all comparisons anew and store them; returns how many. Doing it twice changes nothing."""
+    experiment = Experiment.objects.get(pk=experiment_id)
+    variants = list(experiment.variants.filter(state=VariantState.READY))
+    shifted: list[_Shifted] = []
+    found_effects: list[Effect] = []
+    points: list[BasePoint] = []
+    base = next((variant for variant in variants if variant.role == Role.BASE), None)
+    if base is not None:
+        for case in experiment.cases.all():
+            by_metric = _arms(case, variants)
+            for metric in case.metrics:
+                arms = by_metric.get(metric["name"])
+                if arms is not None:
+                    shifted += _shifts(experiment, case, metric, variants, arms)
+                    found_effects += _effects(experiment, case, metric, variants, arms)
+                    points += base_point(case, metric, base, _ground(variants, arms))
+    comparisons = _judged(experiment, shifted)
+    with transaction.atomic():
+        _store(experiment_id, comparisons, found_effects)
+        store_base_points(experiment_id, points)
+    return len(comparisons)
+
+
+def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:
+    """Of each metric that any boot has: every variant's boots, by block, the iterations without warm-up."""
+    samples = Sample.objects.filter(
+        run__case=case,
+        run__purpose=Purpose.MEASURED,
+        run__state=RunState.DONE,
+        run__invalid=[],
+        warmup=False,
+    )
+    boots: dict[tuple[str, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rows = samples.order_by("run__block", "run__retake", "iteration", "pk")
+    for metric, variant_id, block, value in rows.values_list(
+        "metric", "run__variant_id", "run__block", "value"
+    ):
+        boots[metric, variant_id][block].append(value)
+    return {
+        metric: {variant.pk: _arm(variant, boots[metric, variant.pk]) for variant in variants}
+        for metric in {metric for metric, _ in boots}
+    }
+
+
+def _arm(variant: Variant, boots: Mapping[int, list[float]]) -> Arm:
+    return Arm(variant.name, {block: tuple(values) for block, values in boots.items()})
+
+
+def _ground(variants: list[Variant], arms: Arms) -> list[Arm]:
+    """The boots of the base and of the base once more."""
+    return [arms[one.pk] for one in variants if one.role in {Role.BASE, Role.AA}]
+
+
+def _shifts(
+    experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
+) -> list[_Shifted]:
+    """Every variant but the base, compared with it; the placebo's own shift is the others' floor."""
+    ground = {role: [arms[v.pk] for v in variants if v.role == role] for role in Role}
+    base = [*ground[Role.BASE], *ground[Role.AA]]
+    found = []
+    for variant in variants:
+        if variant.role == Role.BASE:
+            continue
+        own = ground[Role.BASE] if variant.role == Role.AA else base
+        others = [arm for pk, arm in arms.items() if pk != variant.pk and arm not in own]
+        candidate, floor = arms[variant.pk], _own_floor(experiment, metric)
+        nominal = _nominal(experiment, candidate)
+        if experiment.clock == "instructions":
+            at_level = partial(_counted, own, candidate, floor)
+            shift, judged = at_level(0.95), exact_shift(own, candidate, floor=0.0)
+        else:
+            at_level = partial(_timed, own, candidate, others, experiment.sequential)
+            shift = judged = at_level(1 - nominal)
+        notes = _notes(experiment, case, metric, [*own, candidate])
+        # Boots that should agree to the last instruction have no spread; their disagreement is a note of its own.
+        spread = None if experiment.clock == "instructions" else compare_spread(own, candidate)
+        found.append(_Shifted(case, variant, metric, shift, judged, nominal, floor, at_level, spread, notes))
+    layout = max((_spread(one) for one in found if one.variant.role == Role.PLACEBO), default=0.0)
+    for one in found:
+        if one.variant.role == Role.CANDIDATE:
+            one.floor = max(one.floor, layout)
+    return found
+
+
+def _timed(base: list[Arm], candidate: Arm, others: list[Arm], looks: bool, level: float) -> Shift:
+    return estimate(base, candidate, others, level=level, looks=looks)
+
+
+def _counted(base: list[Arm], candidate: Arm, floor: float, level: float) -> Shift:
+    return exact_shift(base, candidate, floor=floor, level=level)
+
+
+def _nominal(experiment: Experiment, candidate: Arm) -> float:
+    """The p value that calls a shift: where an arm is looked at repeatedly, what its last look may spend."""
+    return level_at(len(candidate.boots)) if experiment.sequential else ALPHA
+
+
+def _own_floor(experiment: Experiment, metric: dict[str, Any]) -> float:
+    """What kernels that differ in nothing relevant differ by: measured, and set as the metric's margin."""
+    return float(metric["margin"]) if experiment.clock == "instructions" else 0.0
+
+
+def _spread(placebo: _Shifted) -> float:
+    """How far code layout alone moved the metric, as a fraction."""
+    ratio = placebo.shift.ratio
+    return max(ratio, 1 / ratio) - 1 if ratio else 0.0
+
+
+def _notes(experiment: Experiment, case: Case, metric: dict[str, Any], sides: list[Arm]) -> list[str]:
+    """What a reader should know: boots that should agree and do not, warm-up that is not over."""
+    if experiment.clock == "instructions":
+        said = filter(None, (disagreement(arm) for arm in sides))
+        return [f"{case.workload} is not deterministic here: {metric['name']}, {one}" for one in said]
+    trend = trend_left(list(sides[-1].boots.values()), alpha=TREND_LEVEL)
+    if trend is None or trend.p_value >= TREND_LEVEL:
+        return []
+    more = (
+        f"raise measure.warmup by {trend.more_warmups}" if trend.more_warmups else "boots drift to their end"
+    )
+    return [f"{metric['name']} still moves by {trend.total:+.1%} over a boot's iterations: {more}"]
+
+
+def _effects(
+    experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
+) -> list[Effect]:
+    """What each switch does over all combinations, and each two together; nothing for a single switch."""
+    names = list(experiment.switches.values_list("name", flat=True))
+    if len(names) < 2:
+        return []
+    by_switches = {tuple(v.switches): arms[v.pk] for v in variants if v.role in {Role.BASE, Role.CANDIDATE}}
+    controls = [arms[v.pk] for v in variants if v.role == Role.AA]
+    floor = 1 + _own_floor(experiment, metric)
+    return [
+        Effect(
+            experiment=experiment,
+            case=case,
+            metric=metric["name"],
+            switches=list(effect.switches),
+            ratio=effect.ratio,
+            low=None if effect.low is None else effect.low / floor,
+            high=None if effect.high is None else effect.high * floor,
+            p_value=effect.p_value,
+            reason=effect.why,
+        )
+        for effect in effects(by_switches, names, controls=controls)
+    ]
+
+
+def _judged(experiment: Experiment, shifted: list[_Shifted]) -> list[Comparison]:
+    """Verdicts, their p values adjusted for all metrics of all cases of one variant: what one reads together."""
+    lacking = _is_partial(experiment)
+    families: dict[int, list[_Shifted]] = defaultdict(list)
+    for one in shifted:
+        families[one.variant.pk].append(one)
+    for family in families.values():
+        _note_spreads(family)
+    comparisons = []
+    for family in families.values():
+        adjusted = adjust([one.shift.p_value for one in family])
+        metrics = sum(q_value is not None for q_value in adjusted)
+        for one, q_value in zip(family, adjusted, strict=True):
+            comparisons.append(_comparison(one, q_value, metrics=metrics, lacking=lacking))
+    return comparisons
+
+
+def _note_spreads(family: list[_Shifted]) -> None:
+    """Add what is certain of how much the boots of one variant differ, over all of its metrics."""
+    spreads = [(one, one.spread) for one in family if one.spread is not None]
+    adjusted = adjust([spread.p_value for _, spread in spreads])
+    for (one, spread), q_value in zip(spreads, adjusted, strict=True):
+        line = spread_note(one.metric["name"], one.variant.name, spread, q_value)
+        one.notes += [line] if line else []
+
+
+def _is_partial(experiment: Experiment) -> bool:
+    """Whether boots that were asked for are missing, taken again or not."""
+    measured = Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED)
+    counted = measured.filter(state=RunState.DONE, invalid=[]).values_list("variant", "case", "block")
+    asked = measured.values_list("variant", "case", "block")
+    return set(asked) != set(counted)
+
+
+def _comparison(one: _Shifted, q_value: float | None, *, metrics: int, lacking: bool) -> Comparison:
+    """Return the row of one comparison. metrics: adjusted for. lacking: boots that were asked for are missing."""
+    metric = one.metric
+    verdict = judge(
+        one.judged,
+        better=metric["better"],
+        margin=metric["margin"],
+        floor=one.floor,
+        q_value=q_value,
+        level_used=one.nominal,
+        unit=metric["unit"],
+    )
+    verdict, shift = allow_for_family(
+        verdict, one.shift, q_value, metrics=metrics, at_level=one.at_level, unit=metric["unit"]
+    )
+    return Comparison(
+        experiment_id=one.case.experiment_id,
+        case=one.case,
+        variant=one.variant,
+        metric=metric["name"],
+        unit=metric["unit"],
+        better=metric["better"],
+        primary=metric["primary"],
+        boots=shift.boots,
+        base_median=shift.base_median,
+        median=shift.median,
+        ratio=shift.ratio,
+        low=shift.low,
+        high=shift.high,
+        p_value=shift.p_value,
+        q_value=q_value,
+        effect=shift.effect,
+        floor=one.floor,
+        partial=lacking,
+        verdict=verdict.word,
+        boots_needed=verdict.boots_needed,
+        reason=verdict.reason,
+        notes=one.notes,
+        margin=metric["margin"],
+        method=shift.method,
+    )
+
+
+def _store(experiment_id: int, comparisons: list[Comparison], found_effects: list[Effect]) -> None:
+    """Replace what is stored, in one step: a page that reads meanwhile sees the old or the new."""
+    adjusted = adjust([effect.p_value for effect in found_effects])
+    for effect, q_value in zip(found_effects, adjusted, strict=True):
+        effect.q_value = q_value
+    with transaction.atomic():
+        Comparison.objects.filter(experiment=experiment_id).delete()
+        Comparison.objects.bulk_create(comparisons)
+        Effect.objects.filter(experiment=experiment_id).delete()
+        Effect.objects.bulk_create(found_effects)

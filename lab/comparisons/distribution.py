@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read how numbers are spread: every boot of every metric, and the tails of latency histograms."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from lab.experiments.page import get_experiment
+from lab.models import Case, Run, Sample
+from lab.models.states import Purpose, Role
+from lab.statistics.iterations import Quantile
+from lab.statistics.quantiles import Middle, histogram_quantile, middle
+
+TAILS = (0.99, 0.999, 0.9999)
+
+
+@dataclass(frozen=True, slots=True)
+class BootSpread:
+    """One boot that counts: its number and the iterations behind it, without warm-up."""
+
+    run_id: int
+    block: int
+    number: float
+    iterations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSpread:
+    """The boots of one variant, by block, and their median."""
+
+    variant: str
+    control: bool
+    boots: tuple[BootSpread, ...]
+    middle: Middle
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpread:
+    """One metric over all variants that have boots."""
+
+    metric: str
+    unit: str
+    primary: bool
+    variants: tuple[VariantSpread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The tail quantiles of one variant's pooled histograms, in the order of TAILS."""
+
+    variant: str
+    boots: int
+    samples: int
+    quantiles: tuple[Quantile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSpread:
+    """One case: its metrics, primary ones first, and its tails where the workload keeps histograms."""
+
+    case_id: int
+    metrics: tuple[MetricSpread, ...]
+    tails: tuple[Tail, ...]
+    unit: str
+
+
+def case_spreads(experiment_id: int) -> dict[int, CaseSpread]:
+    """Return by case how its boots are spread. Raises UnknownRow."""
+    experiment = get_experiment(experiment_id)
+    runs = (
+        Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED, state="done", invalid=[])
+        .select_related("variant")
+        .order_by("variant__position", "block", "position")
+    )
+    by_case: dict[int, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_case[run.case_id].append(run)
+    return {case.pk: _case(case, by_case[case.pk]) for case in experiment.cases.all()}
+
+
+def _case(case: Case, runs: list[Run]) -> CaseSpread:
+    values = _values(runs)
+    metrics = []
+    for metric in sorted(case.metrics, key=lambda one: not one["primary"]):
+        variants = _variants(runs, values.get(metric["name"], {}))
+        if variants:
+            metrics.append(MetricSpread(metric["name"], metric["unit"], metric["primary"], variants))
+    kept = [(run, run.extras["histogram"]) for run in runs if _is_histogram(run.extras)]
+    unit = next((str(told.get("unit", "")) for _, told in kept), "")
+    return CaseSpread(case.pk, tuple(metrics), _tails(kept), unit)
+
+
+def _values(runs: list[Run]) -> dict[str, dict[int, list[float]]]:
+    """By metric and run: its iterations in order."""
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rows = Sample.objects.filter(run__in=[run.pk for run in runs], warmup=False).order_by(
+        "run_id", "iteration"
+    )
+    for metric, run, value in rows.values_list("metric", "run_id", "value"):
+        found[metric][run].append(value)
+    return found
+
+
+def _variants(runs: list[Run], values: Mapping[int, list[float]]) -> tuple[VariantSpread, ...]:
+    boots: dict[int, list[BootSpread]] = defaultdict(list)
+    variants = {run.variant_id: run.variant for run in runs}
+    for run in runs:
+        if iterations := values.get(run.pk):
+            boots[run.variant_id].append(BootSpread(run.pk, run.block, median(iterations), tuple(iterations)))
+    return tuple(
+        VariantSpread(
+            variants[key].name,
+            variants[key].role in {Role.AA, Role.PLACEBO},
+            tuple(own),
+            middle([boot.number for boot in own]),
+        )
+        for key, own in boots.items()
+    )
+
+
+def _is_histogram(extras: Mapping[str, Any]) -> bool:
+    given = extras.get("histogram")
+    return isinstance(given, Mapping) and isinstance(given.get("counts"), Mapping)
+
+
+def _tails(kept: list[tuple[Run, Mapping[str, Any]]]) -> tuple[Tail, ...]:
+    by_variant: dict[str, list[tuple[dict[float, int], int]]] = defaultdict(list)
+    for run, told in kept:
+        try:
+            counts = {float(value): int(n) for value, n in told["counts"].items() if int(n) > 0}
+            by_variant[run.variant.name].append((counts, int(told.get("overflow", 0))))
+        except (TypeError, ValueError):
+            # A workload of another lab may keep something else under this name: no histogram then.
+            continue
+    return tuple(
+        Tail(
+            variant,
+            len(boots),
+            sum(sum(counts.values()) + lost for counts, lost in boots),
+            tuple(
+                histogram_quantile([counts for counts, _ in boots], at, overflow=[lost for _, lost in boots])
+                for at in TAILS
+            ),
+        )
+        for variant, boots in by_variant.items()
+    )

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All that bears on one verdict: gates, what else moved, symbols, locks and counters that moved, the switches and the
+configs' difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from lab.comparisons.page import ComparisonCell, InvalidBoot, comparison_cell
+from lab.errors import UnknownRow
+from lab.experiments.environment import stored_artifact
+from lab.experiments.shown_description import CaseView, SwitchView, case_view, switch_view
+from lab.models import Comparison, Profile, Run, Variant
+from lab.models.states import Purpose, Role
+from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
+from lab.profiles.page import ProfilePage, ShareCell, profile_page
+
+LOCK: str = Profile.Kind.LOCK.value
+_MOST_SYMBOLS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class MovedMetric:
+    """Another metric of the same variant and case that was called; id addresses its own explanation."""
+
+    id: int
+    metric: str
+    cell: ComparisonCell
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSymbol:
+    """A symbol whose share, or time waited, certainly moved: in itself and with what it calls, base first."""
+
+    symbol: str
+    own: tuple[ShareCell, ShareCell]
+    total: tuple[ShareCell, ShareCell]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSymbols:
+    """What profiles say. doubt: why nothing is certain, or nothing; profiled: whether both sides have profiles."""
+
+    profiled: bool
+    doubt: str
+    rows: tuple[MovedSymbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCounter:
+    """A counter that certainly moved, per timed iteration: the base's, and the variant's with its change."""
+
+    source: str
+    name: str
+    base: CounterCell
+    variant: CounterCell
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCounters:
+    """As MovedSymbols. unavailable: what could not be counted."""
+
+    profiled: bool
+    doubt: str
+    rows: tuple[MovedCounter, ...]
+    unavailable: tuple[Unavailable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One symbol of the configuration; an empty value means that it does not exist there."""
+
+    symbol: str
+    base: str
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
+class BootCount:
+    """How many of a side's measured boots count, and how many were asked for."""
+
+    variant: str
+    counted: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One verdict with all that bears on it. why_no_configs: why the configs are not compared, or nothing."""
+
+    experiment_id: int
+    name: str
+    comparison_id: int
+    case: CaseView
+    base: str
+    variant: str
+    metric: str
+    unit: str
+    better: str
+    cell: ComparisonCell
+    boots: tuple[BootCount, ...]
+    invalid: tuple[InvalidBoot, ...]
+    metrics: tuple[MovedMetric, ...]
+    symbols: MovedSymbols
+    locks: MovedSymbols
+    counters: MovedCounters
+    switches: tuple[SwitchView, ...]
+    configs: tuple[ConfigChange, ...]
+    why_no_configs: str
+
+
+def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explanation:
+    """Return one verdict explained. root: the state root, where artifacts are. Raises UnknownRow."""
+    row = (
+        Comparison.objects.filter(pk=comparison_id, experiment=experiment_id)
+        .select_related("experiment", "case", "variant__build")
+        .first()
+    )
+    if row is None:
+        raise UnknownRow(f"experiment {experiment_id} has no comparison {comparison_id}")
+    variants = row.experiment.variants
+    base = variants.select_related("build").filter(role=Role.BASE).first()
+    if base is None:
+        raise UnknownRow(f"experiment {experiment_id} has no base")
+    configs, why = _configs(base, row.variant, root)
+    measured = Run.objects.filter(
+        case=row.case, purpose=Purpose.MEASURED, variant__in=(base, row.variant)
+    ).select_related("variant")
+    return Explanation(
+        experiment_id=experiment_id,
+        name=row.experiment.name,
+        comparison_id=row.pk,
+        case=case_view(row.case),
+        base=base.name,
+        variant=row.variant.name,
+        metric=row.metric,
+        unit=row.unit,
+        better=row.better,
+        cell=comparison_cell(row),
+        boots=tuple(_boots(one, list(measured)) for one in (base, row.variant)),
+        invalid=tuple(
+            InvalidBoot(run.pk, run.variant.name, run.block, tuple(run.invalid))
+            for run in measured
+            if run.invalid
+        ),
+        metrics=_metrics(row),
+        symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400), base, row.variant),
+        locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
+        counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
+        switches=tuple(
+            switch_view(one) for one in row.experiment.switches.all() if one.name in row.variant.switches
+        ),
+        configs=configs,
+        why_no_configs=why,
+    )
+
+
+def _boots(variant: Variant, measured: list[Run]) -> BootCount:
+    own = [run for run in measured if run.variant_id == variant.pk]
+    counted = [run for run in own if run.state == "done" and not run.invalid]
+    return BootCount(variant.name, len(counted), len({run.block for run in own}))
+
+
+def _metrics(row: Comparison) -> tuple[MovedMetric, ...]:
+    called = (Comparison.Verdict.REGRESSION, Comparison.Verdict.IMPROVEMENT)
+    others = Comparison.objects.filter(case=row.case, variant=row.variant, verdict__in=called)
+    return tuple(
+        MovedMetric(one.pk, one.metric, comparison_cell(one))
+        for one in others.exclude(pk=row.pk).select_related("variant").order_by("-primary", "metric")
+    )
+
+
+def _symbols(page: ProfilePage, base: Variant, variant: Variant) -> MovedSymbols:
+    places = {column.variant_id: place for place, column in enumerate(page.columns)}
+    if base.pk not in places or variant.pk not in places:
+        return MovedSymbols(False, "", ())
+    ours, theirs = places[variant.pk], places[base.pk]
+    moved = [
+        MovedSymbol(row.symbol, (row.own[theirs], row.own[ours]), (row.total[theirs], row.total[ours]))
+        for row in page.symbols
+        if row.own[ours].certain or row.total[ours].certain
+    ]
+    moved.sort(key=lambda one: -max(abs(pair[1].size - pair[0].size) for pair in (one.own, one.total)))
+    return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]))
+
+
+def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounters:
+    places = {column.variant_id: place for place, column in enumerate(page.columns)}
+    if base.pk not in places or variant.pk not in places:
+        return MovedCounters(False, "", (), page.unavailable)
+    moved = [
+        MovedCounter(row.source, row.name, row.cells[places[base.pk]], row.cells[places[variant.pk]])
+        for row in page.rows
+        if row.cells[places[variant.pk]].certain
+    ]
+    moved.sort(key=lambda one: -change_of(one.variant))
+    return MovedCounters(True, page.doubt, tuple(moved[:_MOST_SYMBOLS]), page.unavailable)
+
+
+def _configs(base: Variant, variant: Variant, root: Path) -> tuple[tuple[ConfigChange, ...], str]:
+    """What the resolved configurations differ in; or why that cannot be told."""
+    read = []
+    for one in (base, variant):
+        if one.build is None or not one.build.artifact_key:
+            return (), f"{one.name} has no kernel"
+        kernel = stored_artifact(one.build, root)
+        try:
+            read.append(_options(kernel.config if kernel else Path("/nonexistent")))
+        except OSError:
+            return (), _gone(one.name, one.build.expired_at)
+    ours, theirs = read[1], read[0]
+    return (
+        tuple(
+            ConfigChange(name, theirs.get(name, ""), ours.get(name, ""))
+            for name in sorted({*ours, *theirs})
+            if ours.get(name, "") != theirs.get(name, "")
+        ),
+        "",
+    )
+
+
+def _gone(name: str, removed_at: datetime | None) -> str:
+    if removed_at is not None:
+        return f"the kernel of {name} was removed on {removed_at:%Y-%m-%d} by the retention policy"
+    return f"the kernel of {name} is no longer in the store"
+
+
+def _options(path: Path) -> dict[str, str]:
+    """The symbols of a .config that are set; one that is off counts like one that does not exist."""
+    options = {}
+    for line in path.read_text(errors="replace").splitlines():
+        name, found, value = line.partition("=")
+        if found and name.startswith("CONFIG_"):
+            options[name.removeprefix("CONFIG_")] = value
+    return options

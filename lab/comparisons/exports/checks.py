@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A comparison as a list of checks that passed or failed: the content of reports for pipelines.
+
+A primary metric's regression fails; improvement and unchanged pass; inconclusive is skipped with its reason: nothing
+was shown either way, and who counts that as success or as failure is told something the data does not say. Metrics
+that are not primary never fail, since the exit code does not count them: their regressions are skipped, by name.
+Kernels that do not build, boot or survive fail, unless the lab is to blame: then it is an error. Controls are no
+candidates and have no checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from lab.comparisons.exports.figures import many, sides, told_change
+from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
+from lab.one_line import plain
+
+Outcome = Literal["passed", "failed", "error", "skipped"]
+KERNELS = "kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCheck:
+    """One thing that held or did not. group: the case it belongs to, or KERNELS. message: one line, why."""
+
+    group: str
+    name: str
+    outcome: Outcome
+    message: str
+    figures: str = ""
+
+
+def checks(data: ComparisonData) -> list[ReportCheck]:
+    """All checks: the experiment's own end, its kernels, then case by case."""
+    fine = data["experiment"]["clock"] == "instructions"
+    # The base once more is the base's own kernel.
+    found = [*_ending(data), *(_kernel(one) for one in data["variants"] if one["role"] != "a/a")]
+    roles = {one["name"]: one["role"] for one in data["variants"]}
+    for case in data["cases"]:
+        found += _boots(case, roles)
+        found += _cells(case, fine=fine)
+    return found
+
+
+def _ending(data: ComparisonData) -> Iterator[ReportCheck]:
+    experiment = data["experiment"]
+    if experiment["state"] == "failed":
+        yield ReportCheck(
+            KERNELS, "experiment", "error", plain(experiment["problem"] or "the experiment failed")
+        )
+    elif experiment["state"] != "done":
+        outcome: Outcome = "error" if experiment["state"] == "cancelled" else "skipped"
+        yield ReportCheck(KERNELS, "experiment", outcome, f"the experiment is {experiment['state']}")
+
+
+def _kernel(one: VariantData) -> ReportCheck:
+    name = f"{plain(one['name'])}: kernel"
+    if one["state"] == "ready":
+        return ReportCheck(KERNELS, name, "passed", plain(one["note"]), plain(one["release"]))
+    if one["state"] == "failed":
+        outcome: Outcome = "error" if one["blame"] == "lab" else "failed"
+        return ReportCheck(KERNELS, name, outcome, plain(f"not built: {one['problem']}"))
+    return ReportCheck(KERNELS, name, "skipped", plain(one["problem"] or f"the variant is {one['state']}"))
+
+
+def _boots(case: CaseData, roles: dict[str, str]) -> Iterator[ReportCheck]:
+    for failure in case["failures"]:
+        # A base that panics says nothing about the patches.
+        ours = failure["blame"] == "lab" or roles.get(failure["variant"]) != "candidate"
+        told = plain(f"{many(failure['boots'])} ended as {failure['outcome']}: {failure['problem']}")
+        name = f"{plain(failure['variant'])}: boots"
+        yield ReportCheck(plain(case["title"]), name, "error" if ours else "failed", told)
+
+
+def _cells(case: CaseData, *, fine: bool) -> Iterator[ReportCheck]:
+    for metric in case["metrics"]:
+        for cell in metric["cells"]:
+            if cell["role"] == "candidate":
+                yield _cell(case, metric, cell, fine=fine)
+
+
+def _cell(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> ReportCheck:
+    told = told_change(cell, fine=fine)
+    name = f"{plain(cell['variant'])}: {plain(metric['name'])}"
+    figures = f"{sides(cell, metric)}, {told}, {cell['boots']} boots"
+    outcome: Outcome = "passed"
+    message = f"{cell['verdict']}: {told}"
+    if cell["verdict"] == "inconclusive":
+        outcome, message = "skipped", f"inconclusive: {cell['reason'] or told}"
+    elif cell["verdict"] == "regression" and not metric["primary"]:
+        outcome, message = "skipped", f"regression of a metric that does not decide: {told}"
+    elif cell["verdict"] == "regression":
+        outcome = "failed"
+    return ReportCheck(plain(case["title"]), name, outcome, plain(message), plain(figures))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Numbers as plain text for reports: signs and units in ASCII."""
+
+from __future__ import annotations
+
+from lab.comparisons.exports.shape import CellData, EffectData, MetricData
+from lab.statistics.verdict import FALSE_DISCOVERIES
+
+
+def number(value: float | None) -> str:
+    """Four significant digits: 0.01235, 3.771, 890.9, 41,250; a dash where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def many(boots: int) -> str:
+    """1 boot, 5 boots."""
+    return f"{boots:,} boot{'' if boots == 1 else 's'}"
+
+
+def change(ratio: float | None, *, fine: bool = False) -> str:
+    """A ratio against the base as a signed change: 0.47 is -53.0%; fine: two digits, as exact counts deserve."""
+    if ratio is None:
+        return "-"
+    percent = 100 * (ratio - 1)
+    if round(percent, 2) == 0:
+        return "0.00%"
+    size = abs(percent)
+    if size >= 1e9:
+        return f"{percent:+.1e}%"
+    digits = 2 if fine or size < 1 else 0 if size >= 1000 else 1
+    return f"{percent:+,.{digits}f}%"
+
+
+def interval(cell: CellData | EffectData, *, fine: bool = False) -> str:
+    """An interval: [-1.2%, +24.5%], or nothing."""
+    if cell["low"] is None or cell["high"] is None:
+        return ""
+    return f"[{change(cell['low'], fine=fine)}, {change(cell['high'], fine=fine)}]"
+
+
+def doubt(cell: CellData, *, fine: bool = False) -> str:
+    """Return in a few words why a shift with an interval is not called: other metrics or the floor; else nothing."""
+    if cell["verdict"] != "inconclusive" or cell["low"] is None or cell["high"] is None:
+        return ""
+    p, q = cell["p"], cell["q"]
+    if p is not None and q is not None and p <= FALSE_DISCOVERIES < q:
+        return f"q {q:.2g} over all metrics"
+    if not cell["low"] <= 1 <= cell["high"]:
+        return f"within the floor of {change(1 + cell['floor'], fine=fine).lstrip('+')}"
+    return ""
+
+
+def told_change(cell: CellData | EffectData, *, fine: bool = False) -> str:
+    """A change and its interval in words, or why there is none."""
+    if cell["ratio"] is None:
+        return cell["reason"] or "no ratio"
+    return f"{change(cell['ratio'], fine=fine)} {interval(cell, fine=fine)}".strip()
+
+
+def sides(cell: CellData, metric: MetricData) -> str:
+    """Both medians with their unit: 21,876 -> 23,364 ns."""
+    unit = f" {metric['unit']}" if metric["unit"] else ""
+    return f"{number(cell['base_median'])} -> {number(cell['median'])}{unit}"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A comparison as Markdown for a comment on GitHub or GitLab: verdicts first, all other metrics folded.
+
+Everything that somebody named stands in code spans: no markup, no mention of people, no link comes out of a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lab.comparisons.exports.figures import change, doubt, interval, many, number
+from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
+from lab.one_line import plain
+
+_HEAD = "| workload | metric | variant | before | after | change | interval | verdict |"
+_RULE = "|---|---|---|--:|--:|--:|:-:|---|"
+_CALLED = ("regression", "improvement")
+_ORDER = ("regression", "improvement", "inconclusive", "unchanged")
+# Comments are cut or refused beyond 65,536 characters; failures and tables of rows are cut before that.
+_MOST_ROWS, _MOST_FAILURES = 60, 20
+Row = tuple[CaseData, MetricData, CellData]
+
+
+def write_markdown(data: ComparisonData) -> str:
+    """The text of the comment."""
+    rows = [
+        (case, metric, cell)
+        for case in data["cases"]
+        for metric in case["metrics"]
+        for cell in metric["cells"]
+    ]
+    candidates = [row for row in rows if row[2]["role"] == "candidate"]
+    shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in _CALLED]
+    rest = [row for row in rows if row not in shown]
+    fine = data["experiment"]["clock"] == "instructions"
+    lines = [f"### kperflab: {_summary(data)}", "", _what(data), ""]
+    lines += _table(shown, fine=fine)
+    lines += [f"- {line}" for line in _failures(data)]
+    if rest:
+        lines += ["", "<details><summary>Other metrics, and the controls</summary>", ""]
+        lines += [*_table(rest, fine=fine), "", "</details>"]
+    lines += ["", _method(data)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def code(name: str) -> str:
+    """A code span that holds this text and nothing else, in a table, too."""
+    text = plain(name)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if len(fence) > 1 else ""
+    return f"{fence}{pad}{text}{pad}{fence}" if text else ""
+
+
+def _in_table(name: str) -> str:
+    return code(name).replace("|", "\\|")
+
+
+def _summary(data: ComparisonData) -> str:
+    if data["experiment"]["state"] != "done":
+        return f"the experiment is {data['experiment']['state']}"
+    counted = [_counted(data["verdicts"][word], word) for word in _ORDER if data["verdicts"].get(word)]
+    return ", ".join(counted) or "no verdict"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'s' if count > 1 and word in _CALLED else ''}"
+
+
+def _what(data: ComparisonData) -> str:
+    base, asked = data["base"], data["experiment"]
+    told = f"{code(asked['name'])} on {code(base['tree'])} {code(base['revision'])} ({code(base['commit'][:12])})"
+    # Without the lab's own address there is only a path, which would lead into the reader's forge.
+    link = data["permalink"]
+    return f"{told} · [all of it]({link})" if re.fullmatch(r"https?://[^\s()<>]+", link) else told
+
+
+def _table(rows: list[Row], *, fine: bool) -> list[str]:
+    if not rows:
+        return []
+    lines = [_HEAD, _RULE]
+    lines += [_row(*row, fine=fine) for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines += ["", f"and {len(rows) - _MOST_ROWS} more rows"]
+    return lines
+
+
+def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> str:
+    verdict = (
+        f"**{cell['verdict']}**" if cell["verdict"] in _CALLED and metric["primary"] else cell["verdict"]
+    )
+    why = [doubt(cell, fine=fine)]
+    if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
+        why.append(f"about {cell['boots_needed']:,} boots would tell")
+    if any(why):
+        verdict += f" ({'; '.join(filter(None, why))})"
+    unit = f" [{plain(metric['unit'])}]" if metric["unit"] else ""
+    fields = [
+        _in_table(case["title"]),
+        _in_table(f"{metric['name']}{unit}"),
+        _in_table(cell["variant"]),
+        number(cell["base_median"]),
+        number(cell["median"]),
+        change(cell["ratio"], fine=fine),
+        interval(cell, fine=fine) or "-",
+        verdict,
+    ]
+    return f"| {' | '.join(fields)} |"
+
+
+def _failures(data: ComparisonData) -> Iterator[str]:
+    told = [
+        f"{code(one['name'])} was not built: {code(one['problem'])}"
+        for one in data["variants"]
+        if one["state"] == "failed"
+    ]
+    told += [
+        f"{code(one['variant'])}, {code(case['title'])}: {many(one['boots'])} ended as {one['outcome']}: {code(one['problem'])}"
+        for case in data["cases"]
+        for one in case["failures"]
+    ]
+    yield from told[:_MOST_FAILURES]
+    if len(told) > _MOST_FAILURES:
+        yield f"and {len(told) - _MOST_FAILURES} more failures"
+
+
+def _method(data: ComparisonData) -> str:
+    asked, where = data["experiment"], data["environment"]
+    boots = f"{'up to ' if asked['sequential'] else ''}{asked['boots']} boots of each kernel in random order"
+    clock = "executed instructions" if asked["clock"] == "instructions" else "wall clock"
+    machine = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}" + (
+        f", {code(where['accelerator'])}" if where["accelerator"] else ""
+    )
+    return f"<sub>{boots}, {clock}, {machine}. Medians of boots; a change is called by its interval, not by its size.</sub>"

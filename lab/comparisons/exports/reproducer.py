@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One file that repeats an experiment: its description with every patch inline, and the hashes of its kernels.
+
+It is TOML that `labctl submit FILE --local` takes as it is. The part `[reproduces]` changes nothing of what is built
+and measured; the new kernels are compared with the ones it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from kernels.mails.letters import as_text
+from kernels.mails.stored_diff import diff_of
+from lab.comparisons.exports.data import public_location
+from lab.experiments.environment import lab_version
+from lab.experiments.page import get_experiment
+from lab.experiments.reproduction import kernel_of
+from lab.experiments.spec import TEXT_LIMIT
+from lab.experiments.stored_spec import description_as_toml
+from lab.models import Experiment, Switch
+from lab.models.states import BuildState, Role
+from lab.one_line import plain
+
+_HEAD = """\
+# Repeats experiment {number} of kperflab: {name}
+#
+#     labctl submit {file} --local
+#
+# builds its kernels again, boots and compares them, and says of each whether it is bit for bit the one told below.
+# Base: {tree} {base_name}, whose files are git tree {tree_id}{archive}.
+# The same bytes take the same toolchain: {toolchain}.
+{hint}
+"""
+_LOCAL_TREE = """\
+# The tree is a repository of that lab's own: elsewhere give yours as git = "URL or path" in place of tree.
+"""
+
+
+def write_reproducer(experiment_id: int, *, link: str = "") -> str:
+    """The file's text; the same experiment is the same text. Raises UnknownRow."""
+    experiment = get_experiment(experiment_id)
+    told = _told(experiment, link)
+    toolchain = next(
+        (one["toolchain"] for one in told["kernels"] if one.get("toolchain")), "not known any more"
+    )
+    head = _HEAD.format(
+        number=experiment.pk,
+        name=plain(experiment.name),
+        file=file_name(experiment_id),
+        tree=plain(experiment.tree.name),
+        base_name=plain(experiment.base_name),
+        tree_id=experiment.base_tree_id,
+        archive=f", from {plain(told['archive'])}" if told["archive"] else "",
+        toolchain=plain(toolchain),
+        hint=_LOCAL_TREE if experiment.tree.kind == "git" and not public_location(experiment) else "",
+    )
+    return head + description_as_toml({**_description(experiment), "reproduces": told})
+
+
+def file_name(experiment_id: int) -> str:
+    """What to call it."""
+    return f"experiment-{experiment_id}.reproducer.toml"
+
+
+def _description(experiment: Experiment) -> dict[str, Any]:
+    """What was asked for, with the base as a commit and each patch as text."""
+    asked = {key: value for key, value in experiment.spec.items() if key != "reproduces"}
+    switches = {one.name: one for one in experiment.switches.all()}
+    patches = [_patch(one, switches[one["name"]]) for one in asked.get("patches") or []]
+    return asked | {"base": experiment.base_commit, "patches": patches} | _tree(experiment)
+
+
+def _tree(experiment: Experiment) -> dict[str, Any]:
+    """A git tree by its address, if others may have that; else the tree's name in this lab."""
+    if location := public_location(experiment):
+        return {"git": location, "tree": None}
+    return {"tree": experiment.tree.name, "git": None}
+
+
+def _patch(asked: Mapping[str, Any], switch: Switch) -> dict[str, Any]:
+    """A patch as it was given, where that was its text and nothing had to be repaired; else as it was applied."""
+    rules = {"requires": switch.requires, "excludes": switch.excludes}
+    applied = _as_mail(switch)
+    if (
+        (asked.get("text") and not switch.report)
+        or len(applied) > TEXT_LIMIT
+        or _touches_twice(diff_of(switch.text))
+    ):
+        return {**asked, **rules}
+    return {"name": switch.name, "text": applied, **rules}
+
+
+def _touches_twice(diff: str) -> bool:
+    """Whether these are several patches over one another, which one diff cannot say."""
+    files = re.findall(r"^diff --git .*$", diff, re.MULTILINE)
+    return len(files) != len(set(files))
+
+
+def _as_mail(switch: Switch) -> str:
+    """The diff under the headers that tell who wrote it, under which title and where."""
+    found = re.fullmatch(r"https://lore\.kernel\.org/\S*?/([^/\s]+@[^/\s]+)/?", switch.link)
+    heads = [("From", switch.author), ("Subject", f"[PATCH] {switch.title or switch.name}")]
+    heads.append(("Message-Id", f"<{found[1]}>" if found else ""))
+    lines = [f"{name}: {' '.join(value.split())}" for name, value in heads if value]
+    return as_text("\n".join([*lines, "", "---", diff_of(switch.text)]).encode("utf-8", "surrogateescape"))
+
+
+def _told(experiment: Experiment, link: str) -> dict[str, Any]:
+    base = experiment.variants.select_related("build").filter(role=Role.BASE).first()
+    fragments = base.build.request.get("fragments", []) if base and base.build else []
+    archive = experiment.tree.kind == "archive"
+    return {
+        "experiment": experiment.pk,
+        "permalink": f"{link.rstrip('/')}/experiments/{experiment.pk}/" if link else "",
+        "lab": lab_version(),
+        "submitted": experiment.created_at.isoformat(timespec="seconds"),
+        "command": f"labctl submit {file_name(experiment.pk)} --local",
+        "base_name": experiment.base_name,
+        "base_tree_id": experiment.base_tree_id,
+        "archive": Path(experiment.tree.location).name if archive else "",
+        "kernels": [
+            asdict(kernel_of(variant, settings.HOME))
+            for variant in experiment.variants.select_related("build").exclude(build=None)
+            if variant.build and variant.build.state == BuildState.BUILT
+        ],
+        "fragments": [{"name": name, "text": text} for name, text in fragments],
+    }

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exports that are written from a comparison's plain data alone, without Django, so that labctl can write them from REST's answer."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+
+from lab.comparisons.exports.junit import write_junit
+from lab.comparisons.exports.ktap import write_ktap
+from lab.comparisons.exports.markdown import write_markdown
+from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.reply.reply import write_reply
+from lab.one_line import one_line
+
+COLUMNS = (
+    *("workload", "preset", "metric", "unit", "better", "primary", "variant", "role", "boots", "base_median"),
+    *("median", "ratio", "low", "high", "verdict", "boots_needed", "p", "q", "effect", "floor", "margin"),
+    *("partial", "reason", "notes"),
+)
+
+
+def write_comparison(data: ComparisonData) -> str:
+    """The JSON text; NaN, which JSON does not know, is an error of ours."""
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_csv(data: ComparisonData) -> str:
+    """A line a case, metric and variant; columns COLUMNS, in the words of the JSON, empty where it has null."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for case in data["cases"]:
+        for metric in case["metrics"]:
+            for cell in metric["cells"]:
+                told = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
+                writer.writerow(_csv(told[column]) for column in COLUMNS)
+    return text.getvalue()
+
+
+def _csv(value: object) -> object:
+    """A text as it is, unless a spreadsheet would take it for a formula or a second line."""
+    if not isinstance(value, str):
+        return str(value).lower() if isinstance(value, bool) else value
+    line = one_line(value)
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
+RENDERED: Mapping[str, Callable[[ComparisonData], str]] = {
+    "json": write_comparison,
+    "csv": write_csv,
+    "markdown": write_markdown,
+    "junit": write_junit,
+    "ktap": write_ktap,
+    "reply": lambda data: write_reply(data).text,
+}

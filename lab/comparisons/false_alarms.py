@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Count how often the base, compared with itself, got a verdict."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
+
+from lab.models import Comparison, Experiment
+from lab.models.states import Role
+
+CALLED = (Comparison.Verdict.REGRESSION, Comparison.Verdict.IMPROVEMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """How often a difference was called where there is none: A/A comparisons that could be judged."""
+
+    called: int
+    compared: int
+
+    @property
+    def share(self) -> float | None:
+        """The false-positive rate seen, None before the first comparison."""
+        return self.called / self.compared if self.compared else None
+
+
+def false_alarms(experiment: Experiment, workload: str) -> dict[str, FalseAlarms]:
+    """By metric: the A/A record of a workload on an experiment's target under its clock, to this day."""
+    judged = Comparison.objects.filter(
+        variant__role=Role.AA,
+        case__workload=workload,
+        experiment__target=experiment.target_id,
+        experiment__clock=experiment.clock,
+        low__isnull=False,
+    )
+    counted = judged.values("metric").annotate(
+        compared=Count("pk"), called=Count("pk", filter=Q(verdict__in=CALLED))
+    )
+    return {row["metric"]: FalseAlarms(row["called"], row["compared"]) for row in counted}

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read regressions across experiments, and the decisions about them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from lab.comparisons.triage import Regression, newest_decision
+from lab.errors import UnknownRow
+from lab.models import BisectionStep, Case, Comparison, Experiment, Tree, Triage
+from lab.models.states import Role
+
+# Nobody has to look at the others again.
+OPEN = (Triage.State.NEW, Triage.State.ACKNOWLEDGED)
+# What a filter of states may say beside one of them.
+STATES = ("open", *Triage.State.values, "all")
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionFilter:
+    """Which regressions: state is one of STATES; empty text filters nothing; primary: only what decides."""
+
+    state: str = "open"
+    tree: str = ""
+    workload: str = ""
+    target: str = ""
+    search: str = ""
+    primary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionLine:
+    """One regression; ratios are candidate over base. state, reason, fixed_by, by, at: of the newest decision."""
+
+    id: int
+    experiment_id: int
+    experiment: str
+    tree: str
+    base_name: str
+    target: str
+    variant: str
+    case: str
+    metric: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    state: str
+    fixed_by: str
+    by: str
+    compared_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLine:
+    """One decision of a regression's history."""
+
+    id: int
+    state: str
+    reason: str
+    fixed_by: str
+    author: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionChoices:
+    """What the filters may name."""
+
+    states: tuple[str, ...]
+    trees: tuple[str, ...]
+    workloads: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
+    """Return the stored comparisons that are regressions, the newest experiment's first.
+
+    With each what was decided newest, as `triaged` (its state), `fixed_by` and `decided_by`.
+    Bisections are left out: they boot what is known to be slower.
+    """
+    searched = BisectionStep.objects.filter(experiment__isnull=False).values("experiment")
+    rows = (
+        Comparison.objects.filter(verdict=Comparison.Verdict.REGRESSION, variant__role=Role.CANDIDATE)
+        .exclude(experiment__in=searched)
+        .annotate(
+            triaged=_newest("state", "new"),
+            fixed_by=_newest("fixed_by", ""),
+            decided_by=_newest("author__username", ""),
+        )
+        .select_related("experiment__tree", "experiment__target", "case", "variant")
+        .defer("experiment__spec", "case__params", "case__metrics", "notes")
+    )
+    named = {
+        "experiment__tree__name": chosen.tree,
+        "case__workload": chosen.workload,
+        "experiment__target__name": chosen.target,
+    }
+    rows = rows.filter(**{field: value for field, value in named.items() if value})
+    if chosen.primary:
+        rows = rows.filter(primary=True)
+    if chosen.search:
+        text = chosen.search
+        found = Q(experiment__name__icontains=text) | Q(variant__name__icontains=text)
+        rows = rows.filter(found | Q(metric__icontains=text))
+    if chosen.state != "all":
+        rows = rows.filter(triaged__in=OPEN if chosen.state == "open" else (chosen.state,))
+    return rows.order_by("-experiment_id", "case__position", "variant__position", "-primary", "metric")
+
+
+def regression_lines(rows: Iterable[Any]) -> tuple[RegressionLine, ...]:
+    """What a list shows of the rows of `regression_rows`."""
+    return tuple(
+        RegressionLine(
+            id=row.pk,
+            experiment_id=row.experiment_id,
+            experiment=row.experiment.name,
+            tree=row.experiment.tree.name,
+            base_name=row.experiment.base_name,
+            target=row.experiment.target.name,
+            variant=row.variant.name,
+            case=str(row.case),
+            metric=row.metric,
+            ratio=row.ratio,
+            low=row.low,
+            high=row.high,
+            state=row.triaged,
+            fixed_by=row.fixed_by,
+            by=row.decided_by,
+            compared_at=row.created_at,
+        )
+        for row in rows
+    )
+
+
+def regression_page(chosen: RegressionFilter, number: int) -> tuple[tuple[RegressionLine, ...], Page[Any]]:
+    """One page of the list, and where it is among the others; a number beyond the last is the last."""
+    page = Paginator(regression_rows(chosen), PAGE_SIZE).get_page(number)
+    return regression_lines(page.object_list), page
+
+
+def regression_choices() -> RegressionChoices:
+    """Return what there is to filter by: of trees, workloads and targets that experiments used."""
+    used = Experiment.objects.order_by()
+    return RegressionChoices(
+        states=STATES,
+        trees=tuple(Tree.objects.order_by("name").values_list("name", flat=True)),
+        workloads=tuple(Case.objects.order_by("workload").values_list("workload", flat=True).distinct()),
+        targets=tuple(used.values_list("target__name", flat=True).distinct().order_by("target__name")),
+    )
+
+
+def triage_states(experiment_id: int) -> dict[int, str]:
+    """By comparison: the state of each regression of an experiment."""
+    rows = regression_rows(RegressionFilter(state="all", primary=False)).filter(experiment=experiment_id)
+    return dict(rows.values_list("pk", "triaged"))
+
+
+def decisions(on: Regression) -> tuple[DecisionLine, ...]:
+    """All that was decided on a regression, the newest first."""
+    rows = Triage.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
+    return tuple(
+        DecisionLine(
+            id=row.pk,
+            state=row.state,
+            reason=row.reason,
+            fixed_by=row.fixed_by,
+            author=row.author.username if row.author else "somebody",
+            created_at=row.created_at,
+        )
+        for row in rows.select_related("author").order_by("-pk")
+    )
+
+
+def comparison_of(on: Regression) -> tuple[int, int]:
+    """The numbers of the experiment and of the comparison that it is now. Raises UnknownRow."""
+    found = Comparison.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
+    row = found.values_list("experiment", "pk").first()
+    if row is None:
+        raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
+    return row
+
+
+def regression_of(comparison_id: int) -> Regression:
+    """What stays of a comparison when it is computed anew. Raises UnknownRow."""
+    row = Comparison.objects.filter(pk=comparison_id).first()
+    if row is None:
+        raise UnknownRow(f"there is no comparison {comparison_id}")
+    return Regression(row.case_id, row.variant_id, row.metric)
+
+
+def seen_decision(on: Regression) -> int | None:
+    """The number of the decision a form is made from, None while nothing was decided."""
+    newest = newest_decision(on)
+    return newest.pk if newest else None
+
+
+def _newest(field: str, otherwise: str) -> Coalesce:
+    own = Triage.objects.filter(case=OuterRef("case"), variant=OuterRef("variant"), metric=OuterRef("metric"))
+    return Coalesce(Subquery(own.order_by("-pk").values(field)[:1]), Value(otherwise))

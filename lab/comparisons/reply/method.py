@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The two lines of a reply that say how its numbers were measured, the clock's limits, and the environment."""
+
+from __future__ import annotations
+
+import re
+
+from lab.comparisons.exports.figures import told_change
+from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.reply.mail_text import fold, name
+
+_COUNTED = (
+    "Instructions were counted in an emulated guest of one CPU. Caches, branch prediction, contention between CPUs "
+    "and time itself do not show in them; boots agree to the last instruction, and changes below the floor are not "
+    "called."
+)
+_EMULATED = (
+    "The guest was emulated (TCG), without hardware virtualization: times follow the instructions executed more than "
+    "caches and pipelines, so that sizes will be others on hardware."
+)
+
+
+def method(data: ComparisonData) -> list[str]:
+    """Boots, clock and interval; the control; what the clock cannot see."""
+    asked = data["experiment"]
+    boots = f"Up to {asked['boots']}" if asked["sequential"] else f"{asked['boots']}"
+    clock = "executed instructions" if asked["clock"] == "instructions" else "wall clock"
+    warmup = f" after {asked['warmup']} to warm up" if asked["warmup"] else ""
+    told = (
+        f"Method: {boots} boots of each kernel in random order within blocks, {asked['iterations']} "
+        f"iteration{'s' if asked['iterations'] != 1 else ''} a boot{warmup}, median; {clock}."
+    )
+    methods = {
+        cell["method"]
+        for case in data["cases"]
+        for metric in case["metrics"]
+        for cell in metric["cells"]
+        if cell["method"] and metric["primary"] and cell["role"] == "candidate"
+    }
+    if methods:
+        told += f" Comparison: {name(min(methods), 120)}. {_sides(data)}"
+    lines = fold(told, rest="  ") + _control(data)
+    if asked["clock"] == "instructions":
+        lines += fold(_COUNTED)
+    elif data["environment"]["accelerator"] == "tcg":
+        lines += fold(_EMULATED)
+    return lines
+
+
+def _sides(data: ComparisonData) -> str:
+    """What stands behind a side's ± in the table; nothing where boots agree."""
+    spreads = [one for case in data["cases"] for metric in case["metrics"] for one in metric["spreads"]]
+    if all(one["low"] == one["high"] for one in spreads):
+        return ""
+    sure = min(one["level"] for one in spreads)
+    if sure >= 0.95:
+        return "± of a side is half the 95% interval of its own median over boots."
+    return "± of a side is half the range of its boots, which are too few for an interval."
+
+
+def _control(data: ComparisonData) -> list[str]:
+    """The base against itself, and how often a difference was called there."""
+    fine = data["experiment"]["clock"] == "instructions"
+    told = []
+    for case in data["cases"]:
+        for metric in case["metrics"]:
+            for cell in metric["cells"]:
+                if metric["primary"] and cell["role"] == "a/a":
+                    seen = metric["alarms"]
+                    told.append(
+                        f"{name(metric['name'], 30)} {told_change(cell, fine=fine)}, "
+                        f"false alarms to this day {seen['called']} of {seen['compared']}"
+                    )
+    return fold(f"A/A, the base against itself: {'; '.join(told[:4])}.", rest="  ") if told else []
+
+
+def environment(data: ComparisonData) -> list[str]:
+    """Target, kernel, config, toolchain, and where all of it can be read."""
+    where, base = data["environment"], data["base"]
+    cpus = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}"
+    emulator = ", ".join(filter(None, (where["accelerator"], where["emulator"])))
+    host = (
+        f"{where['host_cpus']} x {where['host_cpu']}, Linux {where['host_kernel']}"
+        if where["host_cpu"]
+        else ""
+    )
+    rows = [
+        ("Target", f"{where['target']}, {cpus}, {where['memory_mib']} MiB, {where['cpu']} ({emulator})"),
+        ("Host", host),
+        (
+            "Base",
+            f"{base['tree']} {base['revision']}, commit {base['commit'][:12]}, tree {base['tree_id'][:12]}",
+        ),
+        ("Config", f"sha256 {where['config_sha256'][:16]}" if where["config_sha256"] else ""),
+        ("Compiler", where["toolchain"]),
+        ("Lab", f"kperflab {where['lab']}, experiment {data['experiment']['id']}"),
+    ]
+    lines = []
+    for head, told in rows:
+        if told:
+            lines += fold(name(told, 300), f"{head + ':':<10}", " " * 10)
+    if re.fullmatch(r"https?://[!-~]+", data["permalink"]):
+        # Alone on its line: an address that is folded is none.
+        lines.append(data["permalink"])
+    return lines

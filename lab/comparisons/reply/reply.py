@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A reply to a kernel mailing list: plain text of at most 72 columns that says what is certain and what is not.
+
+Only an address alone may be longer than a line. A Tested-by is written for whoever asks for one in their own name, and
+only where the kernels built and booted and nothing got worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lab.comparisons.exports.figures import doubt, many, told_change
+from lab.comparisons.exports.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
+from lab.comparisons.reply.mail_text import fold, harmless, name
+from lab.comparisons.reply.method import environment, method
+from lab.comparisons.reply.table import case_lines, shown_metrics
+from lab.errors import SpecError
+
+# Beyond these a mail is not read: the page has all of it.
+_MOST_VARIANTS, _MOST_LINES = 16, 12
+_SIGNER = re.compile(r'[^\s<>"@:][^<>"@:\x00-\x1f\x7f]*<([^\s<>@,;:"]+@[A-Za-z0-9.-]+)>')
+_BETTER = {"regression": "worse", "improvement": "better"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOptions:
+    """patch: speak of the variants with this switch alone. signer: "Name <address>" of who gives a Tested-by."""
+
+    patch: str = ""
+    signer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text, and why it has no Tested-by although one was asked for, or nothing."""
+
+    text: str
+    unsigned: str
+
+
+def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Reply:
+    """Write the reply. Raises SpecError for a patch there is not, and for a signer who is no name with an address."""
+    asked = wishes or ReplyOptions()
+    chosen = _chosen(data, asked.patch)
+    signer = _signer(asked.signer)
+    refused = why_unsigned(data, chosen) if signer else ""
+    parts = [
+        ["Hi,"],
+        _opening(data, asked.patch),
+        *_tables(data, chosen),
+        _said("Certain:", _certain(data, chosen)),
+        _said("Not certain yet:", _uncertain(data, chosen)),
+        _effects(data) if not asked.patch else [],
+        method(data),
+        environment(data),
+        [f"Tested-by: {signer}"] if signer and not refused else [],
+    ]
+    return Reply("\n\n".join("\n".join(lines) for lines in parts if lines) + "\n", refused)
+
+
+def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
+    """Why nobody can say that these were tested and found no worse, or nothing."""
+    if data["experiment"]["state"] != "done":
+        return f"no Tested-by: the experiment is {data['experiment']['state']}"
+    if not variants:
+        return "no Tested-by: no patch was tested"
+    names = [one["name"] for one in variants]
+    for one in variants:
+        if one["state"] != "ready":
+            return f"no Tested-by: {name(one['name'])} was not built"
+    for case, metric, cell in _cells(data, names):
+        if cell["verdict"] == "regression":
+            return f"no Tested-by: {name(cell['variant'])} makes {metric['name']} of {name(case)} worse"
+    failed = next((f for case in data["cases"] for f in case["failures"] if f["variant"] in names), None)
+    if failed:
+        return f"no Tested-by: a boot of {name(failed['variant'])} ended as {failed['outcome']}"
+    judged = {cell["variant"] for _, metric, cell in _cells(data, names) if metric["primary"]}
+    missing = [one for one in names if one not in judged]
+    return f"no Tested-by: {name(missing[0])} has no verdict" if missing else ""
+
+
+def _signer(asked: str) -> str:
+    if not asked:
+        return ""
+    text = asked.strip()
+    if not _SIGNER.fullmatch(text) or not text.isprintable() or len(text) > 200:
+        raise SpecError(
+            f'sign: "{name(asked, 60)}" is no name with an address: "Ada Lovelace <ada@example.org>"'
+        )
+    return " ".join(text.split())
+
+
+def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
+    """The candidates to speak of: all that are not pruned, or those with one switch."""
+    candidates = [one for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"]
+    if not patch:
+        return candidates
+    names = [one["name"] for one in data["switches"]]
+    if patch not in names:
+        # Only here, since it brings pydantic along: a reply is written by labctl, which shall start at once.
+        from lab.validation_messages import nearest
+
+        raise SpecError(
+            f'for: there is no switch "{name(patch, 60)}" in this experiment; {nearest(patch, names)}'
+        )
+    return [one for one in candidates if patch in one["switches"]]
+
+
+def _opening(data: ComparisonData, patch: str) -> list[str]:
+    asked, base = data["experiment"], data["base"]
+    what = (
+        next((one["title"] for one in data["switches"] if one["name"] == patch), "") or patch or asked["name"]
+    )
+    told = (
+        f'I measured "{name(what, 120)}" on {name(base["tree"])} {name(base["revision"])}, with and without.'
+    )
+    if not data["switches"]:
+        told = f'I compared {name(base["tree"])} {name(base["revision"])} with itself ("{name(what, 120)}").'
+    elif len(data["switches"]) > 1 and not patch:
+        told = f'I measured "{name(what, 120)}" on {name(base["tree"])} {name(base["revision"])}, each patch on and off.'
+    lines = fold(told, rest="" if harmless(what) else "  ")
+    if asked["state"] == "failed":
+        lines += fold(f"The experiment failed: {name(asked['problem'], 300)}", rest="  ")
+    elif asked["state"] == "cancelled":
+        lines += fold("The experiment was cancelled: what follows is from the boots until then.")
+    elif asked["state"] != "done":
+        lines += fold("The experiment is not over yet: this may still change.")
+    return lines
+
+
+def _tables(data: ComparisonData, chosen: Sequence[VariantData]) -> Iterator[list[str]]:
+    names = [one["name"] for one in chosen[:_MOST_VARIANTS]]
+    if not data["switches"]:
+        names = [one["name"] for one in data["variants"] if one["role"] == "a/a"]
+    for case in data["cases"]:
+        yield case_lines(data, case, names)
+    if len(chosen) > _MOST_VARIANTS:
+        yield [f"{len(chosen) - _MOST_VARIANTS} more variants are on the page below."]
+
+
+def _cells(data: ComparisonData, names: Sequence[str]) -> Iterator[tuple[str, MetricData, CellData]]:
+    for case in data["cases"]:
+        for metric in shown_metrics(case, names):
+            for cell in metric["cells"]:
+                if cell["variant"] in names:
+                    yield case["title"], metric, cell
+
+
+def _said(head: str, told: Sequence[str]) -> list[str]:
+    """A headed list, cut where nobody would read on."""
+    if not told:
+        return []
+    lines = [head]
+    for one in told[:_MOST_LINES]:
+        lines += fold(one, "- ", "  ")
+    if len(told) > _MOST_LINES:
+        lines.append(f"- and {len(told) - _MOST_LINES} more")
+    return lines
+
+
+def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
+    """What was called, what failed, and how much did not change."""
+    fine = data["experiment"]["clock"] == "instructions"
+    names = [one["name"] for one in chosen]
+    told = [
+        f"{name(one['name'], 60)} does not build: {name(one['problem'], 200)}"
+        for one in chosen
+        if one["state"] == "failed" and one["blame"] != "lab"
+    ]
+    told += [
+        f"{name(one['variant'], 60)}, {name(case['title'])}: {many(one['boots'])} ended as {one['outcome']}: {name(one['problem'], 200)}"
+        for case in data["cases"]
+        for one in case["failures"]
+        if one["variant"] in names and one["blame"] != "lab"
+    ]
+    found = list(_cells(data, names))
+    told += [
+        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {told_change(cell, fine=fine)}, {_BETTER[cell['verdict']]}"
+        for case, metric, cell in found
+        if cell["verdict"] in _BETTER
+    ]
+    same = [cell for _, metric, cell in found if cell["verdict"] == "unchanged" and metric["primary"]]
+    if same:
+        margin = max(cell["margin"] for cell in same)
+        counted = f"{len(same)} comparison{'s' if len(same) > 1 else ''} of primary metrics"
+        told.append(f"{counted}: no change beyond the margin of {100 * margin:.3g}%")
+    return told
+
+
+def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
+    """What the data cannot tell, with the boots it would take; what the lab itself failed at."""
+    fine = data["experiment"]["clock"] == "instructions"
+    names = [one["name"] for one in chosen]
+    told = []
+    for case, metric, cell in _cells(data, names):
+        if cell["verdict"] != "inconclusive" or not metric["primary"]:
+            continue
+        what = f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)}"
+        # Where there is no ratio, the reason says how many boots would tell.
+        known = cell["ratio"] is not None
+        more = f"; about {cell['boots_needed']:,} boots would tell" if known and cell["boots_needed"] else ""
+        shift = f" {told_change(cell, fine=fine)}" if known else ""
+        why = doubt(cell, fine=fine) if known else name(cell["reason"], 200)
+        why = f" ({why})" if why else ""
+        told.append(f"{what}{shift} is inconclusive{why}{more}")
+    told += [
+        f"{name(one['name'], 60)} was not built, which is the lab's fault" for one in chosen if _ours(one)
+    ]
+    judged = {cell["variant"] for _, _, cell in _cells(data, names)}
+    judged |= {one["variant"] for case in data["cases"] for one in case["failures"]}
+    told += [
+        f"{name(one['name'], 60)} has no numbers"
+        for one in chosen
+        if one["name"] not in judged and one["state"] == "ready"
+    ]
+    return told
+
+
+def _ours(one: VariantData) -> bool:
+    return one["state"] == "failed" and one["blame"] == "lab"
+
+
+def _effects(data: ComparisonData) -> list[str]:
+    """What each switch does over all combinations, and pairs that do something together beyond each alone."""
+    combined = any(len(one["switches"]) > 1 and one["state"] == "ready" for one in data["variants"])
+    told = [
+        _effect(data, metric, one)
+        for case in data["cases"]
+        for metric in case["metrics"]
+        if metric["primary"] and combined
+        for one in metric["effects"]
+        if one["ratio"] is not None and (len(one["switches"]) == 1 or _holds(one))
+    ]
+    return _said("Over all combinations:", told)
+
+
+def _holds(one: EffectData) -> bool:
+    low, high = one["low"], one["high"]
+    apart = low is not None and high is not None and not low <= 1 <= high
+    return apart and (one["q"] is None or one["q"] <= 0.05)
+
+
+def _effect(data: ComparisonData, metric: MetricData, one: EffectData) -> str:
+    fine = data["experiment"]["clock"] == "instructions"
+    what = " x ".join(name(switch, 60) for switch in one["switches"])
+    shift = told_change(one, fine=fine)
+    doubt = "" if _holds(one) else " (may be none)"
+    beyond = " beyond each alone" if len(one["switches"]) > 1 else ""
+    return f"{what}: {name(metric['name'], 30)} {shift}{beyond}{doubt}"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The table of a reply to the list: before, after, the change and the verdict of each metric that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lab.comparisons.exports.figures import change, doubt, interval, number
+from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
+from lab.comparisons.reply.mail_text import fold, harmless, name, table
+
+_CALLED = ("regression", "improvement")
+_BETTER = {"lower": "lower is better", "higher": "higher is better"}
+
+
+def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
+    """Primary metrics, and others that were called for one of these variants where no primary one was likewise."""
+    called = {
+        (cell["variant"], cell["verdict"])
+        for metric in case["metrics"]
+        if metric["primary"]
+        for cell in metric["cells"]
+    }
+    return [
+        metric
+        for metric in case["metrics"]
+        if metric["primary"]
+        or any(
+            cell["verdict"] in _CALLED and (cell["variant"], cell["verdict"]) not in called
+            for cell in metric["cells"]
+            if cell["variant"] in variants
+        )
+    ]
+
+
+def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> list[str]:
+    """One case: a column a variant where they fit a line, else a block a metric. Nothing without metrics."""
+    metrics = shown_metrics(case, variants)
+    if not metrics:
+        return []
+    # Indented where its words could mean something to a reader of mail: a workload and its preset never do.
+    title = name(case["title"])
+    lines = fold(title, _safe(title), _safe(title))
+    side_by_side = _side_by_side(data, metrics, variants)
+    if side_by_side is not None:
+        return [*lines, "", *side_by_side]
+    for metric in metrics:
+        lines += ["", *_block(data, metric, variants)]
+    return lines
+
+
+def value(metric: MetricData, variant: str) -> str:
+    """A side's median with half the width of its interval: 21,876 ±2.5%; without, where boots agree exactly."""
+    spread = next((one for one in metric["spreads"] if one["variant"] == variant), None)
+    cell = next((one for one in metric["cells"] if one["variant"] == variant), None)
+    middle = spread["median"] if spread else cell["median"] if cell else metric["base_median"]
+    if spread is None or not spread["median"] or spread["low"] == spread["high"]:
+        return number(middle)
+    half = 50 * (spread["high"] - spread["low"]) / abs(spread["median"])
+    return f"{number(middle)} ±{half:.1f}%" if half < 1000 else number(middle)
+
+
+def _side_by_side(
+    data: ComparisonData, metrics: Sequence[MetricData], variants: Sequence[str]
+) -> list[str] | None:
+    base = data["base"]["name"]
+    rows = [["", name(base), *(name(one) for one in variants)]]
+    for metric in metrics:
+        cells = [_cell(metric, one) for one in variants]
+        rows += [
+            [
+                _safe(metric["name"]) + _title(metric),
+                value(metric, base),
+                *(value(metric, one) if cell else "" for one, cell in zip(variants, cells, strict=True)),
+            ],
+            ["  change", "", *(change(cell["ratio"], fine=_fine(data)) if cell else "" for cell in cells)],
+            [f"  {_span(data)}", "", *(interval(cell, fine=_fine(data)) if cell else "" for cell in cells)],
+            ["  verdict", "", *(_verdict(data, cell) if cell else "not measured" for cell in cells)],
+        ]
+    return table(rows)
+
+
+def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) -> list[str]:
+    """A metric, below it the base and each variant in two lines."""
+    direction = f", {_BETTER[metric['better']]}" if metric["better"] in _BETTER else ""
+    lines = fold(f"{_title(metric)}{direction}", _safe(metric["name"]), "  ")
+    base = data["base"]["name"]
+    lines += fold(f"{name(base, 40)}: {value(metric, base)}", "  ", "    ")
+    for one in variants:
+        cell = _cell(metric, one)
+        lines += fold(f"{name(one, 68)}", "  ", "    ")
+        if cell is None:
+            lines.append("    not measured")
+            continue
+        told = f"{value(metric, one)}  {change(cell['ratio'], fine=_fine(data))}"
+        lines += fold(f"{told} {interval(cell, fine=_fine(data))} {_verdict(data, cell)}", "    ", "      ")
+    return lines
+
+
+def _verdict(data: ComparisonData, cell: CellData) -> str:
+    why = doubt(cell, fine=_fine(data))
+    return f"{cell['verdict']}, {why}" if why else cell["verdict"]
+
+
+def _title(metric: MetricData) -> str:
+    return (
+        f"{name(metric['name'], 30)} [{name(metric['unit'], 12)}]"
+        if metric["unit"]
+        else name(metric["name"], 30)
+    )
+
+
+def _safe(words: str) -> str:
+    """What a line begins with whose first words are these."""
+    return "" if harmless(words) else "  "
+
+
+def _cell(metric: MetricData, variant: str) -> CellData | None:
+    return next((one for one in metric["cells"] if one["variant"] == variant), None)
+
+
+def _fine(data: ComparisonData) -> bool:
+    return data["experiment"]["clock"] == "instructions"
+
+
+def _span(data: ComparisonData) -> str:
+    return "± floor" if _fine(data) else "95% interval"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Decisions about a regression: new, acknowledged, expected, or fixed by a commit. All decisions are stored."""
+
+import re
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
+from lab.harmful_characters import check_field
+from lab.models import Case, Comparison, Triage, User
+from lab.models.states import Role
+from lab.people.permissions import may
+
+# A commit as people write it, such as 1da177e4c3f4 ("mm: a subject"), or a link.
+_FIXED_BY = re.compile(r"([0-9a-f]{7,64}\b|https?://\S+$)")
+LONGEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """What is decided on: a metric of a variant under a case. Comparisons change their numbers, this stays."""
+
+    case_id: int
+    variant_id: int
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What somebody makes of it; fixed_by: a commit or a link, only where it is fixed."""
+
+    state: str
+    reason: str = ""
+    fixed_by: str = ""
+
+
+def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) -> Triage:
+    """Write a decision down, above those before it. seen: the newest one the person knew of, None if none.
+
+    Raises NotAllowed, UnknownRow where nothing was compared or called, Outdated where somebody has decided since,
+    FieldRefused for "state", "fixed_by" and "reason".
+    """
+    if not may(by, "submit"):
+        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators triage")
+    kept = _checked(decision)
+    with transaction.atomic():
+        # Decisions on one case queue up at its row; SQLite has one writer anyway.
+        Case.objects.select_for_update().filter(pk=on.case_id).first()
+        newest = newest_decision(on)
+        if newest is None:
+            _must_be_one(on)
+        if (newest.pk if newest else None) != seen:
+            raise Outdated(_told(newest))
+        return Triage.objects.create(
+            case_id=on.case_id,
+            variant_id=on.variant_id,
+            metric=on.metric,
+            state=kept.state,
+            reason=kept.reason,
+            fixed_by=kept.fixed_by,
+            author=by,
+        )
+
+
+def newest_decision(on: Regression) -> Triage | None:
+    """The decision that counts, None while it is new."""
+    own = Triage.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
+    return own.select_related("author").order_by("-pk").first()
+
+
+def _must_be_one(on: Regression) -> None:
+    found = Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
+    row = found.filter(variant__role=Role.CANDIDATE).first()
+    if row is None:
+        raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
+    if row.verdict != Comparison.Verdict.REGRESSION:
+        raise UnknownRow(f"there is no regression of {on.metric} here: its verdict is {row.verdict}")
+
+
+def _checked(given: Decision) -> Decision:
+    if given.state not in Triage.State.values:
+        valid = ", ".join(Triage.State.values)
+        raise FieldRefused("state", f'there is no state "{given.state[:40]}"; valid: {valid}')
+    reason, fixed_by = (text.replace("\0", "").strip() for text in (given.reason, given.fixed_by))
+    if len(reason) > LONGEST:
+        raise FieldRefused("reason", f"a reason has at most {LONGEST:,} characters, this one {len(reason):,}")
+    check_field(reason, "reason", lines=True)
+    check_field(fixed_by, "fixed_by")
+    if given.state != Triage.State.FIXED:
+        return Decision(given.state, reason)
+    if not _FIXED_BY.match(fixed_by) or len(fixed_by) > 500:
+        raise FieldRefused(
+            "fixed_by", "name the commit that fixes it by 7 hex digits or more, or give a link"
+        )
+    return Decision(given.state, reason, fixed_by)
+
+
+def _told(newest: Triage | None) -> str:
+    if newest is None:
+        return "the decision this was made from is gone: look again"
+    who = newest.author.username if newest.author else "somebody"
+    return f"{who} has made it {newest.state} in the meantime: look again before deciding"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Note on a variant whether its kernel is the base's, or is the one to be reproduced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from lab.experiments.reproduction import BuiltKernel, kernel_of, told_difference
+from lab.models import Build, Experiment, Variant
+from lab.models.states import Role
+
+
+def note_kernels(experiment_id: int) -> None:
+    """Write the notes of all variants that are built anew; doing it twice changes nothing."""
+    experiment = Experiment.objects.get(pk=experiment_id)
+    variants = list(experiment.variants.select_related("build"))
+    base = next((one.build for one in variants if one.role == Role.BASE), None)
+    wanted = _wanted(experiment.spec)
+    for variant in variants:
+        if variant.build is None or not variant.build.code_hash:
+            continue
+        note = "; ".join(filter(None, (_same_code(variant, base), _reproduced(variant, wanted))))
+        if note != variant.note:
+            Variant.objects.filter(pk=variant.pk).update(note=note)
+
+
+def _same_code(variant: Variant, base: Build | None) -> str:
+    """Say so where a variant differs from the base in nothing that runs."""
+    own = variant.build
+    if not (variant.switches and base and own and base.code_hash and own.code_hash == base.code_hash):
+        return ""
+    many = "these switches change" if len(variant.switches) > 1 else "this switch changes"
+    return f"{many} no code here: the kernel is the base's"
+
+
+def _reproduced(variant: Variant, wanted: dict[str, BuiltKernel]) -> str:
+    if variant.name not in wanted:
+        return ""
+    return told_difference(wanted[variant.name], kernel_of(variant, settings.HOME))
+
+
+def _wanted(spec: dict[str, Any]) -> dict[str, BuiltKernel]:
+    """By variant: the kernels that this experiment is to reproduce, if it is."""
+    told = (spec.get("reproduces") or {}).get("kernels") or []
+    return {one["variant"]: BuiltKernel(**one) for one in told}

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The list of experiments: searched, filtered, sorted, a page at a time, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from lab.experiments.counts import count_experiments
+from lab.experiments.priority import PRIORITIES, priority_name
+from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
+from lab.models.states import ExperimentState, Role
+
+PAGE_SIZE = 50
+MOST_WORDS = 8
+# What the list can be sorted by, and the columns that stand for it; a minus before it turns it round.
+ORDERS = {
+    "created_at": ("pk",),
+    "name": ("name", "pk"),
+    "state": ("state", "pk"),
+    "tree": ("tree__name", "pk"),
+    "submitter": ("submitter__username", "pk"),
+    "finished_at": ("finished_at", "pk"),
+}
+NEWEST = "-created_at"
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFilter:
+    """What of the list is wanted; "" and None do not narrow it. ordering: one of ORDERS, a minus before it or not."""
+
+    search: str = ""
+    state: str = ""
+    tree: str = ""
+    verdict: str = ""
+    target: str = ""
+    workload: str = ""
+    submitter: str = ""
+    priority: str = ""
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    ordering: str = NEWEST
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentLine:
+    """One row of the list; verdicts counts primary metrics of candidates only. target: the group's name where there is one."""
+
+    id: int
+    name: str
+    state: str
+    tree: str
+    base_name: str
+    variants: int
+    pruned: int
+    boots_over: int
+    boots_total: int
+    verdicts: dict[str, int]
+    problem: str
+    created_at: datetime
+    finished_at: datetime | None
+    submitter: str = ""
+    target: str = ""
+    group: str = ""
+    priority: str = "normal"
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """One page: its lines, its number from 1, how many pages and experiments there are that fit."""
+
+    lines: tuple[ExperimentLine, ...]
+    page: int
+    pages: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChoices:
+    """What the list can be narrowed to, as far as there is any."""
+
+    states: tuple[str, ...]
+    trees: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    targets: tuple[str, ...]
+    workloads: tuple[str, ...]
+    submitters: tuple[str, ...]
+    priorities: tuple[str, ...]
+
+
+def experiments_found(asked: ExperimentFilter) -> QuerySet[Experiment]:
+    """Return the experiments that fit, in the order asked for."""
+    rows = Experiment.objects.filter(_equal(asked))
+    for word in asked.search.split()[:MOST_WORDS]:
+        rows = rows.filter(_holds(word))
+    if asked.verdict:
+        judged = Comparison.objects.filter(
+            experiment=OuterRef("pk"), primary=True, variant__role=Role.CANDIDATE, verdict=asked.verdict
+        )
+        rows = rows.filter(Exists(judged))
+    if asked.workload:
+        rows = rows.filter(Exists(Case.objects.filter(experiment=OuterRef("pk"), workload=asked.workload)))
+    down = asked.ordering.startswith("-")
+    columns = ORDERS.get(asked.ordering.removeprefix("-"), ORDERS["created_at"])
+    last = {"nulls_last": True}
+    return rows.order_by(*(F(one).desc(**last) if down else F(one).asc(**last) for one in columns))
+
+
+def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) -> ListPage:
+    """Return one page of what fits; a number beyond the last page means the last."""
+    rows = experiments_found(asked)
+    total = rows.count()
+    pages = max(1, -(-total // size))
+    page = min(max(1, page), pages)
+    return ListPage(lines(rows[(page - 1) * size : page * size]), page, pages, total)
+
+
+def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
+    """Return the newest experiments first."""
+    return lines(experiments_found(ExperimentFilter())[:limit])
+
+
+def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
+    """Return rows as the list shows them, in six questions."""
+    found = list(rows.select_related("tree", "target", "submitter").defer("spec"))
+    ids = [row.pk for row in found]
+    counted = count_experiments(ids)
+    switches: dict[int, list[str]] = {one: [] for one in ids}
+    for experiment, name in Switch.objects.filter(experiment__in=ids).values_list("experiment_id", "name"):
+        switches[experiment].append(name)
+    return tuple(
+        ExperimentLine(
+            id=row.pk,
+            name=row.name,
+            state=row.state,
+            tree=row.tree.name,
+            base_name=row.base_name,
+            variants=counted[row.pk].variants,
+            pruned=counted[row.pk].pruned,
+            boots_over=counted[row.pk].boots_over,
+            boots_total=counted[row.pk].boots_total,
+            verdicts=counted[row.pk].verdicts,
+            problem=row.problem,
+            created_at=row.created_at,
+            finished_at=row.finished_at,
+            submitter=row.submitter.username if row.submitter else "",
+            target=row.group or row.target.name,
+            group=row.group,
+            priority=priority_name(row.priority),
+            switches=tuple(switches[row.pk]),
+        )
+        for row in found
+    )
+
+
+def filter_choices() -> FilterChoices:
+    """Return what there is to choose from, in six questions."""
+    used = User.objects.filter(Exists(Experiment.objects.filter(submitter=OuterRef("pk"))))
+    asked = set(Experiment.objects.order_by().values_list("priority", flat=True).distinct())
+    groups = Experiment.objects.exclude(group="").order_by("group").values_list("group", flat=True).distinct()
+    return FilterChoices(
+        states=tuple(ExperimentState.values),
+        trees=_names(Tree.objects.order_by("name"), "name"),
+        verdicts=tuple(Comparison.Verdict.values),
+        targets=(*_names(Target.objects.order_by("name"), "name"), *groups),
+        workloads=_names(Case.objects.order_by("workload").distinct(), "workload"),
+        submitters=_names(used.order_by("username"), "username"),
+        priorities=tuple(name for name, number in PRIORITIES.items() if number in asked),
+    )
+
+
+def _names(
+    rows: QuerySet[Tree] | QuerySet[Target] | QuerySet[Case] | QuerySet[User], column: str
+) -> tuple[str, ...]:
+    found: Sequence[str] = list(rows.values_list(column, flat=True))
+    return tuple(found)
+
+
+def _equal(asked: ExperimentFilter) -> Q:
+    columns = {
+        "state": "state",
+        "tree": "tree__name",
+        "submitter": "submitter__username",
+    }
+    wanted: dict[str, Any] = {
+        column: getattr(asked, name) for name, column in columns.items() if getattr(asked, name)
+    }
+    if asked.priority:
+        wanted["priority"] = PRIORITIES[asked.priority]
+    if asked.created_after:
+        wanted["created_at__gte"] = asked.created_after
+    if asked.created_before:
+        wanted["created_at__lt"] = asked.created_before
+    # No target is called as a group is.
+    place = Q(group=asked.target) | Q(target__name=asked.target) if asked.target else Q()
+    return Q(**wanted) & place
+
+
+def _holds(word: str) -> Q:
+    """Where a word may stand: the experiment's name or number, its base, who submitted it, a switch's title or author."""
+    number = word.removeprefix("#")
+    own = Q(name__icontains=word) | Q(submitter__username__icontains=word) | Q(base_name__icontains=word)
+    if len(word) >= 4:
+        own |= Q(base_commit__startswith=word.lower())
+    if number.isascii() and number.isdecimal() and len(number) < 19:
+        own |= Q(pk=int(number))
+    told = Switch.objects.filter(experiment=OuterRef("pk")).filter(
+        Q(title__icontains=word) | Q(author__icontains=word) | Q(name__icontains=word)
+    )
+    return own | Q(Exists(told))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The progress of an experiment, for the command line's bar and the live page."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from lab.errors import UnknownRow
+from lab.models import Build, Experiment, Run, Variant
+from lab.models.states import BuildState, ExperimentState, RunState
+
+_OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "block")
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Something being done now: kind is "build" or "boot", label what a person would call it."""
+
+    kind: str
+    id: int
+    label: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentProgress:
+    """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown."""
+
+    experiment_id: int
+    name: str
+    state: str
+    finished: bool
+    builds_done: int
+    builds_failed: int
+    builds_cancelled: int
+    builds_total: int
+    boots_done: int
+    boots_failed: int
+    boots_cancelled: int
+    boots_total: int
+    now: tuple[Activity, ...]
+    eta_s: float | None
+    problem: str
+
+    @property
+    def builds_over(self) -> int:
+        """Builds that need nothing more, well or not."""
+        return self.builds_done + self.builds_failed + self.builds_cancelled
+
+    @property
+    def boots_over(self) -> int:
+        """Boots that need nothing more, well or not."""
+        return self.boots_done + self.boots_failed + self.boots_cancelled
+
+    @property
+    def percent(self) -> int:
+        """Share of builds and boots that are over; a build weighs as five boots, about its cost."""
+        whole = 5 * self.builds_total + self.boots_total
+        return int(100 * (5 * self.builds_over + self.boots_over) / whole) if whole else 100
+
+
+def progress(experiment_id: int) -> ExperimentProgress:
+    """Return how far the experiment is. Raises UnknownRow."""
+    experiment = Experiment.objects.filter(pk=experiment_id).first()
+    if experiment is None:
+        raise UnknownRow(f"there is no experiment {experiment_id}")
+    return progress_of([experiment])[experiment_id]
+
+
+def progress_of(experiments: Sequence[Experiment]) -> dict[int, ExperimentProgress]:
+    """By number: how far each of some experiments is, in two questions for all."""
+    variants: dict[int, list[Variant]] = defaultdict(list)
+    built = Variant.objects.filter(experiment__in=experiments).exclude(build=None).order_by("position")
+    for variant in built.select_related("build").defer("build__request", "build__problem_detail"):
+        variants[variant.experiment_id].append(variant)
+    runs: dict[int, list[Run]] = defaultdict(list)
+    for run in (
+        Run.objects.filter(experiment__in=experiments)
+        .select_related("variant", "case")
+        .only(*_OF_RUNS, "variant__name", "case__workload")
+    ):
+        runs[run.experiment_id].append(run)
+    return {row.pk: _progress(row, variants[row.pk], runs[row.pk]) for row in experiments}
+
+
+def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) -> ExperimentProgress:
+    # A build that several variants share is one.
+    named = {variant.build: variant.name for variant in reversed(variants) if variant.build}
+    builds = sorted(named, key=lambda build: build.pk)
+    made = Counter(build.state for build in builds)
+    ran = Counter(run.state for run in runs)
+    finished = experiment.state not in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    return ExperimentProgress(
+        experiment_id=experiment.pk,
+        name=experiment.name,
+        state=experiment.state,
+        finished=finished,
+        builds_done=made[BuildState.BUILT],
+        builds_failed=made[BuildState.FAILED],
+        builds_cancelled=made[BuildState.CANCELLED],
+        builds_total=len(builds),
+        boots_done=ran[RunState.DONE],
+        boots_failed=ran[RunState.FAILED],
+        boots_cancelled=ran[RunState.CANCELLED],
+        boots_total=len(runs),
+        now=_activities(named, runs),
+        eta_s=None if finished else _eta(builds, runs),
+        problem=experiment.problem,
+    )
+
+
+def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, ...]:
+    """What is done now; named: each build with the first variant that is built by it."""
+    compiling = [
+        Activity("build", build.pk, name, build.started_at)
+        for build, name in sorted(named.items(), key=lambda pair: pair[0].pk)
+        if build.state == BuildState.BUILDING
+    ]
+    booting = [
+        Activity("boot", run.pk, f"{run.variant.name}: {run.case.workload}, {_which(run)}", run.started_at)
+        for run in runs
+        if run.state == RunState.RUNNING
+    ]
+    return tuple(compiling + booting)
+
+
+def _which(run: Run) -> str:
+    return f"boot {run.block + 1}" if run.purpose == "measured" else run.purpose
+
+
+def _eta(builds: list[Build], runs: list[Run]) -> float | None:
+    """Seconds left, from what the same kind of work took here so far."""
+    open_builds = sum(b.state in (BuildState.QUEUED, BuildState.BUILDING) for b in builds)
+    open_runs = sum(r.state in (RunState.QUEUED, RunState.RUNNING) for r in runs)
+    # The last build is the better guess: the first one was cold, the next ones lie over it.
+    build_s = _durations(b for b in builds if b.state == BuildState.BUILT and not b.cached)
+    run_s = _durations(r for r in runs if r.state in (RunState.DONE, RunState.FAILED))
+    if (open_builds and not build_s) or (open_runs and not run_s):
+        return None
+    left = open_builds * build_s[-1] if open_builds else 0.0
+    return left + (open_runs * median(run_s) if open_runs else 0.0)
+
+
+def _durations(rows: Iterable[Build | Run]) -> list[float]:
+    over = [row for row in rows if row.started_at and row.finished_at]
+    over.sort(key=lambda row: row.finished_at or datetime.min)
+    return [
+        (row.finished_at - row.started_at).total_seconds()
+        for row in over
+        if row.started_at and row.finished_at
+    ]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compare two builds of a kernel: sources, config, toolchain and the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.artifacts.store import Artifact
+from lab.experiments.environment import stored_artifact
+from lab.models import Variant
+from lab.storage.artifacts import recorded
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltKernel:
+    """One variant's kernel, as the `[[reproduces.kernels]]` of a reproducer say it; empty where not known.
+
+    tree_id: of its sources. artifact: the store's key, over all that went in. code_hash: equal where the
+    loaded code is. config, vmlinux: SHA-256.
+    """
+
+    variant: str
+    tree_id: str
+    release: str = ""
+    artifact: str = ""
+    code_hash: str = ""
+    config: str = ""
+    vmlinux: str = ""
+    toolchain: str = ""
+    toolchain_identity: str = ""
+
+
+def kernel_of(variant: Variant, root: Path) -> BuiltKernel:
+    """What a variant's kernel is. root: the state root; without its artifact there only the table's part of it."""
+    build = variant.build
+    artifact = stored_artifact(build, root)
+    if build is None or artifact is None:
+        known = (build.release, build.artifact_key, build.code_hash) if build else ("", "", "")
+        return BuiltKernel(variant.name, variant.tree_id, *known)
+    metadata = artifact.metadata
+    return BuiltKernel(
+        variant=variant.name,
+        tree_id=variant.tree_id,
+        release=metadata.release,
+        artifact=artifact.key,
+        code_hash=metadata.code_hash,
+        config=metadata.config_sha256,
+        vmlinux=_digest(artifact),
+        toolchain=metadata.toolchain,
+        toolchain_identity=metadata.toolchain_identity,
+    )
+
+
+def _digest(artifact: Artifact) -> str:
+    return recorded(artifact).files.get("vmlinux", (0, ""))[1]
+
+
+def told_difference(wanted: BuiltKernel, found: BuiltKernel) -> str:
+    """In a line: bit-identical, or what is other, the causes before what follows from them."""
+    if not wanted.vmlinux or not found.vmlinux:
+        if wanted.code_hash and wanted.code_hash == found.code_hash:
+            return "reproduced: the loaded code is identical"
+        return _other("not known to be the reproduced kernel", wanted, found)
+    if wanted.vmlinux == found.vmlinux:
+        return f"reproduced bit for bit: vmlinux is {found.vmlinux[:12]} again"
+    if wanted.code_hash == found.code_hash:
+        return _other("the loaded code is identical, vmlinux is not", wanted, found)
+    return _other("not the reproduced kernel", wanted, found)
+
+
+def _other(what: str, wanted: BuiltKernel, found: BuiltKernel) -> str:
+    causes = []
+    if wanted.tree_id != found.tree_id:
+        causes.append(f"other sources (tree {found.tree_id[:12]}, there {wanted.tree_id[:12]})")
+    if _differ(wanted.toolchain_identity, found.toolchain_identity):
+        same_names = wanted.toolchain == found.toolchain
+        tools = "of other flex, bison, bc, make or pahole" if same_names else found.toolchain
+        causes.append(f"other toolchain ({tools}{'' if same_names else f', there {wanted.toolchain}'})")
+    if _differ(wanted.config, found.config):
+        causes.append(f"other config ({found.config[:12]}, there {wanted.config[:12]})")
+    if not causes and wanted.artifact == found.artifact:
+        causes.append("from equal inputs: the build does not reproduce itself")
+    elif not causes:
+        causes.append("sources, config and toolchain are the same: modules or the way of building are other")
+    return f"{what}: {'; '.join(causes)}"
+
+
+def _differ(one: str, other: str) -> bool:
+    return bool(one and other and one != other)

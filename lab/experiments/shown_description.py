@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The description of an experiment as pages show it: its switches and its cases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernels.mails.stored_diff import shown_diff
+from kernels.trees.git import hide_password
+from lab.experiments.spec import ExperimentSpec, MeasureSpec
+from lab.experiments.stored_spec import spec_of, stored_description
+from lab.models import Case, Experiment, Switch
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """What the catalogue says a switch moves, which way, and who says so."""
+
+    workload: str
+    metric: str
+    direction: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchView:
+    """A patch or config fragment of the experiment; report tells what intake repaired,
+    notes which mails of a series it chose.
+
+    text: a diff as kernels.mails.stored_diff keeps it.
+    """
+
+    name: str
+    kind: str
+    title: str
+    author: str
+    link: str
+    text: str
+    requires: tuple[str, ...]
+    excludes: tuple[str, ...]
+    report: tuple[str, ...]
+    claims: tuple[ClaimView, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The text for people: what is not UTF-8 or hides in it is an escape."""
+        return shown_diff(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """A workload with its parameters."""
+
+    id: int
+    position: int
+    workload: str
+    preset: str
+    params: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Name a person reads: "showgids (smoke)"."""
+        return f"{self.workload} ({self.preset})"
+
+
+def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
+    """Return the experiment's cases in their order."""
+    return tuple(case_view(case) for case in experiment.cases.all())
+
+
+def case_view(case: Case) -> CaseView:
+    """Return one case as pages show it."""
+    return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
+
+
+def switch_view(switch: Switch) -> SwitchView:
+    """Return one switch as pages show it."""
+    return SwitchView(
+        name=switch.name,
+        kind=switch.kind,
+        title=switch.title,
+        author=switch.author,
+        link=switch.link,
+        text=switch.text,
+        requires=tuple(switch.requires),
+        excludes=tuple(switch.excludes),
+        report=tuple(switch.report),
+        claims=tuple(ClaimView(**claim) for claim in switch.claims),
+        notes=tuple(switch.notes),
+    )
+
+
+def shown_description(experiment_id: int) -> dict[str, Any]:
+    """Return the description as it can be submitted again; a password in its git URL is left out. Raises UnknownRow."""
+    return without_password(stored_description(experiment_id))
+
+
+def whole_description(experiment_id: int) -> dict[str, Any]:
+    """Return every field of the description, defaults included, but no patch's text, which may be long.
+
+    A description that an older lab stored and this one cannot read is returned as it is stored. Raises UnknownRow.
+    """
+    stored = spec_of(experiment_id)
+    try:
+        whole = ExperimentSpec.model_validate(stored).model_dump(mode="json", exclude={"priority"})
+    except ValidationError:
+        whole = stored
+    patches = [{k: v for k, v in patch.items() if k != "text"} for patch in whole.get("patches") or ()]
+    return without_password(whole | ({"patches": patches} if "patches" in whole else {}))
+
+
+def measure_of(stored: Mapping[str, Any]) -> MeasureSpec:
+    """Return how a stored description measures; the defaults where today's lab cannot read it."""
+    try:
+        return MeasureSpec.model_validate(stored.get("measure", {}))
+    except ValidationError:
+        return MeasureSpec()
+
+
+def without_password(description: dict[str, Any]) -> dict[str, Any]:
+    """Return a description whose git URL carries none."""
+    git = description.get("git")
+    return description | {"git": hide_password(git)} if git else description

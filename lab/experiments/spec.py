@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The description of an experiment: one model for file, form and API.
+
+`read_spec` reads TOML, `spec_from_mapping` what a form or an API sends. Both raise SpecError:
+one line that names the field, the value given and the valid ones.
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from kernels.errors import KernelsError
+from kernels.mails.letters import as_text
+from kernels.patches.catalog import load_catalog as load_switches
+from lab.errors import SpecError
+from lab.experiments.spec_size import check_toml, check_values
+from lab.harmful_characters import check_lines
+from lab.validation_messages import explain, nearest
+from workloads.catalog import load_catalog as load_workloads
+from workloads.errors import WorkloadsError
+
+DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
+# The variants that the lab adds by itself: the base, the base once more, the base laid out otherwise.
+BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placebo")
+# Where boots agree to the last instruction, more of them say nothing new.
+LEAST_BOOTS, MOST_BOOTS = 2, 500
+MOST_PROFILE_BOOTS = 50
+DEFAULT_BOOTS = {"wall": 10, "instructions": 2}
+# A switch's text; the finer limits of a patch are kernels.patches.series's.
+TEXT_LIMIT = 8 * 1024 * 1024
+MOST_PATCHES = 16
+FIELD_SOURCES = ("file", "text", "catalog", "range")
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+# `+` joins the names of a variant, "base" is the variant without switches.
+SwitchName = Annotated[
+    str, StringConstraints(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+]
+Digest = Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9a-f]*$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
+Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
+
+
+def switch_name(text: str, length: int = 60) -> str:
+    """A switch's name from what people call the thing: its plain characters."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:length].strip("-._") or "patch"
+    return f"{name}-patch" if name in OWN_VARIANTS else name
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _reads_as_it_is(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse characters that drive terminals or turn a line around, in every text of one line."""
+        if info.field_name != "text":
+            check_lines(value)
+        return value
+
+
+class _Switch(_Part):
+    name: SwitchName
+    requires: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
+    excludes: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
+
+    @field_validator("name")
+    @classmethod
+    def _is_no_variant_of_ours(cls, name: str) -> str:
+        if name in OWN_VARIANTS:
+            raise ValueError(
+                f'"{name}" is the name of a variant that every experiment may have; choose another'
+            )
+        return name
+
+
+class PatchSpec(_Switch):
+    """A patch or series as one switch: given as text, from the catalogue, or as a git range.
+
+    text: mbox or unified diff; origin: the file it was read from, if any. range: `base..tip`.
+    alternative: which of several diffs that one mail offers for the same places, from 1. partial: take a series of which
+    patches are missing, or of several versions, as far as it is here.
+    """
+
+    text: Text | None = None
+    origin: str = ""
+    catalog: SwitchName | None = None
+    range: (
+        Annotated[
+            str,
+            StringConstraints(
+                pattern=r"^[^\s\x00-\x1f.-][^\s\x00-\x1f]*\.\.[^\s\x00-\x1f.-][^\s\x00-\x1f]*$"
+            ),
+        ]
+        | None
+    ) = None
+
+    alternative: Annotated[StrictInt, Field(ge=1, le=16)] | None = None
+    partial: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_named_after_its_catalogue_entry(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("catalog") and "name" not in given:
+            return {**given, "name": given["catalog"]}
+        return given
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        given = [field for field in ("text", "catalog", "range") if getattr(self, field) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(FIELD_SOURCES)}, not {' and '.join(given) or 'none'}")
+        return self
+
+
+class ConfigSpec(_Switch):
+    """A change of the kernel config as one switch: Kconfig lines."""
+
+    lines: Annotated[tuple[Line, ...], Field(min_length=1, max_length=1000)]
+
+    @property
+    def text(self) -> str:
+        """The lines as a fragment."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+class CaseSpec(_Part):
+    """A workload with a preset, whose parameters `params` overrides.
+
+    profile: whether this case is profiled; as `measure` says where it does not.
+    """
+
+    workload: str
+    preset: str = "small"
+    params: dict[str, Param] = Field(default_factory=dict)
+    profile: StrictBool | None = None
+
+
+class MeasureSpec(_Part):
+    """How often to boot and to repeat; a boot is the unit of replication.
+
+    clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
+    the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
+    profile_boots: of each variant that is profiled, and of the base once more: with one boot there is no
+    telling whether two profiles differ or boots do. off_cpu: profiled boots also record where threads wait off the CPUs.
+    """
+
+    clock: Literal["wall", "instructions"] = "wall"
+    boots: StrictInt | Literal["auto"] = DEFAULT_BOOTS["wall"]
+    iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
+    warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
+    placebo: StrictBool = False
+    profile: StrictBool = False
+    profile_boots: Annotated[StrictInt, Field(ge=1, le=MOST_PROFILE_BOOTS)] = 3
+    off_cpu: StrictBool = False
+    verify: StrictBool = False
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _boots_suit_the_clock(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in DEFAULT_BOOTS:
+            return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
+        return given
+
+    @field_validator("boots", mode="before")
+    @classmethod
+    def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
+            shown = f'"{given}"' if isinstance(given, str) else given
+            raise ValueError(f'{shown} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"')
+        return given
+
+    @model_validator(mode="after")
+    def _only_noise_needs_more_boots(self) -> Self:
+        if self.clock == "instructions" and self.boots == "auto":
+            raise ValueError(
+                "boots: under the instruction clock boots agree to the last one; give a number, 2 do"
+            )
+        return self
+
+
+class ReproducedFragment(_Part):
+    """A fragment of the configuration, for people to compare; what builds is this lab's own."""
+
+    name: Line
+    text: Text
+
+
+class ReproducedKernel(_Part):
+    """What one variant's kernel was. config, vmlinux: SHA-256 of the resolved config and of the whole ELF file."""
+
+    variant: Annotated[str, StringConstraints(max_length=500)]
+    tree_id: Digest
+    release: Annotated[str, StringConstraints(max_length=200)] = ""
+    artifact: Digest = ""
+    code_hash: Digest = ""
+    config: Digest = ""
+    vmlinux: Digest = ""
+    toolchain: Annotated[str, StringConstraints(max_length=500)] = ""
+    toolchain_identity: Digest = ""
+
+
+class Reproduces(_Part):
+    """What a reproducer tells of the experiment that it repeats: its new kernels are compared with these."""
+
+    experiment: StrictInt
+    permalink: Annotated[str, StringConstraints(max_length=1000)] = ""
+    lab: Annotated[str, StringConstraints(max_length=50)] = ""
+    submitted: Annotated[str, StringConstraints(max_length=50)] = ""
+    command: Annotated[str, StringConstraints(max_length=1000)] = ""
+    base_name: Annotated[str, StringConstraints(max_length=200)] = ""
+    base_tree_id: Digest = ""
+    archive: Annotated[str, StringConstraints(max_length=500)] = ""
+    kernels: Annotated[tuple[ReproducedKernel, ...], Field(max_length=300)] = ()
+    fragments: Annotated[tuple[ReproducedFragment, ...], Field(max_length=100)] = ()
+
+
+class ExperimentSpec(_Part):
+    """A whole experiment. base: any revision of the tree, its default one when empty. target: one, or a group of them.
+
+    reproduces: given by a reproducer alone; it changes nothing of what is built and measured.
+    """
+
+    name: Line
+    tree: Line | None = None
+    git: Line | None = None
+    base: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s\x00-\x1f-]?[^\s\x00-\x1f]*$")] = ""
+    design: Literal["full", "one-at-a-time", "leave-one-out", "cumulative"] = "full"
+    target: Line = "guest"
+    priority: Literal["low", "normal", "high"] = "normal"
+    patches: Annotated[tuple[PatchSpec, ...], Field(max_length=MOST_PATCHES)] = ()
+    configs: Annotated[tuple[ConfigSpec, ...], Field(max_length=MOST_PATCHES)] = ()
+    cases: Annotated[tuple[CaseSpec, ...], Field(min_length=1, max_length=20)]
+    measure: MeasureSpec = MeasureSpec()
+    reproduces: Reproduces | None = None
+
+    @property
+    def switches(self) -> tuple[PatchSpec | ConfigSpec, ...]:
+        """All switches in the order they are applied: patches, then configs."""
+        return (*self.patches, *self.configs)
+
+    @model_validator(mode="after")
+    def _has_one_tree(self) -> Self:
+        if (self.tree is None) == (self.git is None):
+            raise ValueError("give one of tree (a registered tree) and git (a URL or path)")
+        return self
+
+    @model_validator(mode="after")
+    def _waits_are_recorded_in_profiled_boots(self) -> Self:
+        profiled = (self.measure.profile if case.profile is None else case.profile for case in self.cases)
+        if self.measure.off_cpu and not any(profiled):
+            raise ValueError(
+                "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled; "
+                "set measure.profile = true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _switches_know_each_other(self) -> Self:
+        names = [switch.name for switch in self.switches]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f'two switches are named "{name}"; each needs its own name')
+        for switch in self.switches:
+            for field in ("requires", "excludes"):
+                for other in getattr(switch, field):
+                    _check_partner(switch.name, field, other, names)
+        return self
+
+
+def _check_partner(name: str, field: str, other: str, names: list[str]) -> None:
+    if other == name:
+        raise ValueError(f'switch "{name}" {field} itself')
+    if other not in names:
+        valid = [known for known in names if known != name]
+        raise ValueError(
+            f'{field} of switch "{name}": there is no switch "{other}"; there are {", ".join(valid) or "no others"}'
+        )
+
+
+def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
+    """Read a TOML description; files it names are looked up from `directory`, none if that is None.
+
+    Raises SpecError.
+    """
+    return spec_from_mapping(toml_mapping(data), directory)
+
+
+def toml_mapping(data: bytes) -> dict[str, Any]:
+    """Read a TOML description without validating it. Raises SpecError."""
+    try:
+        text = data.decode()
+        check_toml(text)
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise SpecError(f"the description is not valid TOML: {exc}") from exc
+
+
+def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
+    """Validate a description that a form or an API sends. Raises SpecError."""
+    check_values(mapping)
+    try:
+        spec = ExperimentSpec.model_validate(inline_files(mapping, directory))
+    except ValidationError as exc:
+        raise explain(exc, ExperimentSpec) from exc
+    _check_catalogues(spec)
+    return spec
+
+
+def _check_catalogues(spec: ExperimentSpec) -> None:
+    """Look up by name what our catalogues hold: workloads, presets, parameters, switches."""
+    workloads, switches = load_workloads(), load_switches()
+    for index, case in enumerate(spec.cases):
+        if case.workload not in workloads:
+            raise SpecError(
+                f'cases[{index}].workload: there is no workload "{case.workload}"; {nearest(case.workload, workloads)}'
+            )
+        try:
+            workloads[case.workload].resolve(case.preset, case.params, spec.measure.clock)
+        except WorkloadsError as exc:
+            raise SpecError(f"cases[{index}]: {exc}", exc.detail) from exc
+    for index, patch in enumerate(spec.patches):
+        if patch.catalog is not None and patch.catalog not in switches:
+            raise SpecError(
+                f'patches[{index}].catalog: there is no switch "{patch.catalog}"; {nearest(patch.catalog, switches)}'
+            )
+
+
+def spec_digest(spec: ExperimentSpec) -> str:
+    """Return the SHA-256 of all that the description says, patch texts included.
+
+    A field that descriptions did not have once counts only where it says something: they keep their digest.
+    """
+    said = spec.model_dump(mode="json")
+    # How urgent it is changes nothing of what is asked.
+    del said["priority"]
+    if not spec.measure.off_cpu:
+        del said["measure"]["off_cpu"]
+    if spec.reproduces is None:
+        del said["reproduces"]
+    for patch in said["patches"]:
+        if not patch["partial"]:
+            del patch["partial"]
+    canonical = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def inline_files(mapping: Mapping[str, Any], directory: Path | None) -> dict[str, Any]:
+    """Replace each patch's `file` by its text, so that a description stands on its own. Raises SpecError."""
+    patches = mapping.get("patches")
+    if not isinstance(patches, list):
+        return dict(mapping)
+    inlined = []
+    for index, patch in enumerate(patches):
+        if not (isinstance(patch, Mapping) and "file" in patch):
+            inlined.append(patch)
+            continue
+        text, origin = _read_patch(f"patches[{index}].file", patch["file"], directory)
+        rest = {key: value for key, value in patch.items() if key != "file"}
+        if "text" in rest:
+            raise SpecError(f"patches[{index}]: give one of {', '.join(FIELD_SOURCES)}, not file and text")
+        inlined.append({**rest, "text": text, "origin": origin})
+    return {**mapping, "patches": inlined}
+
+
+def _read_patch(field: str, name: Any, directory: Path | None) -> tuple[str, str]:
+    if directory is None:
+        raise SpecError(f"{field}: files are read by labctl only; send the patch itself as text")
+    if not isinstance(name, str) or not name:
+        raise SpecError(f"{field}: {name!r} is not the name of a file")
+    path = directory / name
+    try:
+        if path.stat().st_size > TEXT_LIMIT:
+            raise SpecError(f"{field}: {name} is larger than {TEXT_LIMIT >> 20} MiB")
+        data = path.read_bytes()
+    except OSError as exc:
+        raise SpecError(f'{field}: cannot read "{name}" in {directory}: {exc.strerror}') from exc
+    try:
+        return as_text(data), path.name
+    except KernelsError as exc:
+        raise SpecError(f"{field}: {name}: {exc}") from exc

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stored description of an experiment: as its fields, as the file that labctl reads, without its defaults."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tomli_w
+from pydantic import BaseModel
+
+from lab.errors import UnknownRow
+from lab.experiments.spec import (
+    CaseSpec,
+    ConfigSpec,
+    ExperimentSpec,
+    MeasureSpec,
+    PatchSpec,
+    ReproducedFragment,
+    ReproducedKernel,
+    Reproduces,
+    spec_from_mapping,
+)
+from lab.models import Experiment
+
+_PARTS: Mapping[str, type[BaseModel]] = {
+    "patches": PatchSpec,
+    "configs": ConfigSpec,
+    "cases": CaseSpec,
+    "measure": MeasureSpec,
+    "reproduces": Reproduces,
+    "kernels": ReproducedKernel,
+    "fragments": ReproducedFragment,
+}
+
+
+def stored_spec(experiment: Experiment) -> ExperimentSpec:
+    """The description an experiment was made from. Raises SpecError where today's lab does not take it any more."""
+    return spec_from_mapping(experiment.spec)
+
+
+def stored_description(experiment_id: int) -> dict[str, Any]:
+    """The description of an experiment without what is as it would be anyway. Raises UnknownRow."""
+    return without_defaults(spec_of(experiment_id))
+
+
+def spec_of(experiment_id: int) -> dict[str, Any]:
+    """The description of an experiment as it is stored. Raises UnknownRow."""
+    found: dict[str, Any] = experiment_row(experiment_id).spec
+    return found
+
+
+def description_as_toml(description: Mapping[str, Any]) -> str:
+    """A description as the file that labctl reads."""
+    return tomli_w.dumps(in_order(without_defaults(description)), multiline_strings=True)
+
+
+def in_order(given: Mapping[str, Any], part: type[BaseModel] | None = ExperimentSpec) -> dict[str, Any]:
+    """A description with its fields as people read them: PostgreSQL keeps those of a JSON value by their length.
+
+    What is no field comes last, by name.
+    """
+    places = {name: place for place, name in enumerate(part.model_fields)} if part else {}
+    found = {}
+    for key in sorted(given, key=lambda key: (places.get(key, len(places)), key)):
+        value, inner = given[key], _PARTS.get(key)
+        if isinstance(value, Mapping):
+            value = in_order(value, inner)
+        elif isinstance(value, list):
+            value = [in_order(one, inner) if isinstance(one, Mapping) else one for one in value]
+        found[key] = value
+    return found
+
+
+def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored description without empty parts, and without what intake noted beside a patch's text."""
+    kept = {}
+    for key, value in given.items():
+        if key == "origin" or value is None or value in ("", [], {}):
+            continue
+        if isinstance(value, Mapping):
+            value = without_defaults(value)
+        elif isinstance(value, list):
+            value = [without_defaults(one) if isinstance(one, Mapping) else one for one in value]
+        kept[key] = value
+    return kept
+
+
+def experiment_row(experiment_id: int) -> Experiment:
+    row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
+    if row is None:
+        raise UnknownRow(f"there is no experiment {experiment_id}")
+    return row

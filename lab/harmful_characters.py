@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Refuse characters that act on a terminal or make a line read as another, where a name or title is typed.
+
+Controls of both sets (C0, C1), marks of writing direction, characters without width, line and paragraph separators, halves of
+characters and unassigned ones are refused where a name or a title is typed. Blanks of all scripts are fine.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from lab.errors import FieldRefused
+
+_HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def harmful(text: str, *, lines: bool = False) -> str:
+    """Return the first character that may not be in a line as people write it, such as "U+202E"; "" if there is none.
+
+    lines: tabs and line feeds may be there, too.
+    """
+    for char in text:
+        if unicodedata.category(char) in _HARMFUL and not (lines and char in "\t\n\r"):
+            return f"U+{ord(char):04X}"
+    return ""
+
+
+def check_lines(value: object) -> None:
+    """Check each text in a value, a list or a mapping. Raises ValueError with a line for people."""
+    values = [*value, *value.values()] if isinstance(value, dict) else value
+    for line in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(line, str) and (found := harmful(line)):
+            raise ValueError(told("it", found))
+
+
+def check_field(text: str, field: str, *, lines: bool = False) -> str:
+    """Return the text of a form's field as check_line does. Raises FieldRefused."""
+    if found := harmful(text, lines=lines):
+        raise FieldRefused(field, told("it", found))
+    return text
+
+
+def told(what: str, character: str) -> str:
+    """Return the refusal of a character, without the character."""
+    return f"{what} holds the character {character}, which is not shown as it is: leave it out"

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Create, change, try and remove hooks, for their owners and for operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from lab.errors import AddressRefused, FieldRefused, NotAllowed, UnknownRow
+from lab.hooks.events import EVENTS, TEST, experiment_payload
+from lab.hooks.outgoing_http import check_url
+from lab.hooks.request import Event as SentEvent
+from lab.hooks.request import key_of, new_secret, request_for
+from lab.models import Delivery, Experiment, Hook, Tree, User
+from lab.models.states import DeliveryState, move
+from lab.people.permissions import may, may_change
+from lab.validation_messages import nearest
+
+MOST_HOOKS = 20
+LONGEST_URL = 1000
+# What an address must say where the commit or patch goes.
+PLACES = {Hook.Kind.GITHUB: "{commit}", Hook.Kind.GITLAB: "{commit}", Hook.Kind.PATCHWORK: "{patch}"}
+# The newest of them are looked through for one that a status hook could be tried with.
+LOOKED_THROUGH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class HookFields:
+    """What a person says of a hook. tree: a tree's name, "" for all; secret: "" keeps it, or makes one for a webhook."""
+
+    name: str
+    url: str
+    kind: str = Hook.Kind.WEBHOOK
+    events: Sequence[str] = EVENTS
+    secret: str = ""
+    tree: str = ""
+    enabled: bool = True
+
+
+def make_hook(*, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
+    """Make a hook of one's own. Raises NotAllowed, FieldRefused with the name of the field."""
+    if not may(by, "submit", scopes=scopes):
+        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators make hooks")
+    if Hook.objects.filter(owner=by).count() >= MOST_HOOKS:
+        raise FieldRefused("name", f"you have {MOST_HOOKS} hooks, the most one may have: remove one first")
+    return _save(Hook(owner=by), fields)
+
+
+def change_hook(*, hook_id: int, by: User, fields: HookFields, scopes: Sequence[str] | None = None) -> Hook:
+    """Write a hook's fields anew; without a secret its old one stays, unless its kind or host is another.
+
+    Raises UnknownRow, NotAllowed, FieldRefused.
+    """
+    return _save(own_hook(hook_id=hook_id, by=by, scopes=scopes), fields)
+
+
+def remove_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> None:
+    """Remove a hook with its deliveries. Raises UnknownRow, NotAllowed."""
+    own_hook(hook_id=hook_id, by=by, scopes=scopes).delete()
+
+
+def own_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> Hook:
+    """Return a hook that somebody may see and change. Raises UnknownRow, NotAllowed."""
+    hook = Hook.objects.select_related("owner", "tree").filter(pk=hook_id).first()
+    if hook is None:
+        raise UnknownRow(f"there is no hook {hook_id}")
+    if not may_change(by, hook.owner, scopes=scopes):
+        whose = f"is {hook.owner.username}'s" if hook.owner else "has lost its owner"
+        raise NotAllowed(f"hook {hook_id} {whose}: only its owner and operators see it")
+    return hook
+
+
+def try_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> Delivery:
+    """Queue a delivery to see whether it arrives: of a test event, or of what a status hook would say last.
+
+    Raises UnknownRow, NotAllowed, FieldRefused for "url" where there is nothing yet that it could mark.
+    """
+    hook = own_hook(hook_id=hook_id, by=by, scopes=scopes)
+    payload: dict[str, Any] = {"event": TEST, "at": timezone.now().isoformat(timespec="seconds")}
+    if hook.kind != Hook.Kind.WEBHOOK:
+        payload = _latest(hook)
+    return Delivery.objects.create(
+        hook=hook, event=TEST, subject=f"{TEST}/{uuid4().hex[:12]}", payload=payload, next_at=timezone.now()
+    )
+
+
+def deliver_again(*, delivery_id: int, by: User, scopes: Sequence[str] | None = None) -> Delivery:
+    """Queue a delivery that is over once more, or try a waiting one now. Raises UnknownRow, NotAllowed."""
+    delivery = Delivery.objects.filter(pk=delivery_id).first()
+    if delivery is None:
+        raise UnknownRow(f"there is no delivery {delivery_id}")
+    own_hook(hook_id=delivery.hook_id, by=by, scopes=scopes)
+    now = timezone.now()
+    for over in (DeliveryState.DELIVERED, DeliveryState.GIVEN_UP):
+        move(Delivery, delivery_id, over, DeliveryState.WAITING, attempts=0, next_at=now, delivered_at=None)
+    Delivery.objects.filter(pk=delivery_id, state=DeliveryState.WAITING).update(next_at=now)
+    delivery.refresh_from_db()
+    return delivery
+
+
+def _latest(hook: Hook) -> dict[str, Any]:
+    """What the newest experiment that the hook could mark would be told as now."""
+    newest = Experiment.objects.select_related("tree", "submitter", "standing").order_by("-pk")
+    if hook.tree_id is not None:
+        newest = newest.filter(tree=hook.tree_id)
+    for experiment in newest[:LOOKED_THROUGH]:
+        payload = experiment_payload(experiment, TEST)
+        if request_for(hook.kind, hook.url, hook.secret, SentEvent("", TEST, payload, 0)):
+            return payload
+    raise FieldRefused("url", "none of the latest experiments is about a commit or patch it could mark")
+
+
+def _save(hook: Hook, fields: HookFields) -> Hook:
+    # A token goes nowhere but where it was given for, whoever changes the address.
+    moved = bool(hook.pk) and (hook.kind, _host(hook.url)) != (fields.kind, _host(fields.url))
+    hook.name = _name(fields.name)
+    hook.kind = _kind(fields.kind)
+    hook.url = _url(fields.url, hook.kind)
+    hook.events = _events(fields.events)
+    hook.secret = _secret(hook, fields.secret, moved=moved)
+    hook.tree = _tree(fields.tree, hook.kind)
+    hook.enabled = fields.enabled
+    try:
+        with transaction.atomic():
+            hook.save()
+    except IntegrityError:
+        raise FieldRefused("name", f'there is a hook "{hook.name}" already: take another name') from None
+    return hook
+
+
+def _name(name: str) -> str:
+    kept = " ".join(name.split())
+    if not 1 <= len(kept) <= 100 or not kept.isprintable():
+        raise FieldRefused("name", "a hook's name has 1 to 100 characters")
+    return kept
+
+
+def _kind(kind: str) -> Hook.Kind:
+    if kind not in Hook.Kind.values:
+        raise FieldRefused("kind", f'there is no kind "{kind[:40]}"; {nearest(kind[:40], Hook.Kind.values)}')
+    return Hook.Kind(kind)
+
+
+def _url(url: str, kind: Hook.Kind) -> str:
+    place = PLACES.get(kind, "")
+    if len(url) > LONGEST_URL:
+        raise FieldRefused("url", f"an address has at most {LONGEST_URL:,} characters")
+    if place and place not in url:
+        raise FieldRefused("url", f"the address of a {kind} hook says {place} where that goes")
+    try:
+        check_url(url.replace(place, "0") if place else url, private=settings.HOOKS_PRIVATE)
+    except AddressRefused as exc:
+        raise FieldRefused("url", str(exc)) from exc
+    return url
+
+
+def _events(events: Sequence[str]) -> list[str]:
+    for event in events:
+        if event not in EVENTS:
+            raise FieldRefused("events", f'there is no event "{event[:40]}"; {nearest(event[:40], EVENTS)}')
+    if not events:
+        raise FieldRefused("events", f"choose at least one of {', '.join(EVENTS)}")
+    return [event for event in EVENTS if event in events]
+
+
+def _secret(hook: Hook, given: str, *, moved: bool) -> str:
+    secret = given.strip() or ("" if moved else hook.secret)
+    if hook.kind != Hook.Kind.WEBHOOK:
+        if not secret:
+            raise FieldRefused("secret", f"a {hook.kind} hook needs a token of that place, as its secret")
+        if not (secret.isascii() and secret.isprintable()) or len(secret) > 500 or " " in secret:
+            raise FieldRefused("secret", "a token has printable characters without blanks, at most 500")
+        return secret
+    if not secret:
+        return new_secret()
+    try:
+        key_of(secret)
+    except ValueError as exc:
+        raise FieldRefused("secret", f"{exc}; leave it empty for a new one") from exc
+    return secret
+
+
+def _tree(name: str, kind: Hook.Kind) -> Tree | None:
+    if not name:
+        if kind in (Hook.Kind.GITHUB, Hook.Kind.GITLAB):
+            raise FieldRefused("tree", f"a {kind} hook is about the tree whose commits are there: choose it")
+        return None
+    trees = {tree.name: tree for tree in Tree.objects.order_by("pk")}
+    if name not in trees:
+        raise FieldRefused("tree", f'there is no tree "{name[:100]}"; {nearest(name[:100], trees)}')
+    return trees[name]
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]

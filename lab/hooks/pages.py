@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read hooks and their deliveries: one's own, or all for operators."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import OuterRef, Subquery
+from django.utils import timezone
+
+from lab.models import Delivery, Hook, User
+from lab.people.permissions import may
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class HookLine:
+    """One hook. last: the state of its newest delivery, "" without any; place: its host."""
+
+    id: int
+    name: str
+    owner: str
+    kind: str
+    place: str
+    tree: str
+    events: tuple[str, ...]
+    enabled: bool
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLine:
+    """One delivery. next_at: when it is tried, None once it is over; body: what is told, as JSON."""
+
+    id: int
+    event: str
+    subject: str
+    state: str
+    attempts: int
+    status: int | None
+    answer: str
+    body: str
+    created_at: datetime
+    delivered_at: datetime | None
+    next_at: datetime | None
+
+
+def hook_lines(user: User) -> tuple[HookLine, ...]:
+    """The hooks that somebody may see and change, by name."""
+    newest = Delivery.objects.filter(hook=OuterRef("pk")).order_by("-pk").values("state")[:1]
+    rows = Hook.objects.select_related("owner", "tree").annotate(last=Subquery(newest))
+    if not may(user, "operate"):
+        rows = rows.filter(owner=user)
+    return tuple(
+        HookLine(
+            id=row.pk,
+            name=row.name,
+            owner=row.owner.username if row.owner else "",
+            kind=row.kind,
+            place=row.url.partition("://")[2].partition("/")[0],
+            tree=row.tree.name if row.tree else "",
+            events=tuple(row.events),
+            enabled=row.enabled,
+            last=row.last or "",
+        )
+        for row in rows
+    )
+
+
+def delivery_page(hook_id: int, number: int) -> tuple[tuple[DeliveryLine, ...], Page[Any]]:
+    """One page of a hook's deliveries, the newest first, and where it is among the others."""
+    page = Paginator(Delivery.objects.filter(hook=hook_id).order_by("-pk"), PAGE_SIZE).get_page(number)
+    return tuple(_delivery(row) for row in page.object_list), page
+
+
+def _delivery(row: Delivery) -> DeliveryLine:
+    return DeliveryLine(
+        id=row.pk,
+        event=row.event,
+        subject=row.subject,
+        state=row.state,
+        attempts=row.attempts,
+        status=row.status,
+        answer=row.answer,
+        body=json.dumps(row.payload, indent=2),
+        created_at=row.created_at,
+        delivered_at=row.delivered_at,
+        next_at=max(row.next_at, timezone.now()) if row.state == "waiting" else None,
+    )

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Write, edit and delete notes: plain text on experiments, runs and revisions, changed by their author alone."""
+
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.harmful_characters import check_field
+from lab.models import Experiment, Note, Revision, Run, User
+from lab.people.permissions import may, may_change
+
+LONGEST = 10_000
+
+
+def write_note(
+    *,
+    author: User,
+    text: str,
+    experiment: Experiment | None = None,
+    run: Run | None = None,
+    revision: Revision | None = None,
+    trend: str = "",
+) -> Note:
+    """Write a note on one of an experiment, a run or a revision; trend: the key of the one it is about, "" for all.
+
+    Raises NotAllowed, FieldRefused for "text" and for "trend" without a revision.
+    """
+    if not may(author, "submit"):
+        raise NotAllowed(f"{author.username} is a {author.role}: submitters and operators write notes")
+    if sum(one is not None for one in (experiment, run, revision)) != 1:
+        raise FieldRefused("experiment", "a note is on one of an experiment, a run or a revision")
+    if trend and revision is None:
+        raise FieldRefused("trend", "only a note on a revision is about a trend")
+    return Note.objects.create(
+        author=author, experiment=experiment, run=run, revision=revision, trend=trend, text=_plain(text)
+    )
+
+
+def edit_note(*, note_id: int, by: User, text: str, scopes: Sequence[str] | None = None) -> Note:
+    """Write a note's text anew. Raises UnknownRow, NotAllowed, FieldRefused for "text"."""
+    note = _own(note_id, by, scopes)
+    note.text, note.edited_at = _plain(text), timezone.now()
+    note.save(update_fields=["text", "edited_at"])
+    return note
+
+
+def delete_note(*, note_id: int, by: User, scopes: Sequence[str] | None = None) -> None:
+    """Remove a note for good. Raises UnknownRow, NotAllowed."""
+    _own(note_id, by, scopes).delete()
+
+
+def _own(note_id: int, by: User, scopes: Sequence[str] | None) -> Note:
+    note = Note.objects.select_related("author").filter(pk=note_id).first()
+    if note is None:
+        raise UnknownRow(f"there is no note {note_id}")
+    if not may_change(by, note.author, scopes=scopes):
+        whose = f"is {note.author.username}'s" if note.author else "has lost its author"
+        raise NotAllowed(f"note {note_id} {whose}: only its author and operators change it")
+    return note
+
+
+def _plain(text: str) -> str:
+    """What is kept of a text: browsers send \\r\\n, and PostgreSQL refuses NUL."""
+    kept = text.replace("\r\n", "\n").replace("\0", "").strip()
+    if not kept:
+        raise FieldRefused("text", "a note without text says nothing")
+    if len(kept) > LONGEST:
+        raise FieldRefused("text", f"a note has at most {LONGEST:,} characters, this one {len(kept):,}")
+    return check_field(kept, "text", lines=True)

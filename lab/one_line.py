@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Strangers' names and messages as one line of bounded length."""
+
+from __future__ import annotations
+
+# Longer names are somebody's joke; a variant of many switches is longer than any table.
+MOST = 200
+
+
+def one_line(name: str) -> str:
+    """A name without what would break the line or hide in it."""
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+
+
+def plain(name: str) -> str:
+    """A name or message on one line, without control characters, cut where it is too long."""
+    line = one_line(" ".join(name.split()))
+    return line if len(line) <= MOST else line[: MOST - 1] + "…"

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Restore a backup: checked whole, loaded beside the present lab, put in its place at the end.
+
+Until the last step nothing of this machine's lab is touched; whatever fails before leaves it as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, IntegrityError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.state import StateApps
+from django.db.models import F, Value
+from django.db.models.functions import Concat, Substr
+from django.utils import timezone
+
+from lab.errors import BackupRefused
+from lab.models import Build, Experiment, Tree, User, Worker
+from lab.operations.backup.archive import SECRET, Manifest, Reader, reading
+from lab.operations.backup.tables import analyze, load, number_on
+from lab.operations.readiness import known_migrations
+
+Say = Callable[[str], None]
+_SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"
+# Beside what the archive holds, such as what the tables' indexes take.
+_ROOM = 1 << 30
+_ALIVE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came back, and of when; migrated: how many migrations came after it."""
+
+    made_at: str
+    version: str
+    rows: int
+    files: int
+    migrated: int
+
+
+def restore(file: Path, *, replace: bool, say: Say) -> Restored:
+    """Make this machine's lab what the backup is of. replace: even where there is one. Raises BackupRefused."""
+    with reading(file) as archive:
+        manifest = archive.manifest
+        _fits(file, manifest)
+        _has_room(file, manifest)
+        _is_free(replace)
+        say(
+            f"backup of {manifest.made_at} by kperflab {manifest.version}; {archive.verify():,} bytes are as they were written"
+        )
+        draft = settings.HOME / f".restoring-{os.getpid()}"
+        try:
+            number = _unpack(archive, draft)
+            with _beside() as commit:
+                missing = _load(archive, manifest)
+                say(f"{len(manifest.tables)} tables; {missing} newer migrations")
+                commit()
+            _put_in_place(draft, archive)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    rows = sum(table.rows for table in manifest.tables.values())
+    return Restored(manifest.made_at, manifest.version, rows, number, missing)
+
+
+def _fits(file: Path, manifest: Manifest) -> None:
+    if manifest.vendor != connection.vendor:
+        raise BackupRefused(
+            f"{file} is of a lab on {manifest.vendor}, this one is set to {connection.vendor}: "
+            + (
+                "unset KPERFLAB_DATABASE"
+                if manifest.vendor == "sqlite"
+                else "set KPERFLAB_DATABASE=postgres://…"
+            )
+        )
+    known = {f"{app}.{name}" for app, name in known_migrations()}
+    if newer := sorted(set(manifest.migrations) - known):
+        raise BackupRefused(
+            f"{file} is of newer code, kperflab {manifest.version} with {newer[-1][:100]}: update this machine first"
+        )
+    if manifest.tables.keys() != {
+        name.removeprefix("tables/") for name in manifest.members if name.startswith("tables/")
+    }:
+        raise BackupRefused(f"{file}: its tables are not those of its manifest")
+
+
+def _has_room(file: Path, manifest: Manifest) -> None:
+    needed = sum(member.size for member in manifest.members.values())
+    free = shutil.disk_usage(settings.HOME).free
+    if needed + _ROOM > free:
+        raise BackupRefused(
+            f"{file} unpacks to {needed:,} bytes, and {settings.HOME} has {free:,}: make room first, or set KPERFLAB_HOME"
+        )
+
+
+def _is_free(replace: bool) -> None:
+    """Refuse where something would be lost, or works meanwhile. Raises BackupRefused."""
+    tables = set(connection.introspection.table_names())
+    if Worker._meta.db_table in tables:
+        alive = Worker.objects.filter(seen_at__gt=timezone.now() - _ALIVE).values_list("name", flat=True)
+        if working := list(alive):
+            raise BackupRefused(
+                f"{working[0]} works for this lab: stop the workers, the web server and beat first"
+            )
+    if replace:
+        return
+    for model in (Experiment, User, Build, Tree):
+        if model._meta.db_table in tables and model._default_manager.exists():
+            raise BackupRefused(
+                f"this lab has {model._meta.verbose_name_plural} already: restore elsewhere, or give --replace to lose them"
+            )
+
+
+@contextmanager
+def _beside() -> Iterator[Callable[[], None]]:
+    """Let the connection be to empty tables; calling what it yields puts them in place of the lab's."""
+    done: list[bool] = []
+    inner = _beside_file if connection.vendor == "sqlite" else _beside_schema
+    with inner(done):
+        yield lambda: done.append(True)
+
+
+@contextmanager
+def _beside_file(done: list[bool]) -> Iterator[None]:
+    place = Path(connection.settings_dict["NAME"])
+    draft = place.with_name(f".{place.name}.restoring")
+    _forget(draft)
+    connection.close()
+    connection.settings_dict["NAME"] = str(draft)
+    try:
+        yield
+        if done:
+            with connection.cursor() as cursor:
+                # One file, without a log beside it, is what can be put in place in one step.
+                cursor.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        connection.close()
+        connection.settings_dict["NAME"] = str(place)
+        if done and draft.exists():
+            for end in ("-wal", "-shm"):
+                place.with_name(place.name + end).unlink(missing_ok=True)
+            draft.replace(place)
+        _forget(draft)
+
+
+def _forget(draft: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        draft.with_name(draft.name + end).unlink(missing_ok=True)
+
+
+@contextmanager
+def _beside_schema(done: list[bool]) -> Iterator[None]:
+    plain: dict[str, Any] = dict(connection.settings_dict["OPTIONS"])
+    _say_sql(f"DROP SCHEMA IF EXISTS {_SCHEMA} CASCADE", f"CREATE SCHEMA {_SCHEMA}")
+    connection.close()
+    given = f"{plain.get('options', '')} -c search_path={_SCHEMA}".strip()
+    connection.settings_dict["OPTIONS"] = plain | {"options": given}
+    try:
+        yield
+    finally:
+        connection.close()
+        connection.settings_dict["OPTIONS"] = plain
+        if done:
+            _say_sql(
+                "BEGIN",
+                f"ALTER SCHEMA public RENAME TO {_BEFORE}",
+                f"ALTER SCHEMA {_SCHEMA} RENAME TO public",
+                f"DROP SCHEMA {_BEFORE} CASCADE",
+                "COMMIT",
+            )
+        else:
+            _say_sql(f"DROP SCHEMA IF EXISTS {_SCHEMA} CASCADE")
+
+
+def _say_sql(*statements: str) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _load(archive: Reader, manifest: Manifest) -> int:
+    """Tables as they were, filled, and brought up to this code's; returns how many migrations that took."""
+    try:
+        then = MigrationExecutor(connection).migrate(_leaves(manifest)).apps
+        load(manifest.tables, lambda name: archive.pieces(f"tables/{name}"))
+        # Before newer migrations: those look at paths, and number what they add.
+        if manifest.home != str(settings.HOME):
+            _move_paths(then, manifest.home, str(settings.HOME))
+        number_on()
+        call_command("migrate", verbosity=0, interactive=False)
+        analyze()
+    except (DatabaseError, IntegrityError, ValueError) as exc:
+        raise BackupRefused(f"{archive.file} cannot be loaded: {' '.join(str(exc).split())[:300]}") from exc
+    return len(known_migrations()) - len(manifest.migrations)
+
+
+def _leaves(manifest: Manifest) -> list[tuple[str, str]]:
+    """The last migrations of each app that the backup had."""
+    graph = MigrationExecutor(connection).loader.graph
+    had = {(app, name) for app, _, name in (one.partition(".") for one in manifest.migrations)}
+    return sorted(
+        key
+        for key in had
+        if not any(child.key in had and child.key[0] == key[0] for child in graph.node_map[key].children)
+    )
+
+
+def _move_paths(then: StateApps, old: str, new: str) -> None:
+    """Rows of older code name files by their place in the home, which is another here. then: the models of that code."""
+    for model, column in (("Build", "log"), ("Run", "console"), ("Run", "directory")):
+        rows = then.get_model("lab", model)._default_manager.filter(**{f"{column}__startswith": f"{old}/"})
+        rows.update(**{column: Concat(Value(new), Substr(F(column), len(old) + 1))})
+
+
+def _unpack(archive: Reader, draft: Path) -> int:
+    """Write the files into a folder of our own; returns how many."""
+    names = list(archive.files())
+    draft.mkdir(mode=0o700)
+    for name in names:
+        place = draft / name.removeprefix("files/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as file:
+            for piece in archive.pieces(name):
+                file.write(piece)
+    return len(names)
+
+
+def _put_in_place(draft: Path, archive: Reader) -> None:
+    """The key and the files, where they belong; a run or artifact that is there already makes way."""
+    for folder in sorted(draft.glob("*/*")):
+        place = settings.HOME / folder.relative_to(draft)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+        folder.rename(place)
+    key = draft / SECRET
+    key.touch(mode=0o600)
+    key.write_bytes(b"".join(archive.pieces(SECRET)))
+    key.replace(settings.HOME / SECRET)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks of `manage.py check --deploy`, for a lab that other machines reach."""
+
+from __future__ import annotations
+
+import stat
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import Warning as Remark
+
+
+def passwords_are_not_in_the_clear(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """Plain http is for this machine alone."""
+    if settings.HTTPS or _alone():
+        return []
+    return [
+        Remark(
+            f"people reach the pages at {settings.PUBLIC_URL}: their passwords and tokens cross the network in the clear",
+            hint="put a proxy with a certificate in front, and set KPERFLAB_URL=https://… and KPERFLAB_PROXIES=1",
+            id="lab.W001",
+        )
+    ]
+
+
+def secrets_are_ours_alone(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """Whoever reads the home has the secret key, every console and, without PostgreSQL, the tables."""
+    home = Path(settings.HOME)
+    found = []
+    key = home / "secret.key"
+    if _mode(home) & stat.S_IWOTH:
+        found.append((home, "0755", "lab.W002"))
+    if _mode(key) & (stat.S_IRWXG | stat.S_IRWXO):
+        found.append((key, "0600", "lab.W003"))
+    tables = home / "kperflab.sqlite3"
+    if not settings.REDIS and _mode(tables) & stat.S_IROTH and _mode(home) & stat.S_IXOTH and not _alone():
+        found.append((tables, "0640", "lab.W004"))
+    return [
+        Remark(f"{path} is open to other users of this machine", hint=f"chmod {mode} {path}", id=number)
+        for path, mode, number in found
+    ]
+
+
+def mails_leave(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """Invitations, alerts and new passwords go by mail."""
+    if _alone() or not settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
+        return []
+    hint = "set KPERFLAB_SMTP=smtps://user:password@host, the password better by KPERFLAB_SMTP_FILE"
+    return [Remark("mails only go to the log", hint=hint, id="lab.W005")]
+
+
+def addresses_are_true(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """Whoever ends https in front of us hides all addresses behind its own."""
+    if not settings.HTTPS or _proxies():
+        return []
+    text = (
+        "the pages are reached by https, which a proxy ends, but KPERFLAB_PROXIES is 0: limits and lock-outs take the "
+        "proxy's address for everybody's"
+    )
+    return [Remark(text, hint="set KPERFLAB_PROXIES=1, or however many stand in a row", id="lab.W006")]
+
+
+def tables_stand_many_writers(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """SQLite has one writer at a time and no other machines."""
+    if settings.REDIS and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        hint = "set KPERFLAB_DATABASE=postgres://user:password@host/name"
+        return [Remark("several workers share one SQLite file", hint=hint, id="lab.W007")]
+    return []
+
+
+def figures_stay_inside(app_configs: Any, **kwargs: Any) -> list[Remark]:
+    """/metrics names targets, workers and what fails."""
+    wide = [str(one) for one in settings.METRICS_FROM if one.prefixlen < (8 if one.version == 4 else 16)]
+    if not wide:
+        return []
+    hint = "name the monitoring's own network, or give it an operator's token"
+    return [Remark(f"KPERFLAB_METRICS_FROM lets {', '.join(wide)} read /metrics", hint=hint, id="lab.W008")]
+
+
+CHECKS = (
+    passwords_are_not_in_the_clear,
+    secrets_are_ours_alone,
+    mails_leave,
+    addresses_are_true,
+    tables_stand_many_writers,
+    figures_stay_inside,
+)
+
+
+def _alone() -> bool:
+    """Whether people reach the pages from this machine only."""
+    return _is_here(urlsplit(settings.PUBLIC_URL).hostname or "")
+
+
+def _proxies() -> int:
+    return int(str(settings.REST_FRAMEWORK["NUM_PROXIES"]))
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode if path.exists() else 0
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

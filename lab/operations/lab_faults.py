@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read faults of the lab itself: failed work, late answers, corrupt artifacts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Max, Sum
+from django.utils import timezone
+
+from lab.models import Build, Experiment, LateAnswer, Run, Variant
+
+LATELY = timedelta(days=7)
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FaultLine:
+    """One build or boot that the lab is to blame for; again: it was queued once more. place: its target or queue."""
+
+    kind: str
+    id: int
+    label: str
+    place: str
+    problem: str
+    at: datetime | None
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LateLine:
+    """One answer that was not written, since its claim was not held any more. place: its target or queue.
+
+    experiment: its number and name, None where it was deleted with its work; of a build the newest that uses it.
+    """
+
+    kind: str
+    id: int
+    experiment: tuple[int, str] | None
+    place: str
+    worker: str
+    said: str
+    why: str
+    at: datetime
+
+
+def lab_faults() -> tuple[FaultLine, ...]:
+    """The newest of the last week."""
+    since = timezone.now() - LATELY
+    builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
+    runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
+    shown = runs.select_related("target", "experiment__target", "variant")
+    found = [
+        FaultLine(
+            "build", one.pk, one.commit[:12], one.queue, one.problem, one.finished_at, one.state != "failed"
+        )
+        for one in builds.defer("request", "problem_detail")[:SHOWN]
+    ]
+    found += [
+        FaultLine(
+            "run",
+            one.pk,
+            f"{one.experiment.name}: {one.variant.name}",
+            (one.target or one.experiment.target).name,
+            one.problem,
+            one.finished_at,
+            one.state != "failed",
+        )
+        for one in shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:SHOWN]
+    ]
+    found.sort(key=lambda one: one.at or since, reverse=True)
+    return tuple(found[:SHOWN])
+
+
+def late_answers() -> tuple[LateLine, ...]:
+    """The newest answers that were refused."""
+    rows = list(LateAnswer.objects.order_by("-pk")[:SHOWN])
+    asked = experiments_of((row.kind, row.work) for row in rows)
+    names = dict(Experiment.objects.filter(pk__in=asked.values()).values_list("pk", "name"))
+    queues = dict(
+        Build.objects.filter(pk__in=[row.work for row in rows if row.kind == "build"]).values_list(
+            "pk", "queue"
+        )
+    )
+    found = []
+    for row in rows:
+        number = asked.get((row.kind, row.work))
+        experiment = None if number is None else (number, names.get(number, ""))
+        place = queues.get(row.work, "") if row.kind == "build" else row.target
+        found.append(LateLine(row.kind, row.work, experiment, place, row.worker, row.said, row.why, row.at))
+    return tuple(found)
+
+
+def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+    """Of builds and runs, by kind and number, their experiment; of a build the newest that uses it. In two questions."""
+    given = set(works)
+    runs = Run.objects.filter(pk__in=[work for kind, work in given if kind == "run"])
+    users = Variant.objects.filter(build__in=[work for kind, work in given if kind == "build"]).order_by()
+    newest = users.values_list("build").annotate(newest=Max("experiment"))
+    found = {("run", work): number for work, number in runs.values_list("pk", "experiment")}
+    return found | {("build", work): number for work, number in newest}
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptLine:
+    """A build whose artifact was found to be other than what was built. times: how often; state: of the build now."""
+
+    id: int
+    release: str
+    commit: str
+    state: str
+    times: int
+
+
+def corrupt_artifacts() -> tuple[CorruptLine, ...]:
+    """Those there are, the newest builds first."""
+    rows = Build.objects.filter(corrupted__gt=0).order_by("-pk")[:SHOWN]
+    columns = ("pk", "release", "commit", "state", "corrupted")
+    return tuple(CorruptLine(*row) for row in rows.values_list(*columns))
+
+
+def corrupt_artifacts_ever() -> int:
+    """How often an artifact was found to be other than what was built."""
+    return Build.objects.aggregate(times=Sum("corrupted"))["times"] or 0

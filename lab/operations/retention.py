@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The retention policy: which old files are removed, and which never are.
+
+Run files and artifacts of experiments that ended more than KPERFLAB_KEEP_DAYS ago go, from this machine and from the store. What
+an experiment needs that somebody kept, that is open, that is a standing experiment's latest, that an open bisection compares,
+or whose comparison is an open regression, triaged or noted, stays; so do the kernels that others stand upon. Rows are never removed.
+A kernel that is needed again is built again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Max, Q
+from django.utils import timezone
+
+from kernels.files.scratch import remove_tree
+from lab.comparisons.regressions import RegressionFilter, regression_rows
+from lab.models import BisectionStep, Build, Experiment, Note, Profile, Run, Triage, Variant
+from lab.models.states import BisectionState, BuildState, ExperimentState, RunState
+from lab.storage.artifact_locks import unless_in_use
+from lab.storage.artifacts import drop_artifact
+from lab.storage.inventory import KINDS, Holding, Kind, holdings
+from lab.storage.raw_profiles import raw_path
+from lab.storage.store import Store, lab_store
+
+OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+# Of a sending that broke off: nobody finishes it after so long.
+BROKEN_OFF = timedelta(days=1)
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What stays: experiments by id, and by name the things that they, and builds under way, need."""
+
+    experiments: frozenset[int]
+    artifacts: frozenset[str]
+    sources: frozenset[str]
+    logs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What the policy removes, and what of it there was before. before: nothing that ended since is looked at."""
+
+    going: tuple[Holding, ...]
+    staying: tuple[Holding, ...]
+    before: datetime | None
+
+
+def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Expiry:
+    """Find out what is to go; nothing where KPERFLAB_KEEP_DAYS is 0. Raises StoreUnreachable, StoreRefused."""
+    found = holdings(home or settings.HOME, lab_store())
+    if not settings.KEEP_DAYS:
+        return Expiry((), found, None)
+    before = (now or timezone.now()) - timedelta(days=settings.KEEP_DAYS)
+    going = set(_going(found, before, now or timezone.now()))
+    return Expiry(
+        tuple(one for one in found if (one.kind, one.name) in going),
+        tuple(one for one in found if (one.kind, one.name) not in going),
+        before,
+    )
+
+
+def expire(plan: Expiry, *, home: Path | None = None) -> tuple[Holding, ...]:
+    """Remove what a plan says, unless somebody has come to need it since or uses it now; returns what went.
+
+    Raises StoreUnreachable, StoreRefused: what went until then is noted.
+    """
+    if plan.before is None or not plan.going:
+        return ()
+    root, store = home or settings.HOME, lab_store()
+    still = set(_going(plan.going, plan.before, timezone.now()))
+    went = []
+    for one in plan.going:
+        if (one.kind, one.name) in still and _remove(one, root, store):
+            _note(one)
+            went.append(one)
+    return tuple(went)
+
+
+def needed_experiments(before: datetime) -> frozenset[int]:
+    """The experiments of which nothing is removed."""
+    rows = Experiment.objects
+    found = set(rows.filter(Q(kept=True) | Q(state__in=OPEN)).values_list("pk", flat=True))
+    found |= set(
+        rows.filter(Q(finished_at__isnull=True) | Q(finished_at__gte=before)).values_list("pk", flat=True)
+    )
+    for ended in ({}, {"state": ExperimentState.DONE}):
+        standing = rows.filter(standing__isnull=False, **ended).order_by().values("standing")
+        found |= set(standing.annotate(latest=Max("pk")).values_list("latest", flat=True))
+    searching = BisectionStep.objects.filter(
+        bisection__state=BisectionState.RUNNING, experiment__isnull=False
+    )
+    found |= set(searching.values_list("experiment", flat=True))
+    called = regression_rows(RegressionFilter(state="open", primary=False))
+    found |= set(called.order_by().values_list("experiment", flat=True))
+    found |= set(Triage.objects.order_by().values_list("case__experiment", flat=True))
+    for column in ("experiment", "run__experiment"):
+        noted = Note.objects.filter(**{f"{column}__isnull": False}).order_by()
+        found |= set(noted.values_list(column, flat=True))
+    return frozenset(found)
+
+
+def needs(before: datetime) -> Needs:
+    """Everything that stays, whatever its age."""
+    experiments = needed_experiments(before)
+    used: set[int] = set()
+    commits: set[str] = set()
+    for experiment, build, commit, base in Variant.objects.order_by().values_list(
+        "experiment", "build", "commit", "experiment__base_commit"
+    ):
+        if experiment in experiments:
+            used.add(build)
+            commits |= {commit, base}
+    under_way = Q(state__in=(BuildState.QUEUED, BuildState.BUILDING)) | Q(finished_at__gte=before)
+    used |= set(Build.objects.filter(under_way).values_list("pk", flat=True))
+    builds = Build.objects.only("pk", "artifact_key", "log", "tree_id", "commit", "request").order_by()
+    stood_upon = {_identity_of_base(one) for one in builds.iterator(chunk_size=_AT_ONCE) if one.pk in used}
+    kept = [
+        one for one in builds.iterator(chunk_size=_AT_ONCE) if one.pk in used or _identity(one) in stood_upon
+    ]
+    return Needs(
+        experiments,
+        frozenset(one.artifact_key for one in kept),
+        frozenset(commits | {one.commit for one in kept} | {_asked(one, "base_commit") for one in kept}),
+        frozenset(Path(one.log).stem for one in kept if one.log),
+    )
+
+
+def _going(found: tuple[Holding, ...], before: datetime, now: datetime) -> Iterator[tuple[Kind, str]]:
+    stays = needs(before)
+    runs = _needed_runs([one.name for one in found if one.kind == "run"], stays.experiments)
+    profiles = _needed_profiles([one.name for one in found if one.kind == "profile"], stays.experiments)
+    by_name = {
+        "artifact": stays.artifacts,
+        "source": stays.sources,
+        "log": stays.logs,
+        "run": runs,
+        "profile": profiles,
+    }
+    known = set(Build.objects.exclude(artifact_key="").values_list("artifact_key", flat=True))
+    for one in found:
+        broken_off = one.kind == "artifact" and not one.whole and one.written_at < now - BROKEN_OFF
+        # What no row tells of goes by its own age.
+        old = one.written_at < before or (one.kind == "artifact" and one.name in known)
+        if broken_off or (one.name not in by_name[one.kind] and old):
+            yield one.kind, one.name
+
+
+def _needed_runs(names: list[str], experiments: frozenset[int]) -> frozenset[str]:
+    needed: set[int] = set()
+    ids = sorted({int(name.partition("-")[0]) for name in names})
+    for place in range(0, len(ids), _AT_ONCE):
+        rows = Run.objects.filter(pk__in=ids[place : place + _AT_ONCE]).order_by()
+        for pk, experiment, state in rows.values_list("pk", "experiment", "state"):
+            if experiment in experiments or state in (RunState.QUEUED, RunState.RUNNING):
+                needed.add(pk)
+    return frozenset(name for name in names if int(name.partition("-")[0]) in needed)
+
+
+def _needed_profiles(names: list[str], experiments: frozenset[int]) -> frozenset[str]:
+    needed: set[str] = set()
+    for place in range(0, len(names), _AT_ONCE):
+        rows = Profile.objects.filter(perf_data_sha256__in=names[place : place + _AT_ONCE]).order_by()
+        needed |= {
+            sha256
+            for sha256, owner in rows.values_list("perf_data_sha256", "run__experiment")
+            if owner in experiments
+        }
+    return frozenset(needed)
+
+
+def _identity(build: Build) -> str:
+    """What makes a build that of a base: its sources and what it was configured with."""
+    return json.dumps([build.tree_id, _asked(build, "fragments"), _asked(build, "cc")])
+
+
+def _identity_of_base(build: Build) -> str:
+    return json.dumps([_asked(build, "base_tree_id"), _asked(build, "base_fragments"), _asked(build, "cc")])
+
+
+def _asked(build: Build, name: str) -> Any:
+    return build.request.get(name, "")
+
+
+def _remove(one: Holding, home: Path, store: Store | None) -> bool:
+    """Remove a thing here and in the store; False for one in use."""
+    if one.kind == "artifact":
+        with unless_in_use(home, one.name) as free:
+            if not free:
+                return False
+            if store is not None:
+                drop_artifact(store, one.name)
+            for place in (home / "artifacts" / one.name, home / "papers" / one.name):
+                if place.exists():
+                    remove_tree(place)
+        return True
+    names = {
+        "run": f"runs/{one.name}",
+        "profile": f"profiles/{one.name[:2]}/{one.name}",
+        "source": f"sources/{one.name}.bundle",
+        "log": f"logs/{one.name}.log",
+    }
+    if store is not None and one.stored:
+        _remove_stored(store, one, names[one.kind])
+    with suppress(FileNotFoundError):
+        if one.kind == "run" and one.here:
+            remove_tree(home / names["run"])
+        elif one.kind == "profile":
+            raw_path(home, one.name).unlink()
+        elif one.kind == "log":
+            (home / "objects" / "logs" / f"{one.name}.log").unlink()
+    return True
+
+
+def _remove_stored(store: Store, one: Holding, name: str) -> None:
+    if one.kind != "run":
+        store.remove(name)
+        return
+    for entry in list(store.entries(name)):
+        store.remove(entry.name)
+
+
+def _note(one: Holding) -> None:
+    """Write down when something was removed, for the pages that showed it."""
+    now = timezone.now()
+    if one.kind == "artifact":
+        Build.objects.filter(artifact_key=one.name).update(expired_at=now)
+    elif one.kind == "run":
+        Run.objects.filter(pk=int(one.name.partition("-")[0])).update(expired_at=now)
+    elif one.kind == "log":
+        Build.objects.filter(log=f"objects/logs/{one.name}.log").update(expired_at=now)
+
+
+def bytes_left(plan: Expiry, went: tuple[Holding, ...]) -> dict[str, dict[str, int]]:
+    """How much is left on this machine ("home") and in the store ("store"), by kind."""
+    gone = {(one.kind, one.name) for one in went}
+    left = [one for one in (*plan.staying, *plan.going) if (one.kind, one.name) not in gone]
+    return {
+        "home": {kind: sum(one.here for one in left if one.kind == kind) for kind in KINDS},
+        "store": {kind: sum(one.stored for one in left if one.kind == kind) for kind in KINDS},
+    }

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Permissions: roles of people, scopes of tokens. A token never may more than its user."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+
+from lab.models.people import User
+
+# read: look at everything; submit: queue, cancel, note, triage; operate: run the lab, act on others' work.
+Action = Literal["read", "submit", "operate"]
+
+ACTIONS: Final[tuple[Action, ...]] = ("read", "submit", "operate")
+_OF_ROLE: Final[dict[str, Action]] = {
+    User.Role.VIEWER: "read",
+    User.Role.SUBMITTER: "submit",
+    User.Role.OPERATOR: "operate",
+}
+
+
+def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | None = None) -> bool:
+    """Whether somebody may do this; scopes: of the token it is asked with, None without one."""
+    if scopes is not None and action not in scopes:
+        return False
+    if not isinstance(user, User):
+        return action == "read" and settings.ANONYMOUS_MAY_READ
+    if not user.is_active:
+        return False
+    return ACTIONS.index(action) <= ACTIONS.index(_OF_ROLE[user.role])
+
+
+def may_change(
+    user: User | AnonymousUser, owner: User | None, *, scopes: Sequence[str] | None = None
+) -> bool:
+    """Whether somebody may change or cancel what an owner made: the owner, and operators."""
+    if isinstance(user, User) and owner is not None and user.pk == owner.pk:
+        return may(user, "submit", scopes=scopes)
+    return may(user, "operate", scopes=scopes)

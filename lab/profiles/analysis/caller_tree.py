@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles aligned from the leaves up: below the root the symbols asked for, below each its callers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, in_preorder, totals_below
+from lab.profiles.analysis.symbol_counts import outermost_of
+
+# Callers with less of what is asked for than this are not told apart: they could not be seen.
+LEAST = 1 / 200_000
+# Nor are those further out: perf records 127 frames, and a guest may claim a million.
+DEEPEST = 200
+
+
+def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
+    """The tree of callers of a symbol with all it calls, or of each sample's own frame if it is empty.
+
+    The symbol of that very name, else all that its text is part of, whatever the case. The root bears the symbol's name;
+    its samples are those in the symbol.
+    """
+    nodes, weights = _seeds(tree, symbol)
+    count = len(tree.names)
+    heights = weights.sum(axis=1).astype(float)
+    least = heights.sum() * LEAST
+    parents, names, owns, bounds = [np.array([-1])], [np.array([count])], [_none(tree, 1)], [(0, 1)]
+    here, group = nodes, np.zeros(len(nodes), np.int64)
+    for depth in range(DEEPEST):
+        if not here.size:
+            break
+        # A node is the one inside of it and its name, as one number.
+        keys, which = np.unique(group * count + tree.name[here], return_inverse=True)
+        first = bounds[-1][1]
+        bounds.append((first, first + len(keys)))
+        parents.append(keys // count)
+        names.append(keys % count)
+        heavy = np.bincount(which, weights=heights, minlength=len(keys))
+        above = tree.parent[here]
+        last = (above <= 0) | (heavy[which] < least) | (depth == DEEPEST - 1)
+        own = _none(tree, len(keys))
+        np.add.at(own, which[last], weights[last])
+        owns.append(own)
+        here, group, weights, heights = above[~last], first + which[~last], weights[~last], heights[~last]
+    levels = Levels(np.concatenate(parents), np.concatenate(names), bounds)
+    order, parent, end = in_preorder(levels)
+    samples = np.concatenate(owns)[order]
+    return UnitedTree(
+        names=(*tree.names, symbol or tree.names[int(tree.name[0])]),
+        raw=tree.raw,
+        parent=parent,
+        name=levels.name[order],
+        end=end,
+        own=samples,
+        total=totals_below(samples, end),
+        resting=np.zeros_like(samples),
+    )
+
+
+def _seeds(tree: UnitedTree, symbol: str) -> tuple[Integers, Integers]:
+    """The nodes callers are asked of, and the samples that each stands for: int64[nodes, profiles]."""
+    if not symbol:
+        own = np.flatnonzero(tree.own.any(axis=1))
+        own = own[own > 0]
+        return own, tree.own[own]
+    term = symbol.lower()
+    named = [symbol] if symbol in tree.names else [name for name in tree.names if term in name.lower()]
+    nodes = outermost_of(tree, named)
+    return nodes, tree.total[nodes]
+
+
+def _none(tree: UnitedTree, rows: int) -> Integers:
+    return np.zeros((rows, tree.own.shape[1]), np.int64)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names of frames as the source has them, idle CPUs, and folded stacks as text."""
+
+from collections import Counter
+
+Stack = tuple[str, ...]
+
+# A CPU that idles is below this function, unless it is below one through which an interrupt enters.
+IDLE = "do_idle"
+INTERRUPTS = ("interrupt", "sysvec", "softirq")
+
+# What GCC appends to the name of a copy it made of a function: the copy is the same source.
+_COPIES = frozenset({"isra", "constprop", "part", "cold", "lto_priv"})
+
+
+def normalise(symbol: str) -> str:
+    """Return the source's name of a symbol: without .isra.0, .constprop.1, .part.2, .cold."""
+    if "." not in symbol:
+        return symbol
+    # From the end, a word at a time: linear however long a hostile symbol is.
+    parts = symbol.split(".")
+    kept = word = len(parts)
+    while word > 1:
+        word -= 1
+        if parts[word] in _COPIES:
+            kept = word
+        elif not parts[word].isdecimal():
+            break
+    return ".".join(parts[:kept]) or symbol
+
+
+def read_folded(text: str) -> dict[Stack, int]:
+    """Read lines `outer;…;inner count`; raises ValueError naming a line that is not one."""
+    folded: Counter[Stack] = Counter()
+    for number, line in enumerate(text.splitlines(), 1):
+        stack, _, count = line.rpartition(" ")
+        if not stack or not count.isdecimal():
+            raise ValueError(f"line {number} of the folded stacks is not 'stack count': {line[:80]!r}")
+        folded[tuple(stack.split(";"))] += int(count)
+    return dict(folded)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find which frames of two kernels differ, how much and how certainly. Each profiled boot is one sample.
+
+A chain of frames that hold the very same samples is one hypothesis: a page has many frames but few that could differ by
+themselves, and Benjamini and Hochberg count those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
+from lab.profiles.analysis.share_shifts import LEAST_FREEDOM, Scale, Shifts, Sides, compare
+from lab.profiles.analysis.wait_shifts import compare_waits
+
+
+@dataclass(frozen=True, eq=False)
+class FrameShifts:
+    """Shifts of all nodes of a united tree, on both scales; doubt: why nothing can be certain, or nothing.
+
+    samples: of samples a boot, or of nanoseconds waited a boot.
+    """
+
+    shares: Shifts
+    samples: Shifts
+    doubt: str
+
+
+def compare_frames(
+    tree: UnitedTree,
+    sides: Sides,
+    *,
+    scale: Scale = "shares",
+    waits: bool = False,
+    whole: Integers | None = None,
+) -> Shifts:
+    """Compare the samples in each node or below: float64[nodes]. Profiles of neither side help to tell how boots vary.
+
+    waits: the tree's weights are nanoseconds waited. whole: int64[profiles], what shares are of; all the tree holds if None.
+    """
+    heads, member = _chains(tree)
+    judge = compare_waits if waits else compare
+    found = judge(tree.total[heads], tree.samples if whole is None else whole, sides, scale=scale)
+    return Shifts(
+        *(values[member] for values in (found.base, found.candidate, found.log_ratio, found.p, found.q))
+    )
+
+
+def compare_profiles(
+    tree: UnitedTree, sides: Sides, *, waits: bool = False, whole: Integers | None = None
+) -> FrameShifts:
+    """As compare_frames, by shares and by absolute samples a boot."""
+    return FrameShifts(
+        compare_frames(tree, sides, waits=waits, whole=whole),
+        compare_frames(tree, sides, scale="samples", waits=waits, whole=whole),
+        doubt(tree, sides, waits=waits),
+    )
+
+
+def _chains(tree: UnitedTree) -> tuple[Integers, Integers]:
+    """First nodes of chains whose frames hold the same samples; and for each node the place of its chain's first."""
+    above = np.maximum(tree.parent, 0)
+    # In preorder an only child follows its parent.
+    same = (tree.parent == np.arange(len(tree)) - 1) & (tree.total == tree.total[above]).all(axis=1)
+    same[0] = False
+    return np.flatnonzero(~same), np.cumsum(~same) - 1
+
+
+def doubt(tree: UnitedTree, sides: Sides, *, waits: bool = False) -> str:
+    """Why no difference can be certain, a sentence; empty where they can."""
+    ours, theirs = sides.group == sides.candidate, sides.group == sides.base
+    for own, name in ((theirs, "base"), (ours, "variant")):
+        if not own.any():
+            return f"The {name} has no profile."
+        if not waits and not tree.samples[own].any():
+            return f"The {name}'s profile holds no sample of a busy CPU."
+    # Where nobody waits there is no symbol, and that is an answer.
+    waited = tree.samples[ours].any() and tree.samples[theirs].any()
+    if (waited or not waits) and not (_held(tree, ours) & _held(tree, theirs)).any():
+        return (
+            "The two profiles have no symbol in common: one of them was read with another kernel's symbols."
+        )
+    if sides.freedom < LEAST_FREEDOM:
+        return (
+            "With so few profiled boots nothing tells whether kernels differ or boots do; "
+            "ask for profile_boots = 2 or more."
+        )
+    return ""
+
+
+def _held(tree: UnitedTree, own: Flags) -> Flags:
+    """bool[names]: which names a side holds anywhere but at the root."""
+    held = np.zeros(len(tree.names), dtype=bool)
+    held[tree.name[1:][tree.total[1:, own].any(axis=1)]] = True
+    return held
+
+
+def sides_of(owners: Integers, *, base: int, candidate: int, twin: int | None = None) -> Sides:
+    """Sides by variant: the base's twin is more of the base, unless it is what the base is compared with.
+
+    owners: int64[profiles], the variant each profile is of. twin: the variant that is the base once more.
+    """
+    group = owners if twin is None or twin == candidate else np.where(owners == twin, base, owners)
+    return Sides(group, base, candidate)

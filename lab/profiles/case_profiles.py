@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Load and align the profiles of a case: every page and file about profiles starts here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
+
+import numpy as np
+
+from lab.errors import UnknownRow
+from lab.experiments.page import get_experiment
+from lab.models import Case, Experiment, Profile
+from lab.models.states import Role
+from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
+from lab.profiles.analysis.frame_shifts import sides_of
+from lab.profiles.analysis.frame_tree import FrameTree, unpack
+from lab.profiles.analysis.share_shifts import Sides
+from lab.profiles.analysis.symbol_counts import symbol_counts
+from workloads.catalog import load_catalog
+
+CPU: str = Profile.Kind.CPU.value
+# Locks differ in how they wait, not in more ways than that.
+MOST_WATCHED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledBoot:
+    """One boot with a profile. truncated: why its end is missing. doubts: why its surroundings make it suspect.
+
+    samples: nanoseconds where the profile is one of waits, and waits are how many. overhead: elapsed with this profiler
+    over without, minus 1; None where nobody measured it.
+    """
+
+    run_id: int
+    block: int
+    samples: int
+    lost: int
+    truncated: str = ""
+    doubts: tuple[str, ...] = ()
+    waits: int = 0
+    overhead: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingCost:
+    """What one kind of profiles of a case cost: over its boots the median overhead and its range, None if not measured."""
+
+    kind: str
+    boots: int
+    lost: int
+    overhead: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledVariant:
+    """A variant with the boots whose profiles count, and those left out."""
+
+    id: int
+    name: str
+    role: str
+    boots: tuple[ProfiledBoot, ...]
+    left_out: tuple[ProfiledBoot, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CaseProfiles:
+    """All profiles of a case. tree: one column a counted boot, variant by variant, in `variants`' order.
+
+    owners: int64[profiles], index into variants. kind: of Profile.Kind.
+    """
+
+    experiment: Experiment
+    case: Case
+    kind: str
+    variants: tuple[ProfiledVariant, ...]
+    owners: Integers
+    tree: UnitedTree
+
+    def of(self, variant: int) -> Flags:
+        """bool[profiles]: the columns of one variant."""
+        return np.asarray(self.owners == variant, dtype=bool)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the trees' weights are nanoseconds waited, not samples."""
+        return self.kind != CPU
+
+    @property
+    def base(self) -> int | None:
+        """The base's place among the variants."""
+        return self._with_role(Role.BASE)
+
+    @property
+    def twin(self) -> int | None:
+        """The place of the base once more."""
+        return self._with_role(Role.AA)
+
+    def _with_role(self, role: Role) -> int | None:
+        return next((place for place, one in enumerate(self.variants) if one.role == role), None)
+
+    def place(self, name: str) -> int:
+        """The place of a variant by its name. Raises UnknownRow."""
+        for place, one in enumerate(self.variants):
+            if one.name == name:
+                return place
+        known = ", ".join(one.name for one in self.variants) or "none"
+        raise UnknownRow(f'no {called(self.kind)} of a variant "{name}" in this case; there are: {known}')
+
+    def sides(self, *, base: int, candidate: int) -> Sides:
+        """Two variants against each other; what boots of the others differ by helps to tell chance."""
+        twin = self.twin if base == self.base else None
+        return sides_of(self.owners, base=base, candidate=candidate, twin=twin)
+
+
+def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bool = False) -> CaseProfiles:
+    """Load one kind of profiles of one case. Raises UnknownRow, also for a kind that does not exist.
+
+    idle: count idle CPUs' samples like others; waits are never idle. Boots outside their validity gates are left out,
+    unless a variant has no other.
+    """
+    kind = kind_named(kind)
+    experiment = get_experiment(experiment_id)
+    case = Case.objects.filter(pk=case_id, experiment=experiment).first()
+    if case is None:
+        raise UnknownRow(f"experiment {experiment_id} has no case {case_id}")
+    rows = (
+        Profile.objects.filter(run__case=case, run__state="done", kind=kind)
+        .select_related("run__variant")
+        .order_by("run__variant__position", "run__position")
+    )
+    by_variant: dict[int, list[Profile]] = {}
+    for row in rows:
+        by_variant.setdefault(row.run.variant_id, []).append(row)
+    variants, counted = [], []
+    owners: list[int] = []
+    for place, profiles in enumerate(by_variant.values()):
+        valid = [one for one in profiles if not one.run.invalid] or profiles
+        variants.append(_variant(profiles, valid))
+        owners += [place] * len(valid)
+        counted += valid
+    blobs = tuple(bytes(profile.tree) for profile in counted)
+    idle = idle or kind != CPU
+    tree = _aligned(blobs, idle)
+    return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree)
+
+
+def kind_named(name: str) -> str:
+    """The kind of profiles of that name, of running CPUs if it is empty. Raises UnknownRow."""
+    if not name:
+        return CPU
+    if name not in Profile.Kind.values:
+        raise UnknownRow(f'profiles have no kind "{name[:40]}"; there are: {", ".join(Profile.Kind.values)}')
+    return name
+
+
+def called(kind: str) -> str:
+    """A profile of that kind in words: "profile", "lock profile"."""
+    return "profile" if kind == CPU else f"{kind} profile"
+
+
+def profiling_costs(case_id: int) -> tuple[ProfilingCost, ...]:
+    """What each kind of profiles that a case has cost, in the order of Profile.Kind."""
+    rows = Profile.objects.filter(run__case=case_id, run__state="done").values_list(
+        "kind", "lost", "overhead"
+    )
+    found = []
+    for kind in Profile.Kind.values:
+        own = [(lost, overhead) for one, lost, overhead in rows if one == kind]
+        told = [overhead for _, overhead in own if overhead is not None]
+        ends = (median(told), min(told), max(told)) if told else ()
+        if own:
+            found.append(ProfilingCost(kind, len(own), sum(lost for lost, _ in own), *ends))
+    return tuple(found)
+
+
+def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
+    """One run's profile of a kind, by itself and under the compiler's own names. Raises UnknownRow."""
+    kind = kind_named(kind)
+    profile = (
+        Profile.objects.filter(run=run_id, kind=kind).select_related("run__variant", "run__case").first()
+    )
+    if profile is None:
+        raise UnknownRow(f"run {run_id} has no {called(kind)}")
+    return profile, unpack(bytes(profile.tree))
+
+
+# Profiles never change, and a page asks for the same ones several times: by its diff, its tables, each opened row.
+@lru_cache(maxsize=6)
+def _aligned(blobs: tuple[bytes, ...], idle: bool) -> UnitedTree:
+    return align([unpack(blob) for blob in blobs], idle=idle)
+
+
+def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledVariant:
+    variant = profiles[0].run.variant
+    return ProfiledVariant(
+        id=variant.pk,
+        name=variant.name,
+        role=variant.role,
+        boots=tuple(_boot(one) for one in valid),
+        left_out=tuple(_boot(one) for one in profiles if one not in valid),
+    )
+
+
+def _boot(profile: Profile) -> ProfiledBoot:
+    run = profile.run
+    return ProfiledBoot(
+        run_id=run.pk,
+        block=run.block,
+        samples=profile.samples,
+        lost=profile.lost,
+        truncated=profile.truncated,
+        doubts=tuple(run.invalid),
+        waits=profile.waits,
+        overhead=profile.overhead,
+    )
+
+
+def watched(profiles: CaseProfiles) -> tuple[str, ...]:
+    """Symbols to split by caller unless others are asked for: of running CPUs those that the workload says to watch,
+    of waiting those in which most of it ends, since their callers are where to look."""
+    if profiles.kind == CPU:
+        workload = load_catalog().get(profiles.case.workload)
+        return workload.watch if workload else ()
+    own = symbol_counts(profiles.tree).own.sum(axis=1)
+    most = sorted(np.flatnonzero(own), key=lambda place: -own[place])[:MOST_WATCHED]
+    return tuple(profiles.tree.names[place] for place in most)

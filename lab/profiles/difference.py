@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two variants' profiles aligned, frame by frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lab.models.states import Role
+from lab.profiles.analysis.caller_text import call_text
+from lab.profiles.analysis.caller_tree import caller_tree
+from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
+from lab.profiles.analysis.frame_shifts import FrameShifts, compare_profiles, doubt
+from lab.profiles.analysis.frame_tree import FrameTree
+from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
+from lab.profiles.weight_unit import Unit
+
+# In place of a symbol: every one.
+ALL = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides.
+
+    kind: of Profile.Kind; of all but cpu, samples are nanoseconds waited. whole: int64[profiles], what shares are of.
+    """
+
+    title: str
+    kind: str
+    base: ProfiledVariant
+    variant: ProfiledVariant
+    tree: UnitedTree
+    base_boots: Flags
+    boots: Flags
+    shifts: FrameShifts
+    whole: Integers
+
+    @property
+    def unit(self) -> Unit:
+        """What samples are."""
+        return "samples" if self.kind == CPU else "ns"
+
+    @property
+    def sides(self) -> tuple[FrameTree, FrameTree]:
+        """Samples of busy CPUs added up, of the base and of the variant."""
+        return summed(self.tree, self.base_boots, idle=False), summed(self.tree, self.boots, idle=False)
+
+
+def difference(
+    experiment_id: int,
+    case_id: int,
+    *,
+    base: str,
+    variant: str,
+    idle: bool = False,
+    kind: str = "",
+    callers: str = "",
+) -> Difference:
+    """Compare two variants of a case, by their names, in one kind of profiles. Raises UnknownRow.
+
+    base: the experiment's own if empty; with it go the boots of its twin, unless that is what it is compared with.
+    idle: count idle CPUs' samples like others. callers: of which symbol to show the callers, of every one for ALL; whose
+    tree that is, is compared.
+    """
+    profiles = case_profiles(experiment_id, case_id, idle=idle, kind=kind)
+    whole = profiles.tree
+    tree = caller_tree(whole, "" if callers == ALL else callers) if callers else whole
+    old = profiles.place(base or _base_name(profiles))
+    new = profiles.place(variant)
+    sides = profiles.sides(base=old, candidate=new)
+    ours, theirs = (np.asarray(sides.group == one, dtype=bool) for one in (new, old))
+    sided = profiles.variants[old], profiles.variants[new]
+    return Difference(
+        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}{_of_kind(profiles)}",
+        kind=profiles.kind,
+        base=sided[0],
+        variant=sided[1],
+        tree=tree,
+        base_boots=theirs,
+        boots=ours,
+        # A symbol that one side does not hold is a difference, no doubt.
+        shifts=replace(
+            compare_profiles(tree, sides, waits=profiles.waits, whole=whole.samples),
+            doubt=doubt(whole, sides, waits=profiles.waits),
+        ),
+        whole=whole.samples,
+    )
+
+
+def variant_tree(
+    experiment_id: int, case_id: int, *, variant: str, idle: bool = False, kind: str = ""
+) -> tuple[str, FrameTree]:
+    """A title, and all counted boots of a variant added up under the names of the source; the base's if empty.
+
+    Raises UnknownRow.
+    """
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
+    place = profiles.place(variant or _base_name(profiles))
+    title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}"
+    return title, summed(profiles.tree, profiles.of(place), idle=idle)
+
+
+def caller_text(
+    experiment_id: int, case_id: int, *, variant: str, symbols: tuple[str, ...], kind: str = ""
+) -> str:
+    """Who calls some symbols, a tree of text each, over all counted boots of a variant or of each: as mails quote it.
+
+    symbols: what the workload watches if empty. Raises UnknownRow.
+    """
+    profiles = case_profiles(experiment_id, case_id, kind=kind)
+    asked = symbols or watched(profiles)
+    places = [profiles.place(variant)] if variant else range(len(profiles.variants))
+    parts = []
+    for place in places:
+        one, own = profiles.variants[place], profiles.of(place)
+        count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
+        taken = int(profiles.tree.samples[own].sum())
+        told = f"{taken / 1e6:,.3f} ms waited" if profiles.waits else f"{taken:,} samples of busy CPUs"
+        parts.append(f"# {profiles.case}: {one.name}{_of_kind(profiles)}, {count}, {told}\n\n")
+        trees = [call_text(profiles.tree, own, symbol) for symbol in asked]
+        parts += [f"{text}\n" for text in trees if text] or ["# less than 0.5 % each\n\n"]
+    return "".join(parts)
+
+
+def _of_kind(profiles: CaseProfiles) -> str:
+    return f", {profiles.kind}" if profiles.waits else ""
+
+
+def _base_name(profiles: CaseProfiles) -> str:
+    return next((one.name for one in profiles.variants if one.role == Role.BASE), Role.BASE)

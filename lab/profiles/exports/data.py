@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles of an experiment, variants side by side, as plain data for `labctl profile` and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lab.errors import UnknownRow
+from lab.experiments.page import experiment_page
+from lab.profiles.case_profiles import called, kind_named, profiling_costs
+from lab.profiles.counters import counter_page
+from lab.profiles.page import profile_page
+
+# Of symbols a case: the largest changes.
+ROWS = 12
+
+
+def profile_data(
+    experiment_id: int, *, symbols: Sequence[str] = (), kind: str = "", rows: int = ROWS
+) -> list[dict[str, Any]]:
+    """For each profiled case {"profile": …, "counters": …}, as lab/queries tells them; empty where none was profiled.
+
+    symbols: split by caller, what the workload watches if empty. kind: cpu if empty. Raises UnknownRow.
+    """
+    kind = kind_named(kind)
+    found = []
+    for case in experiment_page(experiment_id).cases:
+        page = profile_page(experiment_id, case.id, asked=tuple(symbols), rows=rows, kind=kind)
+        if page.columns:
+            found.append(
+                {"profile": as_data(page), "counters": as_data(counter_page(experiment_id, case.id))}
+            )
+    return found
+
+
+def profiled_case(experiment_id: int, number: int, kind: str) -> int:
+    """The id of a case by its number, from 1; 0 is the first that has profiles of the kind. Raises UnknownRow."""
+    cases = experiment_page(experiment_id).cases
+    if number:
+        if not 1 <= number <= len(cases):
+            raise UnknownRow(f"experiment {experiment_id} has cases 1 to {len(cases)}, not {number}")
+        return cases[number - 1].id
+    profiled = profiled_cases(experiment_id, kind)
+    if not profiled:
+        raise UnknownRow(f"experiment {experiment_id} has no {called(kind)}")
+    return profiled[0]
+
+
+def profiled_cases(experiment_id: int, kind: str) -> list[int]:
+    """The ids of the cases that have profiles of the kind. Raises UnknownRow."""
+    cases = experiment_page(experiment_id).cases
+    return [case.id for case in cases if any(one.kind == kind for one in profiling_costs(case.id))]
+
+
+def as_data(value: Any) -> Any:
+    """A dataclass of lab/queries as JSON values, with what it computes: times as ISO 8601, paths as text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [*(field.name for field in fields(value)), *_computed(type(value))]
+        return {name: as_data(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [as_data(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value
+
+
+def _computed(kind: type) -> Iterable[str]:
+    return (name for name, item in vars(kind).items() if isinstance(item, property))

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A difference of two variants for browsers and scripts: JSON, columns of one entry a node, nodes in preorder.
+
+    sides              [{name, boots, samples}]: base, then candidate; samples of busy CPUs over all its boots
+    kind, unit         cpu, lock or off-cpu; samples, or ns: what is called samples here are then nanoseconds waited
+    doubt              why nothing can be certain, or ""
+    certain            q from which on a difference counts as certain
+    names              [text]                 of the source, without .isra.0 and the like
+    raw                {index: [text]}        the compiler's names, where they differ
+    parent             [int]                  -1 for node 0, the root
+    name               [int]                  index into names
+    base, candidate    [int]                  samples whose innermost frame it is, over all boots of the side
+    log_ratio, q       [float | null]         of shares: binary logarithm of candidate over base, and its certainty
+    log_ratio_samples, q_samples              the same of samples a boot
+
+The two columns of samples count idle CPUs too, for whoever wants to see them; ratios and q leave them out unless the
+difference was asked for with them. q is null where a frame has too few samples to be told.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
+from lab.profiles.analysis.frame_tree import FrameTree
+from lab.profiles.analysis.share_shifts import CERTAIN, Floats, Shifts
+from lab.profiles.difference import Difference
+from lab.profiles.exports.stacks import write_two_counts
+from lab.profiles.exports.svg import Paint, write_svg
+from lab.profiles.weight_unit import unit_name
+
+
+def write_json(found: Difference) -> str:
+    """The text described above; only nodes that one of the sides holds."""
+    tree = found.tree
+    every = tree.own + tree.resting
+    sides = [every[:, own].sum(axis=1) for own in (found.base_boots, found.boots)]
+    keep = _held(tree, sides[0] + sides[1])
+    place = np.cumsum(keep) - 1
+    used, name = np.unique(tree.name[keep], return_inverse=True)
+    whole: dict[str, Any] = {
+        "base": sides[0][keep].tolist(),
+        "candidate": sides[1][keep].tolist(),
+        "sides": [
+            _side(found, own, one.name)
+            for own, one in ((found.base_boots, found.base), (found.boots, found.variant))
+        ],
+        "kind": found.kind,
+        "unit": found.unit,
+        "doubt": found.shifts.doubt,
+        "certain": CERTAIN,
+        "names": [tree.names[number] for number in used.tolist()],
+        "raw": {at: tree.raw[number] for at, number in enumerate(used.tolist()) if number in tree.raw},
+        "parent": np.where(tree.parent[keep] < 0, -1, place[tree.parent[keep]]).tolist(),
+        "name": name.tolist(),
+        **_shifts(found.shifts.shares, keep, ""),
+        **_shifts(found.shifts.samples, keep, "_samples"),
+    }
+    return json.dumps(whole, separators=(",", ":"), allow_nan=False)
+
+
+def _side(found: Difference, own: Flags, name: str) -> dict[str, Any]:
+    return {"name": name, "boots": int(own.sum()), "samples": int(found.whole[own].sum())}
+
+
+def _held(tree: UnitedTree, samples: np.ndarray[Any, np.dtype[np.int64]]) -> Flags:
+    running = np.concatenate(([0], np.cumsum(samples)))
+    keep = running[tree.end] > running[:-1]
+    keep[0] = True
+    return np.asarray(keep, dtype=bool)
+
+
+def _shifts(shifts: Shifts, keep: Flags, suffix: str) -> dict[str, list[float | None]]:
+    return {
+        f"log_ratio{suffix}": _rounded(shifts.log_ratio[keep], 3),
+        f"q{suffix}": _rounded(shifts.q[keep], 6),
+    }
+
+
+def _rounded(values: Floats, digits: int) -> list[float | None]:
+    """NaN becomes null; so few digits, since nobody sees more and they are most of the file."""
+    rounded: list[float | None] = np.round(values, digits).tolist()
+    for place in np.flatnonzero(np.isnan(values)).tolist():
+        rounded[place] = None
+    return rounded
+
+
+def write_folded_pair(found: Difference) -> str:
+    """Lines `stack base candidate`, samples of busy CPUs or nanoseconds waited. Raises ExportTooLarge."""
+    return write_two_counts(*found.sides)
+
+
+def write_diff_svg(found: Difference) -> str:
+    """Frames as wide as the mean of both shares; red is more, blue is less, grey may be chance. Of waits, time a boot."""
+    tree, shares = found.tree, found.shifts.shares
+    judged = found.shifts.samples if found.unit == "ns" else shares
+    plain = FrameTree(
+        tree.names, tree.parent.astype(np.int32), tree.name.astype(np.int32), tree.own.sum(axis=1)
+    )
+    colours, words = [], []
+    rows = zip(
+        judged.base.tolist(),
+        judged.candidate.tolist(),
+        judged.log_ratio.tolist(),
+        judged.q.tolist(),
+        strict=True,
+    )
+    for base, candidate, ratio, q in rows:
+        colours.append(_colour(ratio, q))
+        certainty = "not told apart" if q != q else f"q {q:.3g}"
+        words.append(f"{_level(base, found)} → {_level(candidate, found)}, {certainty}")
+    caption = f"{found.title}: red more, blue less, grey may be chance. {found.shifts.doubt}"
+    return write_svg(plain, caption, Paint(colours, words), _widths(found))
+
+
+def _widths(found: Difference) -> Floats:
+    """float64[nodes]: the mean of both sides; of time a boot where weights are nanoseconds."""
+    shifts = found.shifts.samples if found.unit == "ns" else found.shifts.shares
+    return np.asarray((shifts.base + shifts.candidate) / 2, dtype=float)
+
+
+def _level(value: float, found: Difference) -> str:
+    return f"{unit_name(value, 'ns')} a boot" if found.unit == "ns" else f"{100 * value:.2f} %"
+
+
+def _colour(ratio: float, q: float) -> str:
+    """Hue by direction, strength by size up to fourfold."""
+    if not q <= CERTAIN:
+        return "rgb(222,222,222)"
+    fade = round(200 - 140 * min(abs(ratio) / 2, 1.0))
+    return f"rgb(235,{fade},{fade})" if ratio > 0 else f"rgb({fade},{fade},235)"

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Forms in which profiles leave the lab, read back by small readers of those forms."""
+
+import gzip
+import json
+from collections import Counter
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from lab.profiles.analysis.frame_names import read_folded
+from lab.profiles.analysis.frame_tree import FrameTree, build_tree, stacks_of
+from lab.profiles.exports.pprof import write_pprof
+from lab.profiles.exports.speedscope import write_speedscope
+from lab.profiles.exports.stacks import ExportTooLarge, write_folded, write_script, write_two_counts
+from lab.profiles.exports.svg import write_svg
+
+Stacks = dict[tuple[str, ...], int]
+PLAIN: Stacks = {
+    ("showgids", "do_syscall_64", "down_read"): 300,
+    ("showgids", "do_syscall_64"): 2,
+    ("showgids", "[libc.so.6]"): 7,
+    ("kworker/0:1", "worker_thread"): 1,
+}
+HOSTILE: Stacks = {("<b>&\"'", "a;b\nc\x1b[2J\x00", "x" * 10_000): 5, ("x y", "\u202e"): 2}
+
+
+def tree(stacks: Stacks) -> FrameTree:
+    return build_tree(stacks.items())
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    """The fields of a protocol buffer message: number and value."""
+    found: list[tuple[int, int | bytes]] = []
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            found.append((key >> 3, data[at : at + value]))
+            at += value
+        else:
+            found.append((key >> 3, value))
+    return found
+
+
+def varints(data: int | bytes) -> list[int]:
+    assert isinstance(data, bytes)
+    found, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        found.append(value)
+    return found
+
+
+def read_pprof(raw: bytes) -> Stacks:
+    whole = fields(gzip.decompress(raw))
+    strings = [value.decode() for field, value in whole if field == 6 and isinstance(value, bytes)]
+    assert strings[0] == ""
+    kinds = [dict(fields(value)) for field, value in whole if field == 1 and isinstance(value, bytes)]
+    assert [(strings[int(kind[1])], strings[int(kind[2])]) for kind in kinds] == [("samples", "count")]
+    functions = {
+        int(one[1]): strings[int(one[2])]
+        for one in (dict(fields(value)) for field, value in whole if field == 5 and isinstance(value, bytes))
+    }
+    locations = {}
+    for one in (dict(fields(value)) for field, value in whole if field == 4 and isinstance(value, bytes)):
+        line = one[4]
+        assert isinstance(line, bytes)
+        locations[int(one[1])] = functions[int(dict(fields(line))[1])]
+    stacks: Stacks = {}
+    for sample in (dict(fields(value)) for field, value in whole if field == 2 and isinstance(value, bytes)):
+        (count,) = varints(sample[2])
+        stacks[tuple(locations[number] for number in reversed(varints(sample.get(1, b""))))] = count
+    return stacks
+
+
+def collapse(script: str) -> Stacks:
+    """What stackcollapse-perf.pl does: a sample a paragraph, its head, then frames leaf first."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for paragraph in script.strip().split("\n\n"):
+        head, *frames = paragraph.split("\n")
+        names = [frame.split(maxsplit=1)[1].rsplit(" (", 1)[0] for frame in frames]
+        found[(head.split("  ")[0], *reversed(names))] += 1
+    return dict(found)
+
+
+@pytest.mark.parametrize("stacks", [PLAIN, HOSTILE])
+def test_pprof_holds_the_stacks(stacks: Stacks) -> None:
+    whole = tree(stacks)
+    assert read_pprof(write_pprof(whole)) == dict(stacks_of(whole))
+    assert write_pprof(whole) == write_pprof(tree(stacks))
+
+
+@pytest.mark.parametrize("stacks", [PLAIN, HOSTILE])
+def test_speedscope_holds_the_stacks(stacks: Stacks) -> None:
+    whole = tree(stacks)
+    told = json.loads(write_speedscope(whole, "title"))
+    names = [frame["name"] for frame in told["shared"]["frames"]]
+    (profile,) = told["profiles"]
+    pairs = zip(profile["samples"], profile["weights"], strict=True)
+    assert {tuple(names[i] for i in stack): weight for stack, weight in pairs} == dict(stacks_of(whole))
+    assert profile["endValue"] == sum(stacks.values())
+
+
+def test_folded_stacks_are_lines_that_other_tools_read() -> None:
+    assert read_folded(write_folded(tree(PLAIN))) == PLAIN
+    lines = write_folded(tree(HOSTILE)).splitlines()
+    assert len(lines) == 2
+    assert all(line.isprintable() and line.rpartition(" ")[2].isdecimal() for line in lines)
+
+
+def test_a_script_has_every_sample_as_perf_would_print_it() -> None:
+    assert collapse(write_script(tree(PLAIN))) == PLAIN
+    assert all(line.isprintable() for line in write_script(tree(HOSTILE)).replace("\t", "").split("\n"))
+
+
+def test_two_counts_hold_what_is_on_one_side_only() -> None:
+    other = {("showgids", "do_syscall_64"): 9, ("new",): 1}
+    lines = write_two_counts(tree(PLAIN), tree(other)).splitlines()
+    assert "new 0 1" in lines
+    assert "showgids;do_syscall_64 2 9" in lines
+    assert "kworker/0:1;worker_thread 1 0" in lines
+
+
+@pytest.mark.parametrize("stacks", [PLAIN, HOSTILE, {}])
+def test_a_picture_is_wellformed_and_its_frames_add_up(stacks: Stacks) -> None:
+    picture = Xml.fromstring(write_svg(tree(stacks), 'a "caption" & more'))
+    widths = [
+        float(one.attrib["width"]) for one in picture.iter() if one.tag.endswith("rect") and "x" in one.attrib
+    ]
+    assert max(widths, default=0) < 1200
+    assert {attribute for one in picture.iter() for attribute in one.attrib} <= {
+        *("viewBox", "font-family", "font-size", "role", "width", "height", "fill", "x", "y"),
+    }
+
+
+def test_a_picture_of_ten_thousand_frames_has_a_highest_row() -> None:
+    deep = {tuple(f"f{depth}" for depth in range(10_000)): 2}
+    assert len(write_svg(tree(deep), "deep")) < 200_000
+
+
+@pytest.mark.parametrize("write", [write_folded, write_script, write_pprof])
+def test_text_that_would_be_gigabytes_is_refused_before_it_is_made(write: object) -> None:
+    deep = tuple("f" * 1000 for _ in range(2000))
+    wide = {(*deep, f"leaf{number}"): 1 for number in range(200)}
+    with pytest.raises(ExportTooLarge, match="the limit is 64"):
+        write(tree(wide))  # type: ignore[operator]

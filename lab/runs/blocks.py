@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Assign blocks of a group's experiment to targets: each block boots whole on the target that claimed its first boot.
+
+What differs between two targets of a group cancels where a block is compared within itself, so a block must not be
+split. If its target cannot go on, what is open of it goes elsewhere, and what it had measured is taken again there:
+the earlier boots are kept, do not count, and say so.
+"""
+
+from __future__ import annotations
+
+from django.db.models import F, Q, QuerySet
+
+from lab.leases.clock import after
+from lab.models import Run, Target
+from lab.models.states import Purpose, RunState
+from lab.runs.rounds import take_elsewhere
+from lab.targets.usable import usable_targets
+
+# For so long a block that a target lost is left to the others of its group.
+ELSEWHERE_S = 60.0
+
+
+def block_of(run: Run) -> QuerySet[Run]:
+    """The runs of a run's block, itself among them."""
+    return Run.objects.filter(experiment=run.experiment_id, purpose=run.purpose, block=run.block)
+
+
+def may_boot_on(target: Target) -> Q:
+    """Which queued runs of its group's experiments a target may claim: of its own blocks, and of nobody's.
+
+    A block that it lost a moment ago it leaves to others.
+    """
+    left = Q(lost_on=target, lost_at__gt=after(-ELSEWHERE_S)) if _has_others(target) else Q(pk__in=())
+    return Q(target=target) | Q(target=None) & ~left
+
+
+def _has_others(target: Target) -> bool:
+    return bool(target.group) and usable_targets().filter(group=target.group).exclude(pk=target.pk).exists()
+
+
+def take_block(run: Run, target: Target) -> bool:
+    """Keep what is open of a run's block for a target; False if another was faster. Call it in the claim's transaction.
+
+    What the block had measured elsewhere is taken again here, also what still boots there.
+    """
+    free = block_of(run).filter(state=RunState.QUEUED, target=None)
+    # In one order, so that two targets that want the same block wait for each other and never deadlock.
+    rows = list(free.order_by("pk").select_for_update().values_list("pk", flat=True))
+    if run.pk not in rows:
+        return False
+    Run.objects.filter(pk__in=rows).update(target=target)
+    elsewhere = block_of(run).exclude(target=target)
+    elsewhere.filter(state=RunState.RUNNING).update(lost_on=F("target"), lost_at=after(0.0))
+    for earlier in elsewhere.filter(purpose=Purpose.MEASURED, state=RunState.DONE, invalid=[]):
+        take_elsewhere(earlier, target)
+    return True
+
+
+def leave_block(run: Run, target_id: int) -> None:
+    """Give what is open of a block back to the group, since its target lost a boot of it."""
+    held = block_of(run).filter(state=RunState.QUEUED, target=target_id)
+    held.update(target=None, lost_on=target_id, lost_at=after(0.0))
+
+
+def follow_block(run_id: int) -> bool:
+    """Take a boot again that ended where its block is no more; False if the block stayed."""
+    run = Run.objects.get(pk=run_id)
+    if run.target_id is None or run.lost_on_id != run.target_id:
+        return False
+    there = block_of(run).exclude(target=run.target_id).filter(target__isnull=False)
+    now_on = there.filter(state__in=(RunState.QUEUED, RunState.RUNNING)).first() or there.last()
+    take_elsewhere(run, now_on.target if now_on else None)
+    return True

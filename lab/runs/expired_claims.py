@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Return claims whose process is gone: by their lease, or at once where the process is known to be dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from django.conf import settings
+
+from lab.leases.clock import after
+from lab.leases.process import is_alive
+from lab.models import Build, Run
+from lab.models.states import BuildState, Outcome, RunState
+from lab.runs.claim import MOST_ATTEMPTS, Claim, Kind
+from lab.runs.hand_back import put_back
+from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
+from lab.targets.usable import leave_unusable
+
+# A lease that was not renewed for so many periods by our own clock is over, whatever the database's clock says:
+# that one may have been set back.
+_SEEN_PERIODS = 1.5
+_seen: dict[tuple[str, str], float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """Work taken back from a process that is gone; given_up tells that it is not tried again."""
+
+    kind: Kind
+    id: int
+    claimed_by: str
+    given_up: bool
+
+
+def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned]:
+    """Put work back whose lease ran out or whose process `alive` denies; returns what was taken back.
+
+    Work that was tried MOST_ATTEMPTS times fails instead, with blame on the lab. Blocks of a group whose target may
+    not boot any more go back to the group.
+    """
+    returned = []
+    for kind, row, over in _held():
+        if not over and alive(row.claimed_by):
+            continue
+        claim = Claim(kind, row.pk, row.token)
+        given_up = row.attempt >= MOST_ATTEMPTS
+        if _give_up(claim, row.attempt) if given_up else put_back(claim, lost=True):
+            returned.append(Returned(kind, row.pk, row.claimed_by, given_up))
+    leave_unusable()
+    return returned
+
+
+def _held() -> list[tuple[Kind, Build | Run, bool]]:
+    """Everything that is claimed, and whether its lease is over."""
+    builds = Build.objects.filter(state=BuildState.BUILDING).defer("request")
+    runs = Run.objects.filter(state=RunState.RUNNING)
+    expired = set(builds.exclude(lease_until__gt=after(0.0)).values_list("token", flat=True))
+    expired |= set(runs.exclude(lease_until__gt=after(0.0)).values_list("token", flat=True))
+    held: list[tuple[Kind, Build | Run]] = [("build", build) for build in builds]
+    held += [("run", run) for run in runs]
+    unrenewed = _unrenewed([row for _, row in held])
+    return [(kind, row, row.token in expired | unrenewed) for kind, row in held]
+
+
+def _unrenewed(rows: list[Build | Run]) -> set[str]:
+    """The tokens of claims whose lease has been the same for too long since this process first saw it."""
+    leases = {(row.token, str(row.lease_until)) for row in rows}
+    now = monotonic()
+    for gone in _seen.keys() - leases:
+        del _seen[gone]
+    for lease in leases:
+        _seen.setdefault(lease, now)
+    return {
+        token
+        for token, lease in leases
+        if now - _seen[token, lease] > _SEEN_PERIODS * float(getattr(settings, "LEASE_S", 15.0))
+    }
+
+
+def _give_up(claim: Claim, attempts: int) -> bool:
+    problem = f"its worker died {attempts} times while at it; see the worker's own log"
+    if claim.kind == "build":
+        return record_build_failure(claim, Failure("lab", problem))
+    return record_run(claim, RunRecord(outcome=Outcome.LOST, blame="lab", problem=problem))

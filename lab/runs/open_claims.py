@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read which work is claimed, and by which process."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from lab.models import Build, Run
+from lab.models.states import BuildState, RunState
+from lab.runs.claim import Claim
+from lab.runs.take_back import lease_name
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLine:
+    """One build or boot that a worker holds; over: its lease has run out, so the worker is gone or stuck.
+
+    lease: what tells this claim from a later one. left_s: until the lease runs out, negative since it did.
+    """
+
+    kind: str
+    id: int
+    label: str
+    claimed_by: str
+    started_at: datetime | None
+    lease_until: datetime | None
+    over: bool
+    lease: str
+    attempt: int
+    left_s: float
+    target: str
+
+
+def claim_subjects(claim: Claim) -> dict[str, str | int]:
+    """What lines logged while a claim is worked on are about, as lab.operations.logs.about takes it."""
+    if claim.kind == "build":
+        worker = Build.objects.filter(pk=claim.id).values_list("claimed_by", flat=True).first()
+        return {"build": claim.id, "worker": worker or ""}
+    found = Run.objects.filter(pk=claim.id).values_list(
+        "claimed_by", "experiment", "target__name", "experiment__target__name"
+    )
+    worker, experiment, booted_on, asked_for = found.get()
+    return {"run": claim.id, "worker": worker, "experiment": experiment, "target": booted_on or asked_for}
+
+
+def open_claims() -> tuple[ClaimLine, ...]:
+    """Every open claim, builds first."""
+    now = timezone.now()
+    builds = Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
+    runs = Run.objects.filter(state=RunState.RUNNING).select_related(
+        "variant", "experiment", "case", "target"
+    )
+    held: list[tuple[str, Build | Run, str]] = [("build", build, build.commit[:12]) for build in builds]
+    held += [
+        ("run", run, f"{run.experiment.name}: {run.variant.name}, {run.case}")
+        for run in runs.defer("environment", "extras").order_by("pk")
+    ]
+    return tuple(
+        ClaimLine(
+            kind=kind,
+            id=row.pk,
+            label=label,
+            claimed_by=row.claimed_by,
+            started_at=row.started_at,
+            lease_until=row.lease_until,
+            over=row.lease_until is not None and row.lease_until < now,
+            lease=lease_name(row.token),
+            attempt=row.attempt,
+            target=row.target.name if isinstance(row, Run) and row.target else "",
+            left_s=(row.lease_until - now).total_seconds() if row.lease_until else 0.0,
+        )
+        for kind, row, label in held
+    )

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Record the results of builds and runs, each once.
+
+Every record names its claim; when the claim was taken back meanwhile nothing is written but that it was (lab/runs/late_answers.py)
+and the answer is False, so late and double answers do no harm. Failures delete nothing that was measured.
+A failure with blame on the kernel or the submission is an outcome; one of the lab's with `retry`
+goes back to the queue, at most MOST_ATTEMPTS times. A boot that finished outside its validity gates is kept,
+says why it does not count, and is taken again.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from lab.errors import Blame, MeasurementRefused
+from lab.models import Build, Profile, Run, Sample
+from lab.models.states import BuildState, Outcome, Purpose, RunState, move
+from lab.models.storable import storable, storable_text
+from lab.profiles.analysis.frame_tree import FrameTree, pack
+from lab.runs.blocks import follow_block
+from lab.runs.claim import MOST_ATTEMPTS, UNCLAIMED, Claim
+from lab.runs.hand_back import leave_place
+from lab.runs.late_answers import refuse_late
+from lab.runs.rounds import take_again
+from lab.runs.settle import build_failed, build_made, experiments_of, run_failed, settle
+from lab.runs.validity import gates
+from lab.targets.quarantine import note_fault, note_success
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSuccess:
+    """An artifact; cached tells that the store had it already and nothing was compiled."""
+
+    artifact_key: str
+    release: str
+    code_hash: str
+    cpu_seconds: float | None = None
+    wall_seconds: float | None = None
+    cached: bool = False
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no artifact: one line, the long part, and whether to try again."""
+
+    blame: Blame
+    problem: str
+    detail: str = ""
+    log: str = ""
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleValue:
+    """One metric's value from one iteration."""
+
+    metric: str
+    iteration: int
+    warmup: bool
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakenProfile:
+    """A profile's tree, what it counts, how whole it is and what it cost: as the columns of Profile say."""
+
+    tree: FrameTree
+    kind: Profile.Kind = Profile.Kind.CPU
+    waits: int = 0
+    overhead: float | None = None
+    lost: int = 0
+    throttled: int = 0
+    truncated: str = ""
+    kernel_build_id: str = ""
+    perf_data_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All that one boot yielded. findings: dicts of kind, title, line_no and excerpt.
+
+    spares_target: a fault of the lab that others than the target may bring about does not count against it.
+    profiles: at most one of a kind. counters, unavailable, steps: as the columns of Run say.
+    """
+
+    outcome: Outcome
+    blame: Blame | str = ""
+    problem: str = ""
+    problem_detail: str = ""
+    retry: bool = False
+    spares_target: bool = False
+    samples: tuple[SampleValue, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Mapping[str, Any], ...] = ()
+    console: str = ""
+    directory: str = ""
+    profiles: tuple[TakenProfile, ...] = ()
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    unavailable: tuple[Mapping[str, str], ...] = ()
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+
+def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
+    """Store an artifact's particulars and make the variants that waited for it ready."""
+    with transaction.atomic():
+        moved = move(
+            Build,
+            claim.id,
+            BuildState.BUILDING,
+            BuildState.BUILT,
+            held=claim.token,
+            artifact_key=found.artifact_key,
+            release=storable_text(found.release, 200),
+            code_hash=found.code_hash,
+            cpu_seconds=found.cpu_seconds,
+            wall_seconds=found.wall_seconds,
+            cached=found.cached,
+            log=found.log,
+            blame="",
+            problem="",
+            problem_detail="",
+            expired_at=None,
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
+        if moved:
+            build_made(claim.id)
+    if not moved:
+        refuse_late(claim, f"built {found.release}")
+    return moved
+
+
+def record_build_log(claim: Claim, log: str) -> bool:
+    """Say where the log of a build under way grows, so that it can be watched."""
+    held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
+    return held.update(log=log) == 1
+
+
+def record_run_console(claim: Claim, *, console: str, directory: str) -> bool:
+    """Note where a run under way writes, so that people can follow it; False if the claim is not held any more."""
+    held = Run.objects.filter(pk=claim.id, token=claim.token, state=RunState.RUNNING)
+    return held.update(console=console, directory=directory) == 1
+
+
+def record_build_failure(claim: Claim, failure: Failure) -> bool:
+    """Store why a build failed; its variants fail with it, the others go on."""
+    again = failure.retry and _attempts(Build.objects.get(pk=claim.id)) < MOST_ATTEMPTS
+    with transaction.atomic():
+        moved = move(
+            Build,
+            claim.id,
+            BuildState.BUILDING,
+            BuildState.QUEUED if again else BuildState.FAILED,
+            held=claim.token,
+            blame=failure.blame,
+            problem=storable_text(failure.problem),
+            problem_detail=storable_text(failure.detail),
+            log=failure.log or F("log"),
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
+        if moved and not again:
+            build_failed(claim.id)
+    if not moved:
+        refuse_late(claim, f"not built: {failure.problem}")
+    elif not again:
+        for experiment_id in experiments_of(claim.id):
+            settle(experiment_id)
+    return moved
+
+
+def record_run(claim: Claim, found: RunRecord) -> bool:
+    """Store a boot: its outcome, samples, profile and surroundings, all or nothing.
+
+    Raises MeasurementRefused for samples that are not finite numbers; then nothing is stored.
+    """
+    _check(found.samples)
+    run = Run.objects.select_related("experiment").get(pk=claim.id)
+    again = found.retry and found.outcome != Outcome.FINISHED and _attempts(run) < MOST_ATTEMPTS
+    invalid = _outside_gates(run, found)
+    with transaction.atomic():
+        columns = _columns(claim, found) | {"invalid": invalid}
+        moved = move(Run, claim.id, RunState.RUNNING, _state_after(found, again), **columns)
+        if moved:
+            _note_target(run, found)
+        if moved and again:
+            leave_place(claim.id, lost=True)
+        elif moved:
+            _store_measurements(claim.id, found)
+            _follow_up(run, found, invalid)
+    if not moved:
+        refuse_late(claim, f"{found.outcome}: {found.problem}" if found.problem else str(found.outcome))
+    elif not again:
+        settle(run.experiment_id)
+    return moved
+
+
+def _note_target(run: Run, found: RunRecord) -> None:
+    """A boot that went wrong by the lab's fault speaks against its target, any other for it."""
+    if run.target_id is None:
+        return
+    if found.outcome != Outcome.FINISHED and found.blame == "lab":
+        if not found.spares_target:
+            note_fault(run.target_id, found.problem)
+    else:
+        note_success(run.target_id)
+
+
+def _follow_up(run: Run, found: RunRecord, invalid: list[str]) -> None:
+    """What a boot that is over means for those after it."""
+    if found.outcome != Outcome.FINISHED:
+        run_failed(run.pk)
+    elif run.purpose == Purpose.MEASURED and not follow_block(run.pk) and invalid:
+        take_again(run)
+
+
+def _outside_gates(run: Run, found: RunRecord) -> list[str]:
+    """Why the numbers of a boot that finished do not count."""
+    if found.outcome != Outcome.FINISHED:
+        return []
+    # A time-based profile that lost samples is skewed; waits that were lost are told beside their profile.
+    profile = next((one for one in found.profiles if one.kind == Profile.Kind.CPU), None)
+    taken = profile.tree.samples + profile.lost if profile else 0
+    return gates(
+        found.environment,
+        found.findings,
+        clock=run.experiment.clock,
+        lost_share=profile.lost / taken if profile and taken else 0.0,
+        state_proven=run.purpose != Purpose.VERIFIED or found.extras.get("verified_holds") is not False,
+    )
+
+
+def forget_artifact(build_id: int) -> bool:
+    """Queue a build again whose artifact is no longer in the store."""
+    return move(Build, build_id, BuildState.BUILT, BuildState.QUEUED, attempt=0)
+
+
+def note_corrupt_artifact(build_id: int) -> int:
+    """Count that a build's artifact was found to be other than what was built; returns how often that was."""
+    Build.objects.filter(pk=build_id).update(corrupted=F("corrupted") + 1)
+    return int(Build.objects.values_list("corrupted", flat=True).get(pk=build_id))
+
+
+def _attempts(row: Build | Run) -> int:
+    return row.attempt
+
+
+def _state_after(found: RunRecord, again: bool) -> RunState:
+    if again:
+        return RunState.QUEUED
+    return RunState.DONE if found.outcome == Outcome.FINISHED else RunState.FAILED
+
+
+def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
+    return {
+        "held": claim.token,
+        "outcome": found.outcome,
+        "blame": found.blame,
+        "problem": storable_text(found.problem),
+        "problem_detail": storable_text(found.problem_detail),
+        "environment": storable(found.environment),
+        "line": storable_text(found.line),
+        "extras": storable(found.extras),
+        "counters": storable(found.counters),
+        "unavailable": storable(found.unavailable),
+        "steps": {step: round(seconds, 3) for step, seconds in found.steps.items()},
+        "findings": storable(found.findings),
+        "console": found.console,
+        "directory": found.directory,
+        "finished_at": timezone.now(),
+        **UNCLAIMED,
+    }
+
+
+def _store_measurements(run_id: int, found: RunRecord) -> None:
+    Sample.objects.bulk_create(
+        [
+            Sample(run_id=run_id, metric=s.metric, iteration=s.iteration, warmup=s.warmup, value=s.value)
+            for s in found.samples
+        ],
+        batch_size=1000,
+    )
+    for taken in found.profiles:
+        _store_profile(run_id, taken)
+
+
+def _store_profile(run_id: int, taken: TakenProfile) -> None:
+    Profile.objects.create(
+        run_id=run_id,
+        kind=taken.kind,
+        waits=taken.waits,
+        overhead=taken.overhead,
+        samples=taken.tree.samples,
+        lost=taken.lost,
+        throttled=taken.throttled,
+        truncated=taken.truncated[:200],
+        kernel_build_id=taken.kernel_build_id,
+        tree=pack(taken.tree),
+        perf_data_sha256=taken.perf_data_sha256,
+    )
+
+
+def _check(samples: tuple[SampleValue, ...]) -> None:
+    for sample in samples:
+        if not math.isfinite(sample.value):
+            raise MeasurementRefused(
+                f"{sample.metric} of iteration {sample.iteration} is {sample.value}: not a measurement"
+            )

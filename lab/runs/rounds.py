@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Add blocks of boots to an experiment, and repeat boots that do not count.
+
+A block boots every variant of every case once, in shuffled order. Where boots may stop early, cells
+that are undecided get further blocks, in which the base boots too. A boot that ran outside its
+validity gates is kept and, within a budget, taken once more at the end of the queue.
+"""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import Max
+
+from lab.experiments.expand import block_order
+from lab.models import Case, Comparison, Experiment, Run, Target, Variant
+from lab.models.states import Purpose, Role, RunState, VariantState
+from lab.statistics.sequential import next_blocks
+
+Cell = tuple[Variant, Case]
+# At each place of a block, and over the experiment as a share of its measured boots.
+MOST_RETAKES = 2
+RETAKE_SHARE = 0.2
+LEAST_BUDGET = 3
+# How the line begins that tells why such a boot does not count.
+MOVED = "its block moved to"
+
+
+def add_runs(experiment: Experiment, order: Sequence[tuple[Purpose, int, Cell]]) -> None:
+    """Queue boots, in this order, behind those there are."""
+    Run.objects.bulk_create(
+        (
+            Run(
+                experiment=experiment,
+                variant=variant,
+                case=case,
+                purpose=purpose,
+                block=block,
+                position=position,
+            )
+            for position, (purpose, block, (variant, case)) in enumerate(order, _next_position(experiment.pk))
+        ),
+        batch_size=500,
+    )
+
+
+def add_blocks(experiment: Experiment) -> int:
+    """Queue the next look's blocks for what the comparisons leave undecided; returns how many boots wait."""
+    if not experiment.sequential:
+        return 0
+    with transaction.atomic():
+        # Of two processes that see the last boot end, one waits here and then finds the new boots.
+        Experiment.objects.select_for_update().get(pk=experiment.pk)
+        waiting = Run.objects.filter(experiment=experiment.pk, state__in=(RunState.QUEUED, RunState.RUNNING))
+        done = blocks_done(experiment.pk)
+        until = next_blocks(done)
+        cells = _undecided(experiment)
+        if waiting.exists() or until is None or not cells:
+            return waiting.count()
+        order = block_order(cells, range(done, until), experiment.seed)
+        add_runs(experiment, [(Purpose.MEASURED, block, cell) for block, cell in order])
+    return len(order)
+
+
+def blocks_done(experiment_id: int) -> int:
+    """How many blocks have been queued so far."""
+    measured = Run.objects.filter(experiment=experiment_id, purpose=Purpose.MEASURED)
+    last = measured.aggregate(last=Max("block"))["last"]
+    return 0 if last is None else last + 1
+
+
+def _undecided(experiment: Experiment) -> list[Cell]:
+    """Candidates whose primary metrics cannot be told yet, with the base and its twin beside them.
+
+    A comparison that more boots would not decide (no ratio at all) asks for none.
+    """
+    open_cells = Comparison.objects.filter(
+        experiment=experiment,
+        primary=True,
+        verdict=Comparison.Verdict.INCONCLUSIVE,
+        boots_needed__isnull=False,
+        variant__role=Role.CANDIDATE,
+        variant__state=VariantState.READY,
+    ).select_related("variant", "case")
+    judged = {(row.variant, row.case) for row in open_cells}
+    ground = experiment.variants.filter(role__in=(Role.BASE, Role.AA), state=VariantState.READY)
+    cases = {case for _, case in judged}
+    cells = judged | {(variant, case) for variant in ground for case in cases}
+    return sorted(cells, key=lambda cell: (cell[1].position, cell[0].position))
+
+
+def take_again(run: Run) -> bool:
+    """Queue a boot anew that ran outside its gates; False once the budget is spent."""
+    measured = Run.objects.filter(experiment=run.experiment_id, purpose=Purpose.MEASURED)
+    budget = max(LEAST_BUDGET, int(RETAKE_SHARE * measured.filter(retake=0).count()))
+    # That a block moved is no fault of what booted in it.
+    moved = [
+        (variant, case, block)
+        for variant, case, block, why in measured.exclude(invalid=[]).values_list(
+            "variant", "case", "block", "invalid"
+        )
+        if any(str(line).startswith(MOVED) for line in why)
+    ]
+    own = run.retake - moved.count((run.variant_id, run.case_id, run.block))
+    if own >= MOST_RETAKES or measured.filter(retake__gt=0).count() - len(moved) >= budget:
+        return False
+    _retake(run, run.target if run.experiment.group else None)
+    return True
+
+
+def take_elsewhere(run: Run, target: Target | None) -> None:
+    """Keep a boot whose block another target has now, say that it does not count, and queue it anew there."""
+    where = target.name if target else "another target"
+    Run.objects.filter(pk=run.pk).update(invalid=[f"{MOVED} {where}: a block is compared within one target"])
+    _retake(run, target)
+
+
+def _retake(run: Run, target: Target | None) -> None:
+    Run.objects.create(
+        experiment_id=run.experiment_id,
+        variant_id=run.variant_id,
+        case_id=run.case_id,
+        target=target,
+        purpose=run.purpose,
+        block=run.block,
+        retake=run.retake + 1,
+        position=_next_position(run.experiment_id),
+    )
+
+
+def _next_position(experiment_id: int) -> int:
+    last = Run.objects.filter(experiment=experiment_id).aggregate(last=Max("position"))["last"]
+    return 0 if last is None else last + 1

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Apply the end of a build or boot to its variant and experiment: fail, cancel, compare, finish."""
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from lab.comparisons.compare import compare_experiment
+from lab.experiments.kernel_notes import note_kernels
+from lab.hooks.events import tell_experiment
+from lab.models import Build, Experiment, Run, Standing, Variant
+from lab.models.states import (
+    BuildState,
+    ExperimentState,
+    Outcome,
+    Purpose,
+    Role,
+    RunState,
+    VariantState,
+    move,
+)
+from lab.runs.claim import UNCLAIMED
+from lab.runs.rounds import add_blocks
+
+# A kernel that failed so often without one success is not booted again for the same case.
+GIVE_UP_AFTER = 2
+# These concern the kernel as such, whatever the workload.
+OF_THE_KERNEL = (Outcome.BOOT_FAILED, Outcome.WRONG_KERNEL)
+
+
+def build_made(build_id: int) -> None:
+    """Make the variants that waited for a build ready, and note what its kernel turned out to be."""
+    for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
+        move(Variant, variant.pk, VariantState.PLANNED, VariantState.READY)
+    for experiment_id in experiments_of(build_id):
+        note_kernels(experiment_id)
+
+
+def build_failed(build_id: int) -> None:
+    """Fail the variants of a build and cancel their boots; without a base, everything else too."""
+    build = Build.objects.get(pk=build_id)
+    for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
+        fail_variant(variant, build.problem, build.problem_detail)
+
+
+def fail_variant(variant: Variant, problem: str, detail: str) -> None:
+    """Fail a variant that waits for its build. There is nothing to compare without the base."""
+    move(
+        Variant,
+        variant.pk,
+        VariantState.PLANNED,
+        VariantState.FAILED,
+        problem=problem,
+        problem_detail=detail,
+    )
+    why = f"{variant.name} was not built: {problem}"
+    cancel_runs(Run.objects.filter(variant=variant), why)
+    if variant.role == Role.BASE:
+        cancel_runs(Run.objects.filter(experiment=variant.experiment_id), why)
+        cancel_builds(variant.experiment_id)
+
+
+def run_failed(run_id: int) -> None:
+    """Stop booting a kernel that keeps failing, and everything if it is the base's."""
+    run = Run.objects.select_related("variant").get(pk=run_id)
+    alike = Run.objects.filter(variant=run.variant_id)
+    if run.outcome not in OF_THE_KERNEL:
+        alike = alike.filter(case=run.case_id)
+    failures = alike.filter(state=RunState.FAILED).exclude(blame="lab").count()
+    if failures >= GIVE_UP_AFTER and not alike.filter(state=RunState.DONE).exists():
+        last = run.problem or run.outcome
+        why = f"not booted any more: {run.variant.name} failed {failures} times, last: {last}"
+        if run.variant.role == Role.BASE:
+            # Without the base's boots there is nothing to compare the others' with.
+            alike = _compared_with(run)
+        cancel_runs(alike, why)
+
+
+def _compared_with(run: Run) -> QuerySet[Run]:
+    runs = Run.objects.filter(experiment=run.experiment_id)
+    return runs if run.outcome in OF_THE_KERNEL else runs.filter(case=run.case_id)
+
+
+def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
+    """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
+    states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
+    for pk, state in runs.filter(state__in=states).values_list("pk", "state"):
+        move(
+            Run,
+            pk,
+            RunState(state),
+            RunState.CANCELLED,
+            problem=problem,
+            finished_at=timezone.now(),
+            **UNCLAIMED,
+        )
+
+
+def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
+    """Cancel builds of an experiment that no other open experiment asks for."""
+    states = [BuildState.QUEUED, BuildState.BUILDING] if running else [BuildState.QUEUED]
+    for build in Build.objects.filter(variants__experiment=experiment_id, state__in=states).distinct():
+        others = build.variants.exclude(experiment=experiment_id).filter(
+            experiment__state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
+        )
+        if not others.exists():
+            now = timezone.now()
+            move(Build, build.pk, BuildState(build.state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
+
+
+def cancel_experiment(experiment_id: int) -> bool:
+    """Cancel an experiment and all that is not over, also under way; False if it is already over.
+
+    What was measured stays and is compared, marked partial. A worker notices when it renews its lease.
+    """
+    with transaction.atomic():
+        now = timezone.now()
+        moved = any(
+            move(Experiment, experiment_id, start, ExperimentState.CANCELLED, finished_at=now)
+            for start in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+        )
+        if moved:
+            runs = Run.objects.filter(experiment=experiment_id)
+            cancel_runs(runs, "the experiment was cancelled", running=True)
+            cancel_builds(experiment_id, running=True)
+            compare_experiment(experiment_id)
+            _tell_over(experiment_id)
+    return moved
+
+
+def experiments_of(build_id: int) -> list[int]:
+    """Return the open experiments that use a build."""
+    found = Experiment.objects.filter(
+        variants__build=build_id, state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
+    )
+    return list(found.order_by("pk").values_list("pk", flat=True).distinct())
+
+
+def settle(experiment_id: int) -> bool:
+    """End an experiment with its comparisons once nothing of it is open; True if this call did.
+
+    Where boots may stop early, the comparisons decide whether further blocks are queued instead.
+    Called after every record; calling it again is harmless, and ends what a killed process left.
+    """
+    open_runs = Run.objects.filter(experiment=experiment_id, state__in=(RunState.QUEUED, RunState.RUNNING))
+    open_builds = Build.objects.filter(
+        variants__experiment=experiment_id, state__in=(BuildState.QUEUED, BuildState.BUILDING)
+    )
+    if open_runs.exists() or open_builds.exists():
+        return False
+    # Everything may have been over before the first claim, as when every run was cancelled.
+    move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)
+    experiment = Experiment.objects.get(pk=experiment_id)
+    if experiment.state != ExperimentState.RUNNING:
+        return False
+    compare_experiment(experiment_id)
+    problem = _without_base(experiment)
+    if not problem and add_blocks(experiment):
+        return False
+    to = ExperimentState.FAILED if problem else ExperimentState.DONE
+    now = timezone.now()
+    with transaction.atomic():
+        ended = move(Experiment, experiment_id, ExperimentState.RUNNING, to, problem=problem, finished_at=now)
+        if ended:
+            _tell_over(experiment_id)
+    return ended
+
+
+def _tell_over(experiment_id: int) -> None:
+    """Let hooks hear of it, and have the trends it feeds looked at."""
+    tell_experiment(experiment_id)
+    Standing.objects.filter(experiments=experiment_id).update(stale=True)
+
+
+def settle_open() -> list[int]:
+    """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
+    still = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    found = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
+    return [pk for pk in list(found) if settle(pk)]
+
+
+def _without_base(experiment: Experiment) -> str:
+    """Why there is nothing to compare with, or nothing."""
+    base = experiment.variants.get(role=Role.BASE)
+    if base.state == VariantState.FAILED:
+        return f"the base does not build: {base.problem}"
+    measured = Run.objects.filter(variant=base, purpose=Purpose.MEASURED)
+    if measured.exists() and not measured.filter(state=RunState.DONE).exists():
+        last = measured.exclude(outcome="").order_by("-finished_at", "-pk").first()
+        return f"no boot of the base finished: {(last.problem or last.outcome) if last else 'none ran'}"
+    return ""

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Explain why an experiment makes no progress at the moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.models import Build, Experiment, Target
+from lab.models.states import BuildState
+from lab.runs.claiming import is_worked_on
+from lab.runs.queues import target_queue
+from lab.runs.workers import WorkerLine, worker_lines
+from lab.targets.usable import usable_targets, why_unusable
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What it waits for, as a sentence; forsaken: nobody takes what it waits in, so somebody has to start a worker."""
+
+    why: str
+    forsaken: bool = False
+
+
+def wait_of(experiment_id: int, *, operator: bool) -> Wait | None:
+    """Why an open experiment waits; None while something of it is worked on.
+
+    operator: whoever reads it runs the lab; others are told neither machines nor their paths.
+    """
+    if is_worked_on(experiment_id):
+        return None
+    builds = Build.objects.filter(state=BuildState.QUEUED, variants__experiment=experiment_id)
+    queues = frozenset(builds.values_list("queue", flat=True))
+    if not queues:
+        if unusable := why_unusable(experiment_id):
+            return Wait(f"It waits: {unusable}.")
+        queues = _target_queues(experiment_id)
+    return _wait_in(queues, operator=operator)
+
+
+def _target_queues(experiment_id: int) -> frozenset[str]:
+    experiment = Experiment.objects.only("group", "target").get(pk=experiment_id)
+    asked = (
+        usable_targets().filter(group=experiment.group)
+        if experiment.group
+        else Target.objects.filter(pk=experiment.target_id)
+    )
+    return frozenset(map(target_queue, asked.values_list("name", flat=True)))
+
+
+def _wait_in(queues: frozenset[str], *, operator: bool) -> Wait:
+    takers = [one for one in worker_lines() if not one.gone and queues.intersection(one.queues)]
+    if not takers:
+        return Wait(f"Nothing works on it: no worker takes from {_named(queues)}.", forsaken=True)
+    if all(one.idle_reason for one in takers):
+        return Wait(f"It waits: {_said(takers) if operator else _hinted(len(takers))}.")
+    return Wait("It waits for its turn.")
+
+
+def _named(queues: frozenset[str]) -> str:
+    return " or ".join(f"“{queue}”" for queue in sorted(queues))
+
+
+def _said(takers: list[WorkerLine]) -> str:
+    return "; ".join(dict.fromkeys(f"{one.host} takes nothing now, {one.idle_reason}" for one in takers))
+
+
+def _hinted(takers: int) -> str:
+    which = "its worker takes" if takers == 1 else "its workers take"
+    return f"{which} nothing at the moment; operators see why on /lab/"

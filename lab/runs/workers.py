@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workers report that they are alive; a worker that is silent for a day is forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from lab.leases.clock import after
+from lab.models import Worker
+from lab.runs.queues import GONE_S
+
+# A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
+FORGOTTEN_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What a worker says of itself. name: host:pid:start, as in the claims. disk_free, disk_total: bytes where it works."""
+
+    name: str
+    host: str
+    queues: list[str]
+    version: str
+    disk_free: int | None
+    disk_total: int | None
+    idle_reason: str
+
+
+def report_worker(seen: WorkerReport) -> None:
+    """Note that a worker is there, by the database's clock."""
+    told = asdict(seen)
+    name = told.pop("name")
+    Worker.objects.update_or_create(
+        name=name,
+        defaults={**told, "seen_at": after(0.0)},
+        create_defaults={**told, "name": name, "seen_at": after(0.0), "started_at": timezone.now()},
+    )
+
+
+def worker_left(name: str) -> None:
+    """A worker stopped as it was told to."""
+    Worker.objects.filter(name=name).delete()
+
+
+def forget_workers() -> int:
+    """Remove those that were silent for a day; returns how many."""
+    removed, _ = Worker.objects.filter(seen_at__lt=after(-FORGOTTEN_S)).delete()
+    return removed
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLine:
+    """One worker. gone: nothing was heard of it for GONE_S; idle_reason: why it takes nothing, "" while it does."""
+
+    id: int
+    name: str
+    host: str
+    queues: tuple[str, ...]
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    silent_s: float
+    gone: bool
+    disk_free: int | None
+    disk_total: int | None
+    idle_reason: str
+
+
+def worker_lines() -> tuple[WorkerLine, ...]:
+    """Every worker that was heard of lately, by name."""
+    now = timezone.now()
+    return tuple(_line(one, now) for one in Worker.objects.order_by("name"))
+
+
+def _line(one: Worker, now: datetime) -> WorkerLine:
+    silent_s = max(0.0, (now - one.seen_at).total_seconds())
+    return WorkerLine(
+        id=one.pk,
+        name=one.name,
+        host=one.host,
+        queues=tuple(str(queue) for queue in one.queues),
+        version=one.version,
+        started_at=one.started_at,
+        seen_at=one.seen_at,
+        silent_s=silent_s,
+        gone=silent_s > GONE_S,
+        disk_free=one.disk_free,
+        disk_total=one.disk_total,
+        idle_reason=one.idle_reason,
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Translate the URLs of database and cache into Django's settings."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from lab.errors import SettingWrong
+
+# How long a connection is kept for the next request, and that it is tried before it is used: the server may have restarted.
+CONN_MAX_AGE_S = 60
+# A server that is gone, or a network that was cut, is noticed within about 15 s on either side. A transaction that was left
+# open by a machine that vanished would hold its rows for ever.
+_SERVER_SIDE = {
+    "tcp_keepalives_idle": "5s",
+    "tcp_keepalives_interval": "3s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+# Where Debian, Fedora and Alpine keep the authorities they trust.
+AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
+POSTGRES_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "options": " ".join(f"-c {name}={value}" for name, value in _SERVER_SIDE.items()),
+}
+
+
+def database(url: str, home: Path) -> dict[str, Any]:
+    """Django's DATABASES["default"]: PostgreSQL at a URL, or SQLite in the home without one. Raises SettingWrong."""
+    if not url:
+        return _sqlite(home)
+    if urlsplit(url).scheme not in ("postgres", "postgresql"):
+        # The URL holds a password: it is not repeated.
+        raise SettingWrong(
+            "KPERFLAB_DATABASE is no PostgreSQL URL: give postgres://user:password@host:port/name"
+        )
+    try:
+        found: dict[str, Any] = dict(
+            dj_database_url.parse(url, conn_max_age=CONN_MAX_AGE_S, conn_health_checks=True)
+        )
+    except (ValueError, KeyError) as exc:
+        raise SettingWrong(
+            f"KPERFLAB_DATABASE cannot be read: {type(exc).__name__}; see its form in lab/settings.py"
+        ) from exc
+    if not found.get("NAME"):
+        raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
+    asked: dict[str, Any] = found.get("OPTIONS", {})
+    found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or ""), asked) | asked
+    return found
+
+
+def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Over a network the server must show a certificate of its name, unless the URL says otherwise (?sslmode=require)."""
+    mode = str(asked.get("sslmode", "" if _is_here(host) else "verify-full"))
+    # Other modes get no authorities: libpq refuses them beside `system`, and would verify by a file.
+    return {"sslmode": mode, "sslrootcert": authorities()} if mode.startswith("verify-") else {}
+
+
+def _is_here(host: str) -> bool:
+    if not host or host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def authorities() -> str:
+    """Return the file of certificate authorities that this machine trusts; SSL_CERT_FILE names another one.
+
+    psycopg's wheels bring an OpenSSL whose own folder of authorities no machine has: libpq's `system` is empty there.
+    """
+    paths = (os.environ.get("SSL_CERT_FILE", ""), *AUTHORITIES)
+    return next((path for path in paths if path and Path(path).is_file()), "system")
+
+
+def close_tables(connection: Any, **_about: Any) -> None:
+    """Close the tables of one machine to other users, as soon as there is a file of them."""
+    if connection.vendor == "sqlite" and (name := str(connection.settings_dict["NAME"])).startswith("/"):
+        make_private(Path(name))
+
+
+def make_private(path: Path) -> None:
+    """Close a file and what SQLite keeps beside it to other users; SQLite makes them by the umask."""
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+        with suppress(FileNotFoundError, PermissionError):
+            # Not opened: closing it again would drop SQLite's own locks.
+            if stat.S_IMODE(each.stat().st_mode) & 0o077:
+                each.chmod(0o600)
+
+
+def _sqlite(home: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(home / "kperflab.sqlite3"),
+        # WAL lets the pages read while a worker writes; IMMEDIATE takes the write lock at BEGIN, so
+        # that two writers wait for each other instead of failing half way.
+        "OPTIONS": {
+            "timeout": 30,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+        # A file of its own: the queue's tests race threads, which an in-memory database cannot.
+        "TEST": {"NAME": str(Path(tempfile.gettempdir()) / f"kperflab-{os.getpid()}.sqlite3")},
+    }
+
+
+def caches(redis_url: str) -> dict[str, dict[str, Any]]:
+    """Django's CACHES: Redis, which all processes share, or each process its own memory. Raises SettingWrong."""
+    if not redis_url:
+        return {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    if urlsplit(redis_url).scheme not in ("redis", "rediss", "unix"):
+        raise SettingWrong(
+            "KPERFLAB_REDIS is no Redis URL: give redis://:password@host:port/0 or unix:///path"
+        )
+    return {
+        "default": {
+            "BACKEND": "lab.operations.cache.ForgivingRedis",
+            "LOCATION": redis_url,
+            "KEY_PREFIX": "kperflab",
+            # A connection that a restart left dead is made anew once; the library's own way waits seconds in between.
+            "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2, "retry": Retry(NoBackoff(), 1)},
+        }
+    }

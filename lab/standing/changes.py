@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Create and change standing experiments, for people and for forges. lab/standing/new_revisions.py does the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.models import Standing, Tree, User
+from lab.people.permissions import may, may_change
+from lab.standing.quiet_hours import is_quiet, quiet_until
+from lab.submission.git_addresses import check_address
+from lab.submission.prepare import find_target
+from lab.submission.sources import find_source
+from lab.submission.tree_rows import registered_sources, tree_row
+
+POLL_S = range(60, 7 * 24 * 3600 + 1)
+MOST_ADDRESSES = 20
+LEAST_SECRET, LONGEST_SECRET = 16, 100
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class StandingFields:
+    """What a person says of a standing experiment. spec: a description, whose base is left out: it is each new revision.
+
+    branch: "" for the tree's default. secret: what a forge signs its pushes with; "" keeps it, or makes one.
+    """
+
+    name: str
+    spec: Mapping[str, Any]
+    branch: str = ""
+    enabled: bool = True
+    quiet_from: int = 0
+    quiet_until: int = 0
+    poll_every_s: int = 300
+    backfill: bool = False
+    secret: str = ""
+    mail_to: Sequence[str] = field(default_factory=tuple)
+
+
+def make_standing(*, by: User, fields: StandingFields, scopes: Sequence[str] | None = None) -> Standing:
+    """Save a description to be submitted for each new revision of a branch.
+
+    Raises NotAllowed, FieldRefused with the field's name, and for the description SpecError and SubmissionRejected.
+    """
+    if not may(by, "submit", scopes=scopes):
+        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators make standing experiments")
+    return _save(Standing(owner=by), fields, by)
+
+
+def change_standing(
+    *, name: str, by: User, fields: StandingFields, scopes: Sequence[str] | None = None
+) -> Standing:
+    """Write the fields anew. Raises what `make_standing` does, and UnknownRow."""
+    return _save(own_standing(name=name, by=by, scopes=scopes), fields, by)
+
+
+def remove_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> None:
+    """Remove it with its alerts; its experiments stay. Raises UnknownRow, NotAllowed."""
+    own_standing(name=name, by=by, scopes=scopes).delete()
+
+
+def enable_standing(*, name: str, by: User, enabled: bool, scopes: Sequence[str] | None = None) -> Standing:
+    """Let it look for new revisions, or not. Raises UnknownRow, NotAllowed."""
+    standing = own_standing(name=name, by=by, scopes=scopes)
+    standing.enabled = enabled
+    standing.save(update_fields=["enabled"])
+    return standing
+
+
+def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:
+    """Have its branch looked at now, and measured even where it has not moved. Raises UnknownRow, NotAllowed, FieldRefused."""
+    standing = own_standing(name=name, by=by, scopes=scopes)
+    if not standing.enabled:
+        raise FieldRefused("enabled", f'"{name}" is disabled: enable it first')
+    _mark_due(standing, last_commit="")
+    standing.refresh_from_db()
+    return standing
+
+
+def own_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:
+    """Return one that somebody may change. Raises UnknownRow, NotAllowed."""
+    standing = find_standing(name)
+    if not may_change(by, standing.owner, scopes=scopes):
+        whose = f"is {standing.owner.username}'s" if standing.owner else "has lost its owner"
+        raise NotAllowed(f'"{name}" {whose}: only its owner and operators change it')
+    return standing
+
+
+def find_standing(name: str) -> Standing:
+    """Return the standing experiment of that name. Raises UnknownRow."""
+    standing = Standing.objects.select_related("owner", "tree").filter(name=name).first()
+    if standing is None:
+        raise UnknownRow(f'there is no standing experiment "{name[:100]}"')
+    return standing
+
+
+def take_push(*, name: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Take a forge's word that something was pushed: the branch is looked at at once. False unless its signature is right.
+
+    headers: names in any case. A name that does not exist takes as long as a wrong signature.
+    """
+    standing = Standing.objects.filter(name=name, enabled=True).first()
+    secret = standing.secret if standing else ""
+    genuine = is_genuine(secret or secrets.token_hex(16), headers, body)
+    if standing is None or not secret or not genuine:
+        return False
+    _mark_due(standing)
+    return True
+
+
+def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether one of a forge's headers proves that it knows the secret: all are compared, in constant time.
+
+    GitHub, Gitea and Forgejo sign the body by HMAC-SHA256; GitLab sends the secret itself.
+    """
+    given = {name.lower(): value for name, value in headers.items()}
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    wanted = {
+        "x-hub-signature-256": f"sha256={digest}",
+        "x-gitea-signature": digest,
+        "x-forgejo-signature": digest,
+        "x-gitlab-token": secret,
+    }
+    right = [
+        hmac.compare_digest(given.get(name, "").encode(), value.encode()) for name, value in wanted.items()
+    ]
+    return any(right)
+
+
+def _mark_due(standing: Standing, **fields: Any) -> None:
+    if is_quiet(standing, timezone.now()):
+        fields["problem"] = f"asked for in {quiet_until(standing)}; it is looked at then"
+    Standing.objects.filter(pk=standing.pk).update(due=True, **fields)
+
+
+def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
+    spec, tree = _described(fields.spec, by)
+    branch = _branch(fields.branch, tree)
+    if standing.pk and (standing.tree_id, standing.branch) != (tree.pk, branch):
+        # What was measured last lies elsewhere.
+        standing.last_commit = ""
+    standing.name = _name(fields.name)
+    standing.spec, standing.tree, standing.branch = spec.model_dump(mode="json"), tree, branch
+    standing.enabled, standing.backfill = fields.enabled, fields.backfill
+    standing.quiet_from, standing.quiet_until = _hour("quiet_from", fields), _hour("quiet_until", fields)
+    standing.poll_every_s = _poll(fields.poll_every_s)
+    standing.secret = _secret(fields.secret, standing.secret)
+    standing.mail_to = _addresses(fields.mail_to)
+    try:
+        with transaction.atomic():
+            standing.save()
+    except IntegrityError:
+        raise FieldRefused(
+            "name", f'there is a standing experiment "{standing.name}" already: take another name'
+        ) from None
+    return standing
+
+
+def _described(given: Mapping[str, Any], by: User) -> tuple[ExperimentSpec, Tree]:
+    """The description with its base left open, and the row of its tree."""
+    spec = spec_from_mapping({**given, "base": ""})
+    find_target(spec.target)
+    if spec.git is not None:
+        check_address(spec.git, by)
+    return spec, tree_row(find_source(spec, registered_sources()))
+
+
+def _name(name: str) -> str:
+    if not _NAME.fullmatch(name) or name == "new":
+        raise FieldRefused("name", "a name has 1 to 100 letters, digits, dashes and underscores")
+    return name
+
+
+def _branch(branch: str, tree: Tree) -> str:
+    kept = branch.strip().removeprefix("refs/heads/")
+    if kept and tree.kind == Tree.Kind.ARCHIVE:
+        raise FieldRefused(
+            "branch", f"{tree.name} is a source archive, which has no branches: leave it empty"
+        )
+    if kept and not _BRANCH.fullmatch(kept):
+        raise FieldRefused("branch", f'"{kept[:100]}" cannot be a branch')
+    return kept
+
+
+def _hour(name: str, fields: StandingFields) -> int:
+    hour: int = getattr(fields, name)
+    if hour not in range(24):
+        raise FieldRefused(name, f"{hour} is no hour of the day: give 0 to 23")
+    return hour
+
+
+def _poll(seconds: int) -> int:
+    if seconds not in POLL_S:
+        raise FieldRefused("poll_every_s", f"give {POLL_S[0]:,} to {POLL_S[-1]:,} seconds")
+    return seconds
+
+
+def _secret(given: str, old: str) -> str:
+    secret = given.strip() or old or secrets.token_urlsafe(32)
+    if not LEAST_SECRET <= len(secret) <= LONGEST_SECRET or not (secret.isascii() and secret.isprintable()):
+        raise FieldRefused(
+            "secret",
+            f"a secret has {LEAST_SECRET} to {LONGEST_SECRET} printable characters, or none for a new one",
+        )
+    return secret
+
+
+def _addresses(given: Sequence[str]) -> list[str]:
+    kept = list(dict.fromkeys(address.strip() for address in given if address.strip()))
+    if len(kept) > MOST_ADDRESSES:
+        raise FieldRefused("mail_to", f"at most {MOST_ADDRESSES} addresses get a mail, these are {len(kept)}")
+    for address in kept:
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise FieldRefused("mail_to", f'"{address[:100]}" is no mail address') from None
+    return kept

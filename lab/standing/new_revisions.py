@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Look for a standing experiment's new revision, and submit its experiment.
+
+One experiment at a time: what is pushed meanwhile waits, and of that only the newest is taken. Revisions passed over are told,
+and measured later where `backfill` says so, the newest first, when nothing newer waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from kernels.errors import KernelsError, UnknownRange, UnknownRevision, suggest
+from kernels.trees.history import Logged, line, logged
+from kernels.trees.remote import branches
+from kernels.trees.tree import SourceTree, resolve
+from lab.audit.refusals import note_refusal, rule_of
+from lab.errors import LabError, SpecError, SubmissionRejected
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.models import Experiment, Run, Standing, Tree
+from lab.models.states import RunState
+from lab.people.permissions import may
+from lab.standing.quiet_hours import is_quiet
+from lab.submission.git_addresses import tree_address
+from lab.submission.prepare import boots_at_most
+from lab.submission.submit import OPEN, submit_experiment
+from lab.submission.tree_history import open_named, remember
+
+SHORT = 12
+BUDGET_OVER = timedelta(hours=24)
+
+OnProgress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LookOutcome:
+    """What a look led to: an experiment's number or None, and what there is to tell."""
+
+    standing: str
+    experiment: int | None
+    problem: str
+
+    def __str__(self) -> str:
+        queued = f"experiment {self.experiment} queued" if self.experiment else "nothing queued"
+        return f"standing {self.standing}: {queued}{f'; {self.problem}' if self.problem else ''}"
+
+
+def due_standings(*, now: datetime | None = None) -> list[int]:
+    """Return those whose branch is to be looked at: pushed to, or not looked at for as long as they say."""
+    moment = now or timezone.now()
+    enabled = Standing.objects.filter(enabled=True).order_by("polled_at", "pk")
+    return [one.pk for one in enabled if _is_due(one, moment) and not is_quiet(one, moment)]
+
+
+def look(
+    *,
+    standing_id: int,
+    now: datetime | None = None,
+    home: Path | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> LookOutcome | None:
+    """Look at one's branch and queue what is new; None if another process just did.
+
+    What keeps it from queueing is kept in the row and told; nothing is raised for it.
+    """
+    moment = now or timezone.now()
+    standing = Standing.objects.select_related("tree", "owner").get(pk=standing_id)
+    if not _claim(standing, moment):
+        return None
+    try:
+        found = _Look(standing, moment, home or settings.HOME, on_progress).go()
+    except (LabError, KernelsError) as exc:
+        found = LookOutcome(standing.name, None, str(exc))
+        if exc.blame == "submission":
+            note_refusal("standing", rule_of(exc), person=standing.owner)
+    Standing.objects.filter(pk=standing.pk).update(problem=found.problem)
+    return found
+
+
+def _is_due(standing: Standing, now: datetime) -> bool:
+    if standing.due or standing.polled_at is None:
+        return True
+    return standing.polled_at + timedelta(seconds=standing.poll_every_s) <= now
+
+
+def _claim(standing: Standing, now: datetime) -> bool:
+    """Take the look: of two processes that saw the same row one gets it."""
+    mine = Standing.objects.filter(
+        Q(polled_at=standing.polled_at) if standing.polled_at else Q(polled_at=None),
+        pk=standing.pk,
+        due=standing.due,
+        enabled=True,
+    )
+    return mine.update(polled_at=now, due=False) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look, with what it needs to know."""
+
+    standing: Standing
+    now: datetime
+    home: Path
+    say: OnProgress
+
+    def go(self) -> LookOutcome:
+        """Queue the newest revision if it is new, else one that was passed over."""
+        standing = self.standing
+        tip = self._tip()
+        measured = tip == standing.last_commit
+        # What was said of the last revision stays until there is another.
+        said = standing.problem if measured and tip[:SHORT] in standing.problem else ""
+        running = standing.experiments.filter(state__in=OPEN).order_by("pk").first()
+        if measured and (running or not standing.backfill):
+            return self._nothing(said)
+        if running:
+            return self._nothing(f"{tip[:SHORT]} waits for experiment {running.pk}")
+        if problem := self._must_wait(tip):
+            return self._nothing(problem)
+        spec = spec_from_mapping(standing.spec)
+        row, tree = open_named(spec, self.home, self.say)
+        if measured:
+            passed = self._passed_over(tree)
+            return self._submit(spec, passed[-1], said) if passed else self._nothing(said)
+        new, problem = self._new(tree, tip)
+        remember(row, new)
+        try:
+            found = self._submit(spec, new[-1], problem)
+        except (SpecError, SubmissionRejected) as exc:
+            # The next revision may be another matter; this one stays as it is.
+            found = self._nothing(f"{_named(new[-1])} is not measured: {exc}")
+        Standing.objects.filter(pk=standing.pk).update(last_commit=tip)
+        return found
+
+    def _tip(self) -> str:
+        """The commit the branch is at, without fetching it."""
+        tree = self.standing.tree
+        if tree.kind == Tree.Kind.ARCHIVE:
+            opened = open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1]
+            return resolve(opened, "").commit
+        branch = self.standing.branch or tree.default_revision or self._default_branch()
+        heads = branches(tree_address(tree.location))
+        if branch not in heads:
+            raise UnknownRevision(f'{tree.name} has no branch "{branch}". {suggest(branch, heads)}')
+        return heads[branch]
+
+    def _default_branch(self) -> str:
+        return open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1].default_revision
+
+    def _must_wait(self, tip: str) -> str:
+        """Why nothing is queued now although there may be something."""
+        standing = self.standing
+        if standing.owner and not may(standing.owner, "submit"):
+            return f"{standing.owner.username} may not submit any more: somebody else has to take it over"
+        return self._over_budget(tip)
+
+    def _over_budget(self, tip: str) -> str:
+        budget = self.standing.tree.boots_a_day
+        if budget is None:
+            return ""
+        spent = boots_of_a_day(self.standing.tree, self.now)
+        asked = self._boots_asked()
+        if spent + asked <= budget:
+            return ""
+        return (
+            f"{tip[:SHORT]} waits for the budget of {self.standing.tree.name}: {spent} of {budget} boots in 24 hours "
+            f"are used, it takes {asked}"
+        )
+
+    def _boots_asked(self) -> int:
+        """How many boots an experiment takes: as many as the last one, or what its description says at least."""
+        last = self.standing.experiments.order_by("-pk").first()
+        if last is not None and last.runs.exists():
+            return last.runs.count()
+        spec = spec_from_mapping(self.standing.spec)
+        variants = 2 + spec.measure.placebo + len(spec.switches)
+        return variants * len(spec.cases) * boots_at_most(spec.measure)
+
+    def _new(self, tree: SourceTree, tip: str) -> tuple[list[Logged], str]:
+        """The revisions since the last one measured, the newest last, and what is to be said of them."""
+        last, newest = self.standing.last_commit, logged(tree, tip)
+        if not last:
+            return [newest], ""
+        try:
+            new = list(line(tree, resolve(tree, last), resolve(tree, tip)))
+        except (UnknownRange, UnknownRevision):
+            return [
+                newest
+            ], f"before {tip[:SHORT]} the branch was rewritten: {last[:SHORT]} is not in it any more"
+        over = len(new) - 1
+        if not over:
+            return new, ""
+        later = "; they are measured later" if self.standing.backfill else ""
+        return (
+            new,
+            f"{over} {'revision' if over == 1 else 'revisions'} before {tip[:SHORT]} passed over{later}",
+        )
+
+    def _passed_over(self, tree: SourceTree) -> list[Logged]:
+        """Revisions between the first and the last that were measured for it that were not, the newest last."""
+        done = dict(self.standing.experiments.order_by("pk").values_list("base_commit", "pk"))
+        first = next(iter(done), self.standing.last_commit)
+        if first == self.standing.last_commit:
+            return []
+        try:
+            between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
+        except (UnknownRange, UnknownRevision):
+            return []
+        return [one for one in between if one.commit not in done]
+
+    def _submit(self, spec: ExperimentSpec, revision: Logged, problem: str) -> LookOutcome:
+        name = f"{self.standing.name}: {_named(revision)}"[:200]
+        found = submit_experiment(
+            spec=spec.model_copy(update={"base": revision.commit, "name": name}),
+            by=self.standing.owner,
+            origin=self.standing,
+            home=self.home,
+            on_progress=self.say,
+        )
+        return LookOutcome(self.standing.name, found.pk, problem)
+
+    def _nothing(self, problem: str = "") -> LookOutcome:
+        return LookOutcome(self.standing.name, None, problem)
+
+
+def boots_of_a_day(tree: Tree, now: datetime) -> int:
+    """Return how many boots standing experiments asked for on a tree in the last 24 hours."""
+    recent = Experiment.objects.filter(tree=tree, created_at__gte=now - BUDGET_OVER).exclude(standing=None)
+    return Run.objects.filter(experiment__in=recent).exclude(state=RunState.CANCELLED).count()
+
+
+def _named(revision: Logged) -> str:
+    return f"{revision.commit[:SHORT]} {revision.subject}"

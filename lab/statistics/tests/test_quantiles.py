@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from lab.statistics.iterations import quantile_interval
+from lab.statistics.quantiles import histogram_quantile, middle
+
+
+@pytest.mark.parametrize(("boots", "low", "high"), [(1, 0, 0), (5, 0, 4), (6, 0, 5), (9, 1, 7), (20, 5, 14)])
+def test_the_interval_of_a_median_is_between_boots(boots: int, low: int, high: int) -> None:
+    found = middle(range(boots))
+    assert (found.low, found.high) == (low, high)
+    assert (found.level >= 0.95) == (boots >= 6)
+
+
+def test_the_interval_of_a_median_covers_it_whatever_the_distribution() -> None:
+    random = np.random.default_rng(1)
+    held = 0
+    for _ in range(2000):
+        found = middle(list(random.exponential(size=9) ** 3))
+        held += found.low <= np.log(2) ** 3 <= found.high
+    assert held / 2000 >= 0.95
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.99, 0.999])
+def test_counted_values_give_the_quantiles_of_the_values_themselves(quantile: float) -> None:
+    random = np.random.default_rng(7)
+    boots = [np.round(random.lognormal(3 + shift, 0.8, 4000)) for shift in (0, 0.05, -0.03, 0.1)]
+    counted = [dict(Counter(float(value) for value in boot)) for boot in boots]
+    ours = histogram_quantile(counted, quantile, overflow=[0] * 4)
+    theirs = quantile_interval([list(boot) for boot in boots], quantile)
+    assert ours.value == theirs.value
+    assert ours.low is not None
+    assert theirs.low is not None
+    # Theirs looks at 2000 places of the distribution, ours at every value.
+    assert ours.low == pytest.approx(theirs.low, rel=0.08)
+    assert ours.high == pytest.approx(theirs.high, rel=0.08)
+
+
+def test_a_quantile_beyond_the_histogram_is_told() -> None:
+    found = histogram_quantile([{10.0: 900}] * 3, 0.99, overflow=[100] * 3)
+    assert found.value is None
+    assert "beyond the histogram, which ends at 10" in found.why
+
+
+def test_too_few_values_or_boots_are_told() -> None:
+    assert "do not reach" in histogram_quantile([{1.0: 20}] * 3, 0.999, overflow=[0] * 3).why
+    assert "takes 3 boots, 1 count" in histogram_quantile([{1.0: 2000}, {}], 0.9, overflow=[0, 0]).why
+    assert histogram_quantile([], 0.9, overflow=[]).why == "no valid boot"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Readiness looks at the store: in time, seldom, and by name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from lab.operations.readiness import checked_now
+from lab.storage import store_check as storeanswer
+from lab.storage.store import Store
+from lab.storage.store_check import StoreStatus, store_answer
+from lab.tests.stores import BUCKET, KEYS, choose, directory_store, told_by
+from lab.tests.stores import moto as moto
+from lab.tests.stores import small_disk as small_disk
+from lab.tests.stores import store as store
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storeanswer, "_asking", storeanswer._Asking())
+
+
+def answer() -> StoreStatus:
+    found = store_answer()
+    assert found is not None
+    return found
+
+
+def test_a_lab_without_a_store_is_not_asked_for_one() -> None:
+    assert store_answer() is None
+
+
+@pytest.mark.django_db
+def test_a_store_that_is_there_has_a_line_among_the_checks(store: Store) -> None:
+    (line,) = [one for one in checked_now() if one.name == "store"]
+    assert line.ok, line.said
+    assert line.said.startswith(store.address)
+    assert "answers in" in line.said
+    assert list(store.entries()) == [], "looking leaves nothing there"
+
+
+def test_a_directory_that_is_not_mounted_is_named(settings: Any, tmp_path: Path) -> None:
+    choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
+    assert not answer().ok
+    assert f"there is no directory {tmp_path / 'away'}: make it, or mount it" in answer().said
+
+
+def test_a_bucket_that_is_not_there_is_named(settings: Any, moto: str) -> None:
+    choose(settings, told_by({"KPERFLAB_STORE": f"s3://nobodys?endpoint={moto}", **KEYS}))
+    assert not answer().ok
+    assert "s3://nobodys" in answer().said
+    assert "there is no such bucket" in answer().said
+
+
+def test_a_server_that_is_away_is_told_in_time(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storeanswer, "DEADLINE_S", 0.5)
+    url = f"s3://{BUCKET}?endpoint=http://127.0.0.1:9"
+    choose(settings, told_by({"KPERFLAB_STORE": url, **KEYS}))
+    began = monotonic()
+    found = answer()
+    assert monotonic() - began < 2.0
+    assert not found.ok
+    assert f"s3://{BUCKET}" in found.said
+    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in found.said
+
+
+def test_a_store_that_hangs_holds_up_nobody_and_is_asked_by_one_thread(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storeanswer, "DEADLINE_S", 0.2)
+    let_go, asked = Event(), []
+
+    def hang(self: Store) -> None:
+        asked.append(self)
+        assert let_go.wait(20)
+
+    directory_store(settings, tmp_path / "store")
+    monkeypatch.setattr(Store, "reach", hang)
+    assert answer().said.endswith("has not answered for 0 s")
+    began = monotonic()
+    assert [answer().ok for _ in range(50)] == [False] * 50
+    assert monotonic() - began < 1.0, "only the first waits for it"
+    assert len(asked) == 1
+    let_go.set()
+    end = monotonic() + 10
+    while not answer().ok:
+        assert monotonic() < end
+    assert len(asked) == 1
+
+
+def test_many_questions_are_one_to_the_store_until_its_answer_is_old(settings: Any, tmp_path: Path) -> None:
+    directory_store(settings, tmp_path / "store")
+    assert all(answer().ok for _ in range(10))
+    shutil.rmtree(tmp_path / "store")
+    assert answer().ok, "the last answer still counts"
+    known, at, found = storeanswer._asking._found or pytest.fail("nothing was kept")
+    storeanswer._asking._found = known, at - storeanswer.KEPT_S - 1, found
+    assert not answer().ok
+
+
+def test_another_store_is_asked_for_itself(settings: Any, tmp_path: Path) -> None:
+    directory_store(settings, tmp_path / "one")
+    assert answer().said.startswith(str(tmp_path / "one"))
+    directory_store(settings, tmp_path / "two")
+    assert answer().said.startswith(str(tmp_path / "two"))
+
+
+def test_a_store_whose_disk_is_nearly_full_is_told(small_disk: Path, settings: Any) -> None:
+    directory_store(settings, small_disk / "store")
+    assert not answer().ok
+    assert "0.0 GiB free" in answer().said
+
+
+def test_a_setting_that_is_no_store_is_told(settings: Any) -> None:
+    settings.STORE_PROBLEM = told_by({"KPERFLAB_STORE": "relative/dir"}).problem
+    assert not answer().ok
+    assert "KPERFLAB_STORE: give an absolute directory" in answer().said

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find or create the row of a build: one for equal inputs."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from kernels.trees.tree import NamedRevision
+from lab.models import Build, Variant
+from lab.models.states import BuildState, Role, VariantState, move
+from lab.runs.queues import build_queue
+from lab.storage.artifacts import is_kept
+from lab.submission.prepare import BuildInputs, inputs_digest
+
+# A new submission tries such a build again: the lab may have been mended.
+AGAIN = (BuildState.FAILED, BuildState.CANCELLED)
+
+
+def find_build(inputs: BuildInputs, root: Path) -> Build:
+    """Return the row for these inputs, queued unless its artifact is there or it is being made. root: the state root."""
+    build, _created = Build.objects.get_or_create(
+        inputs=inputs.digest,
+        defaults={
+            "tree_id": inputs.revision.tree_id,
+            "commit": inputs.revision.commit,
+            "request": inputs.request,
+            "queue": build_queue(inputs.request),
+        },
+    )
+    gone = build.state == BuildState.BUILT and not is_kept(build.artifact_key, root)
+    if gone or build.state in AGAIN:
+        move(
+            Build,
+            build.pk,
+            BuildState(build.state),
+            BuildState.QUEUED,
+            request=inputs.request,
+            queue=build_queue(inputs.request),
+            attempt=0,
+            blame="",
+            problem="",
+            problem_detail="",
+            finished_at=None,
+        )
+        build.refresh_from_db()
+    return build
+
+
+def build_over(first: int, others: Iterable[int], root: Path | None = None) -> None:
+    """Have the kernels that wait to be built for other experiments built over the objects of the first's base.
+
+    Without it each revision, being a base, would be compiled whole. A kernel built over another base is another
+    build: the variants of these experiments move to that build's row, and those of anybody else stay where they are.
+    Does nothing unless the first base is built. root: the state root, the lab's own if None.
+    """
+    base = Variant.objects.select_related("build").get(experiment=first, role=Role.BASE)
+    if base.build is None or base.build.state != BuildState.BUILT:
+        return
+    ground = {
+        name: base.build.request[name]
+        for name in ("base_name", "base_commit", "base_tree_id", "base_fragments")
+    }
+    wanted = list(others)
+    waiting = Build.objects.filter(variants__experiment__in=wanted, state=BuildState.QUEUED).distinct()
+    for build in waiting:
+        request = {**build.request, **ground}
+        digest = inputs_digest(build.tree_id, request)
+        if digest == build.inputs or request["tree"] != base.build.request["tree"]:
+            continue
+        inputs = BuildInputs(NamedRevision(build.commit, build.tree_id, build.commit), request, digest)
+        with transaction.atomic():
+            _move_variants(build, find_build(inputs, root or settings.HOME), wanted)
+
+
+def _move_variants(old: Build, new: Build, experiments: list[int]) -> None:
+    """Have these experiments wait for another build; the old one is cancelled where nobody else waits for it."""
+    moving = Variant.objects.filter(build=old, experiment__in=experiments)
+    if new.state == BuildState.BUILT:
+        moving.filter(state=VariantState.PLANNED).update(state=VariantState.READY)
+    moving.update(build=new)
+    if not old.variants.exists():
+        move(Build, old.pk, BuildState.QUEUED, BuildState.CANCELLED, finished_at=timezone.now())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fetch the series that a request names, and add them to its description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.errors import FieldRefused
+from lab.models import User
+from lab.submission.received_series import (
+    BranchRequest,
+    Received,
+    count_patches,
+    each_patch,
+    receive_branch,
+    receive_message,
+)
+
+# The field of the description, and the line that people read.
+OnStage = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSeries:
+    """A description and what is to be fetched for it. each: make a switch of each patch of a series.
+
+    form_key: of the page that sent it, "" for none: one page is one experiment.
+    """
+
+    description: Mapping[str, Any]
+    branch: BranchRequest | None = None
+    message: str = ""
+    each: bool = False
+    form_key: str = ""
+
+    @property
+    def fetches_series(self) -> bool:
+        """Tell whether a branch or a message is to be fetched."""
+        return self.branch is not None or bool(self.message)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the table keeps it."""
+        return asdict(self)
+
+
+def wanted_of(request: Mapping[str, Any]) -> WantedSeries:
+    """Return what `Wanted.as_json` wrote."""
+    branch = request["branch"]
+    return WantedSeries(**{**request, "branch": None if branch is None else BranchRequest(**branch)})
+
+
+def fetch_series(
+    wanted: WantedSeries, by: User, home: Path | None, on_stage: OnStage
+) -> tuple[Received, ...]:
+    """Fetch the series that are wanted. Raises FieldRefused, LabUnable."""
+    found = []
+    if wanted.branch is not None:
+        on_stage(
+            "branch_git" if wanted.branch.location else "branch", f"fetching branch {wanted.branch.name}"
+        )
+        found.append(
+            receive_branch(
+                asked=wanted.branch,
+                by=by,
+                home=home,
+                on_progress=lambda line: on_stage("branch_git", line),
+            )
+        )
+    if wanted.message:
+        on_stage("lore", f"fetching message {wanted.message}")
+        found.append(receive_message(message=wanted.message, home=home))
+    return tuple(found)
+
+
+def with_series(wanted: WantedSeries, series: Sequence[Received]) -> dict[str, Any]:
+    """Return the description with the series as further switches. Raises FieldRefused of the field "each"."""
+    description = dict(wanted.description)
+    given = description.get("patches") or []
+    patches: list[Any] = list(given) if isinstance(given, list) else []
+    for one in series:
+        patches.append({"name": free_name(one.name, _names(patches)), "text": one.text})
+    if not wanted.each:
+        return description | {"patches": patches} if series else description
+    parts = [part for patch in patches for part in _divided(patch, patches)]
+    if len(parts) > len(patches) and description.get("design", "full") == "full":
+        # Patches of a series stand on one another: all combinations of them say little.
+        description["design"] = "cumulative"
+    return description | {"patches": parts}
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return the name, or the first of name-2, name-3 … that is not taken."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name[:56]}-{number}"
+    return free
+
+
+def _names(patches: Sequence[Any]) -> set[str]:
+    return {str(patch.get("name", "")) for patch in patches if isinstance(patch, Mapping)}
+
+
+def _divided(patch: Any, patches: Sequence[Any]) -> list[Any]:
+    """A switch for each patch of a series; a switch that others refer to, or that is one patch, stays as it is."""
+    text = patch.get("text") if isinstance(patch, Mapping) else None
+    tied = isinstance(patch, Mapping) and any(
+        patch.get(field) for field in ("requires", "excludes", "alternative")
+    )
+    if not isinstance(text, str) or tied or count_patches(text) < 2:
+        return [patch]
+    name = str(patch.get("name", ""))
+    others = _names([one for one in patches if one is not patch])
+    try:
+        parts = each_patch(Received(name, text, f"switch {name}"), others=others)
+    except FieldRefused as exc:
+        raise FieldRefused("each", str(exc)) from exc
+    return [{"name": part.name, "text": part.text} for part in parts]

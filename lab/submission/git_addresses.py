@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Check the git addresses that a user may send this machine to.
+
+A location is text; what talks to a repository takes an Address, which only these functions make of it. Each call looks the name up
+and holds git to the answer, so that a name that points elsewhere a moment later leads nowhere.
+"""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from kernels.errors import KernelsError
+from kernels.trees.address import Address, check_form, is_local, own_address, public_address
+from lab.errors import SubmissionRejected
+from lab.experiments.spec import ExperimentSpec
+from lab.models import User
+from lab.people.permissions import may
+
+
+def check_tree_location(spec: ExperimentSpec, by: User | None) -> None:
+    """Refuse a description whose tree is somewhere its submitter may not send us. Raises SubmissionRejected."""
+    if spec.git is None:
+        return
+    try:
+        checked_location(spec.git, by)
+    except SubmissionRejected as exc:
+        raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
+
+
+def checked_location(location: str, by: User | None) -> Address:
+    """Return the address that somebody names; by: None at this machine's own terminal.
+
+    Operators, and everybody where the site says so, may also name a folder of this machine or a place that ssh reaches;
+    others a plain public address. Raises SubmissionRejected.
+    """
+    own = by is None or may(by, "operate") or settings.LOCAL_PATHS
+    if is_local(location) and not own and "://" not in location:
+        raise SubmissionRejected(
+            f'"{location[:200]}": only operators may name a folder of the lab\'s machine; give a URL, or upload the patches'
+        )
+    try:
+        return tree_address(location) if own else _site_address(location)
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+
+
+def tree_address(location: str) -> Address:
+    """Return the address of a location that `checked_location` has allowed somebody to name before, such as a registered tree's.
+
+    A URL is looked up anew, and refused where it leads to a closed network now. Raises UnknownTree.
+    """
+    return own_address(location) if is_local(location) else _site_address(location)
+
+
+def _site_address(location: str) -> Address:
+    return public_address(location, private=settings.PRIVATE_ADDRESSES)
+
+
+def check_address(location: str, by: User) -> None:
+    """Refuse what is plainly no address for this person, without looking up a name, as web processes must not.
+
+    Whoever answers for a name may take its time: `checked_location` looks it up in a worker. Raises SubmissionRejected.
+    """
+    try:
+        if _is_number(location):
+            _site_address(location)
+        elif not is_local(location):
+            check_form(location)
+        elif may(by, "operate") or settings.LOCAL_PATHS:
+            own_address(location)
+        else:
+            checked_location(location, by) if "://" not in location else check_form(location)
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+
+
+def _is_number(location: str) -> bool:
+    """Tell whether the address names its host by number, which asks nobody."""
+    try:
+        ipaddress.ip_address(urlsplit(location).hostname or "")
+    except ValueError:
+        return False
+    return not is_local(location)

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read series from uploaded files, a branch of a git repository, or a message-id of the kernel's lists.
+
+Whatever way it came, a series ends as a text that a description carries, so that a stored experiment stands on its own.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from django.conf import settings
+
+from kernels.errors import KernelsError, MailUnreadable, PatchDamaged, SeriesIncomplete
+from kernels.mails.letters import Letter, Title, as_text, write_letter
+from kernels.mails.lore import message_id, read_thread
+from kernels.mails.uploads import (
+    MAX_MEMBERS,
+    MAX_UNPACKED_BYTES,
+    MAX_UPLOAD_BYTES,
+    SUFFIXES,
+    join,
+    one_series,
+    unpack,
+)
+from kernels.mails.uploads import Upload as Upload
+from kernels.patches.branch import Branch, read_branch
+from kernels.patches.series import Series, read_series
+from kernels.trees.address import Address
+from kernels.trees.tree import resolve
+from lab.errors import FieldRefused, LabUnable, SubmissionRejected
+from lab.experiments.spec import MOST_PATCHES, ExperimentSpec, switch_name
+from lab.models import User
+from lab.submission.git_addresses import checked_location, tree_address
+from lab.submission.sources import Source, fetch_limits, find_source, open_source
+from lab.submission.tree_rows import registered_sources
+
+UPLOAD_MIB, UNPACKED_MIB = MAX_UPLOAD_BYTES >> 20, MAX_UNPACKED_BYTES >> 20
+MOST_FILES = MAX_MEMBERS
+FILE_SUFFIXES = (*SUFFIXES, ".tar", ".tar.gz", ".tgz", ".tar.xz", ".gz", ".xz")
+_NAME_LENGTH = 40
+# The names of a variant's switches are joined, and there may be sixteen.
+_PART_LENGTH = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One series. name: for its switch; text: mails or a diff; source: a line for people; patches: 0 if damaged.
+
+    gap: what is missing of it, which the submitter has to allow.
+    """
+
+    name: str
+    text: str
+    source: str
+    title: str = ""
+    version: int = 1
+    patches: int = 0
+    gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRequest:
+    """A branch somebody names, and what it is counted against: a registered tree or a git address, and a base.
+
+    since: the revision of the branch's own repository after which the series begins, "" for where it left the base.
+    """
+
+    location: str
+    name: str
+    since: str = ""
+    tree: str = ""
+    git: str = ""
+    base: str = ""
+
+
+def receive_files(files: Sequence[Upload]) -> tuple[Received, ...]:
+    """Uploaded mboxes, patches and archives of them; parts of one series become one.
+
+    An archive is one series. Raises FieldRefused of the field "files", naming the file and the limit.
+    """
+    if len(files) > MOST_FILES:
+        raise FieldRefused(
+            "files", f"{len(files)} files are more than {MOST_FILES}; pack them into one .tar.gz"
+        )
+    unpacked, total = [], 0
+    for file in files:
+        try:
+            members = unpack(file)
+        except KernelsError as exc:
+            raise FieldRefused("files", str(exc)) from exc
+        # Counted while they are read: each may be small as it is sent and as large as all may be together.
+        total += sum(len(one.data) for one in members)
+        if total > MAX_UNPACKED_BYTES:
+            raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
+        unpacked.append((file, members))
+    singles = [members[0] for _, members in unpacked if len(members) == 1]
+    if len(singles) == len(unpacked) and one_series(singles):
+        return (_from_bytes("files", _joined(singles), "", f"{len(singles)} uploaded files"),)
+    return tuple(
+        _from_bytes(
+            "files",
+            members[0].data if len(members) == 1 else _joined(members),
+            file_stem(file.name),
+            f"uploaded {file.name}" + (f": {len(members)} files" if len(members) > 1 else ""),
+        )
+        for file, members in unpacked
+    )
+
+
+def receive_branch(
+    *,
+    asked: BranchRequest,
+    by: User | None,
+    home: Path | None = None,
+    on_progress: Callable[[str], None] = lambda _: None,
+) -> Received:
+    """The commits of a branch over a base, as a series; by: None at this machine's own terminal.
+
+    Raises FieldRefused of the field "branch_git", "branch", "tree", "git" or "base", or LabUnable.
+    """
+    if not asked.name:
+        raise FieldRefused("branch", "name the branch")
+    source = _source_of(asked, by)
+    address = _branch_address(asked, source, by)
+    try:
+        tree = open_source(source, (home or settings.HOME) / "trees", on_progress)
+    except KernelsError as exc:
+        raise _told("git" if asked.git else "tree", exc) from exc
+    try:
+        base = resolve(tree, asked.base or tree.default_revision)
+    except KernelsError as exc:
+        raise _told("base", exc) from exc
+    on_progress(f"fetching branch {asked.name}")
+    try:
+        series = read_branch(Branch(address, asked.name, asked.since), tree, base, fetch_limits())
+    except KernelsError as exc:
+        raise _told("branch", exc) from exc
+    name = switch_name(asked.name.rpartition("/")[2])
+    return Received(
+        name,
+        mails_of(series),
+        f"branch {asked.name} of {asked.location or source.name}",
+        series.title,
+        1,
+        len(series.patches),
+    )
+
+
+def check_message(message: str) -> str:
+    """Return the message-id of what a person gave. Raises FieldRefused, also where this site does not reach lore."""
+    if not settings.LORE:
+        raise FieldRefused(
+            "lore", "this site does not reach lore; run b4 am yourself and upload what it writes"
+        )
+    try:
+        return message_id(message)
+    except KernelsError as exc:
+        raise _told("lore", exc) from exc
+
+
+def receive_message(*, message: str, home: Path | None = None) -> Received:
+    """The series that a message of the kernel's lists belongs to, by b4.
+
+    Raises FieldRefused of the field "lore", also where this site cannot reach the archive.
+    """
+    asked = check_message(message)
+    try:
+        data = read_thread(asked, (home or settings.HOME) / "received", archive=settings.LORE)
+    except KernelsError as exc:
+        raise _told("lore", exc) from exc
+    return _from_bytes("lore", data, "", f"message {asked}")
+
+
+def count_patches(text: str) -> int:
+    """Return how many patches a text holds; 0 where it is damaged or none, which taking it in will tell."""
+    try:
+        return len(read_series(text.encode(), partial=True).patches)
+    except KernelsError:
+        return 0
+
+
+def each_patch(
+    received: Received, *, others: Collection[str] = (), partial: bool = False
+) -> tuple[Received, ...]:
+    """Return each patch of a series as one of its own, named after its place and title; others: names that are taken.
+
+    partial: the submitter allows that some are missing. Raises FieldRefused of the field "each" where that cannot be.
+    """
+    try:
+        series = read_series(received.text.encode(), partial=partial)
+    except PatchDamaged as exc:
+        raise FieldRefused(
+            "each", f"{received.name or 'a series'} is damaged and can be repaired as one switch only: {exc}"
+        ) from exc
+    except KernelsError as exc:
+        raise FieldRefused("each", f"{received.name or 'a patch'}: {exc}") from exc
+    total = len(series.patches)
+    if total > MOST_PATCHES:
+        raise FieldRefused(
+            "each",
+            f"{received.name or 'the series'} has {total} patches, at most {MOST_PATCHES} can be switches of their own",
+        )
+    found, names = [], set(others)
+    for number, mail in enumerate(letters_of(series), 1):
+        name = _free(switch_name(f"{number}-{mail.title.text}", _PART_LENGTH), names)
+        names.add(name)
+        source = f"patch {number} of {total}, {received.source or received.name}"
+        # By itself it is a whole series, not one patch of several.
+        alone = replace(mail, title=Title(mail.title.text, series.version))
+        found.append(Received(name, write_letter(alone), source, mail.title.text, series.version, 1))
+    return tuple(found)
+
+
+def letters_of(series: Series) -> tuple[Letter, ...]:
+    """A series' patches as mails, numbered in their order."""
+    total = len(series.patches)
+    return tuple(
+        Letter(
+            Title(patch.title, series.version, number, total if total > 1 else 0),
+            patch.author,
+            patch.date,
+            patch.message_id,
+            patch.message,
+            patch.diff,
+        )
+        for number, patch in enumerate(series.patches, 1)
+    )
+
+
+def mails_of(series: Series) -> str:
+    """A series as an mbox."""
+    return "".join(write_letter(mail) for mail in letters_of(series))
+
+
+def file_stem(name: str) -> str:
+    """The name of a file without what tells its kind: v2-0001-kernfs-Add-x.patch is kernfs-Add-x."""
+    stem = PurePosixPath(name.replace("\\", "/")).name
+    stem = re.sub(r"\.(gz|xz)$", "", stem, flags=re.IGNORECASE)
+    stem = re.sub(r"\.(patch|diff|mbox|mbx|txt|eml|tar|tgz)$", "", stem, flags=re.IGNORECASE)
+    return re.sub(r"^(v\d+-)?\d{4}-", "", stem)
+
+
+def _joined(files: Sequence[Upload]) -> bytes:
+    try:
+        return join(files)
+    except KernelsError as exc:
+        raise FieldRefused("files", str(exc)) from exc
+
+
+def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
+    """Receive a damaged series, too: it is repaired against the base once that is known. So is one with gaps."""
+    try:
+        text = as_text(data)
+    except KernelsError as exc:
+        raise FieldRefused(field, f"{source}: {exc}") from exc
+    gap = ""
+    try:
+        try:
+            series = read_series(data)
+        except SeriesIncomplete as exc:
+            gap, series = str(exc), read_series(data, partial=True)
+    except MailUnreadable as exc:
+        raise FieldRefused(field, f"{source}: {exc}") from exc
+    except KernelsError:
+        return Received(switch_name(name), text, source)
+    named = switch_name(name) if name else switch_name(series.title, _NAME_LENGTH)
+    return Received(named, text, source, series.title, series.version, len(series.patches), gap)
+
+
+def _branch_address(asked: BranchRequest, source: Source, by: User | None) -> Address:
+    """Where the branch is: where it was said to be, else where the tree itself comes from."""
+    if not asked.location:
+        _check_is_git(source)
+        try:
+            return tree_address(source.location)
+        except KernelsError as exc:
+            raise _told("git" if asked.git else "tree", exc) from exc
+    try:
+        return checked_location(asked.location, by)
+    except SubmissionRejected as exc:
+        raise FieldRefused("branch_git", str(exc)) from exc
+
+
+def check_has_branches(asked: BranchRequest) -> None:
+    """Refuse a branch of a tree that has none, without asking anybody. Raises FieldRefused."""
+    _check_is_git(_registered(asked))
+
+
+def _check_is_git(source: Source) -> None:
+    if source.kind != "git":
+        raise FieldRefused(
+            "branch_git",
+            f"{source.name} is an archive without branches; give the address of the branch's repository",
+        )
+
+
+def _source_of(asked: BranchRequest, by: User | None) -> Source:
+    """Where the tree comes from that the branch is counted against."""
+    if asked.git:
+        try:
+            checked_location(asked.git, by)
+        except SubmissionRejected as exc:
+            raise FieldRefused("git", str(exc)) from exc
+    return _registered(asked)
+
+
+def _registered(asked: BranchRequest) -> Source:
+    wanted = ExperimentSpec.model_construct(tree=asked.tree or None, git=asked.git or None)
+    try:
+        return find_source(wanted, registered_sources())
+    except SubmissionRejected as exc:
+        raise FieldRefused("tree", str(exc)) from exc
+
+
+def _told(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
+    """Everything a person can do something about is told beside the field; a retry may help, too."""
+    if exc.blame == "submission" or exc.retry:
+        return FieldRefused(field, str(exc))
+    return LabUnable(f"the lab cannot take this in now: {exc}", exc.detail)
+
+
+def _free(name: str, names: Collection[str]) -> str:
+    number, found = 1, name
+    while found in names:
+        number += 1
+        found = f"{name[: _PART_LENGTH - 3]}-{number}"
+    return found

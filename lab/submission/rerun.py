@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What people do to an experiment that is there: cancel it, run it again, take its description for another one."""
+
+from lab.errors import NotAllowed, Outdated
+from lab.experiments.stored_spec import experiment_row, stored_spec
+from lab.models import Experiment, Fetch, User
+from lab.models.states import ExperimentState
+from lab.people.permissions import may_change
+from lab.runs.settle import cancel_experiment
+from lab.submission.duplicates import Submitted
+from lab.submission.fetches.requests import FetchRequest, request_fetch
+from lab.submission.fetches.series import WantedSeries
+from lab.submission.submit import find_unfinished, submit_experiment
+from lab.submission.web_process import submit_here
+
+OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+
+
+def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None = None) -> None:
+    """Cancel what is still open of an experiment, for its submitter or an operator.
+
+    scopes: of the token it is asked with. Raises UnknownRow, NotAllowed, Outdated where it is over.
+    """
+    row = experiment_row(experiment_id)
+    if not may_change(by, row.submitter, scopes=scopes):
+        if scopes is not None and may_change(by, row.submitter):
+            raise NotAllowed(
+                f"this token may not cancel experiment {experiment_id}: its scopes are {', '.join(scopes)}"
+            )
+        whose = f"{row.submitter}'s" if row.submitter else "nobody's"
+        raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may cancel it")
+    if not cancel_experiment(experiment_id):
+        row.refresh_from_db()
+        raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
+
+
+def rerun_experiment(*, experiment_id: int, by: User | None) -> Submitted:
+    """Queue the same description again, as a new experiment; kernels that are built are not built again.
+
+    by: None at this machine's own terminal, where a tree is fetched in this process if need be. Raises UnknownRow,
+    Outdated while it is not over, NeedsWorker where `hand_over_rerun` is the way, and what submit_experiment raises.
+    """
+    row = _over(experiment_id)
+    spec = stored_spec(row)
+    if by is not None:
+        return submit_here(spec=spec, by=by, origin=row)
+    unfinished = find_unfinished(spec)
+    if unfinished is not None:
+        return Submitted(unfinished, True)
+    return Submitted(submit_experiment(spec=spec, origin=row), False)
+
+
+def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:
+    """Have a worker queue the same description again. Raises UnknownRow, Outdated, TooManyFetches."""
+    row = _over(experiment_id)
+    wanted = WantedSeries(stored_spec(row).model_dump(mode="json"))
+    return request_fetch(by=by, asked=FetchRequest(Fetch.Kind.SUBMIT, wanted, origin=row))
+
+
+def _over(experiment_id: int) -> Experiment:
+    row = experiment_row(experiment_id)
+    if row.state in OPEN:
+        raise Outdated(f"experiment {experiment_id} is {row.state}: wait for its end, or cancel it first")
+    return row

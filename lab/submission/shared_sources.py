@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Put the sources of a submission into the store as git bundles, for build workers on other machines.
+
+A variant's commit goes over its base, some KiB. The base goes whole where other machines cannot be told to fetch it: a
+source archive, or a repository of this machine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from kernels.trees.address import own_address
+from kernels.trees.git_bundle import write_bundle
+from kernels.trees.tree import NamedRevision, SourceTree
+from lab.models import Tree as TreeRow
+from lab.storage.store import Store, lab_store
+from lab.submission.sources import OnProgress, Source
+
+
+def name_in_store(commit: str) -> str:
+    """Where the store has the bundle of a commit."""
+    return f"sources/{commit}.bundle"
+
+
+def share_sources(
+    tree: SourceTree, source: Source, base: NamedRevision, commits: Iterable[str], on_progress: OnProgress
+) -> None:
+    """Put what others need to build these commits into the store, where there is one. Raises GitFailed, StoreUnreachable, StoreRefused."""
+    store = lab_store()
+    if store is None:
+        return
+    for commit in dict.fromkeys(commits):
+        if commit != base.commit:
+            _share(store, tree, commit, base.commit)
+    if not _fetched_by_all(source) and not store.has(name_in_store(base.commit)):
+        on_progress(f"putting the sources of {base.name} into the store")
+        _share(store, tree, base.commit, "")
+
+
+def source_of(tree: str) -> Source | None:
+    """Where a tree comes from, None where nobody registered it."""
+    row = TreeRow.objects.filter(name=tree).first()
+    return Source(row.name, row.kind, row.location) if row else None
+
+
+def _share(store: Store, tree: SourceTree, commit: str, base: str) -> None:
+    if store.has(name_in_store(commit)):
+        return
+    with tempfile.TemporaryDirectory(prefix="kperflab-bundle-") as place:
+        file = Path(place) / "sources.bundle"
+        write_bundle(tree.repository, commit, base, file)
+        with file.open("rb") as data:
+            store.put(name_in_store(commit), data)
+
+
+def _fetched_by_all(source: Source) -> bool:
+    return source.kind == "git" and own_address(source.location).protocol != "file"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Store the histories of trees as rows, so that no page runs git; describe the experiments that measure a list of revisions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from kernels.errors import KernelsError
+from kernels.trees.history import Logged, line, logged
+from kernels.trees.tree import SourceTree, resolve
+from lab.errors import SubmissionRejected
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
+from lab.models import Revision, Tree
+from lab.submission.sources import OnProgress, find_source, open_source
+from lab.submission.tree_rows import registered_sources, tree_row
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRange:
+    """Which revisions to measure. tree: a registered name, or a git URL or path. revisions: `older..newer`.
+
+    every: each so manieth revision, counted back from the newer end; both ends are always measured.
+    """
+
+    tree: str
+    revisions: str
+    workload: str
+    preset: str = "smoke"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    clock: str = "wall"
+    boots: int = 5
+    iterations: int = 3
+    every: int = 1
+    target: str = "guest"
+
+
+def measurements(
+    *, wanted: RevisionRange, home: Path | None = None, on_progress: OnProgress = lambda _: None
+) -> list[ExperimentSpec]:
+    """Return an experiment without switches for each revision, the oldest first; notes the tree's history.
+
+    Raises SpecError, SubmissionRejected, or a KernelsError where the lab is at fault.
+    """
+    older, dots, newer = wanted.revisions.partition("..")
+    if not (older and dots and newer):
+        raise SubmissionRejected(f'revisions: "{wanted.revisions}" is no range; write older..newer')
+    first = _description(wanted, older, older)
+    try:
+        row, tree = open_named(first, home or settings.HOME, on_progress)
+        start, end = resolve(tree, older), resolve(tree, newer)
+        commits = (logged(tree, start.commit), *line(tree, start, end))
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail) from exc
+    remember(row, commits)
+    chosen = [*commits[:1], *reversed(commits[:0:-1][:: wanted.every])]
+    return [_description(wanted, one.commit, one.subject) for one in chosen]
+
+
+def _description(wanted: RevisionRange, commit: str, subject: str) -> ExperimentSpec:
+    return spec_from_mapping(
+        {
+            "name": f"trend: {commit[:12]} {subject}"[:200],
+            **tree_field(wanted.tree),
+            "base": commit,
+            "target": wanted.target,
+            "cases": [{"workload": wanted.workload, "preset": wanted.preset, "params": dict(wanted.params)}],
+            "measure": {
+                "clock": wanted.clock,
+                "boots": wanted.boots,
+                "iterations": wanted.iterations,
+            },
+        }
+    )
+
+
+def tree_field(tree: str) -> dict[str, str]:
+    """A description's field for a tree: a location has a slash, a name has none."""
+    return {"git" if "/" in tree else "tree": tree}
+
+
+def open_named(spec: ExperimentSpec, root: Path, on_progress: OnProgress) -> tuple[Tree, SourceTree]:
+    """Open the tree that a description names, imported or fetched if need be, and write its row."""
+    source = find_source(spec, registered_sources())
+    tree = open_source(source, root / "trees", on_progress)
+    return tree_row(source, tree.default_revision), tree
+
+
+def remember(row: Tree, commits: Iterable[Logged]) -> None:
+    """Note commits of a tree with their places, subjects and authors; those there are stay."""
+    Revision.objects.bulk_create(
+        [
+            Revision(
+                tree=row,
+                commit=one.commit,
+                position=one.position,
+                subject=one.subject,
+                author=one.author,
+                date=one.date,
+            )
+            for one in commits
+        ],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+
+
+def remember_base(row: Tree, tree: SourceTree, commit: str) -> None:
+    """Note the revision an experiment stands on; a trend needs its place. Raises GitFailed."""
+    if not Revision.objects.filter(tree=row, commit=commit).exists():
+        remember(row, [logged(tree, commit)])

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Previews and submissions in a web process: only those that need no other host, and a few at once.
+
+Everything else raises NeedsWorker, and becomes a fetch (lab/submission/fetches/requests.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import BoundedSemaphore
+
+from django.conf import settings
+
+from kernels.errors import KernelsError
+from kernels.trees.tree import is_imported
+from lab.errors import FieldRefused, NeedsWorker, SubmissionRejected
+from lab.experiments.limits import LOCAL_AT_ONCE
+from lab.experiments.spec import ExperimentSpec
+from lab.models import Experiment, User
+from lab.submission.duplicates import Submitted, submit_once
+from lab.submission.fetches.series import WantedSeries
+from lab.submission.git_addresses import check_address
+from lab.submission.preview import Preview, preview_experiment
+from lab.submission.received_series import check_has_branches, check_message
+from lab.submission.sources import find_source
+from lab.submission.submit import find_unfinished, submit_experiment
+from lab.submission.tree_rows import registered_sources
+
+_PLACES = BoundedSemaphore(LOCAL_AT_ONCE)
+
+
+def preview_here(*, spec: ExperimentSpec, by: User, origin: Experiment | None = None) -> Preview:
+    """Preview a description in this process; origin: the experiment it is a clone of. Raises NeedsWorker, and what preview_experiment raises."""
+    with _here(spec, by):
+        return preview_experiment(spec=spec, by=by, origin=origin)
+
+
+def submit_here(
+    *, spec: ExperimentSpec, by: User, form: str = "", origin: Experiment | None = None
+) -> Submitted:
+    """Submit a description in this process, or return the equal one that is open.
+
+    Raises NeedsWorker, and what submit_once raises.
+    """
+    same = find_unfinished(spec, by=by)
+    if same is not None:
+        return Submitted(same, True)
+    with _here(spec, by):
+        return submit_once(spec=spec, by=by, form=form, origin=origin)
+
+
+def submit_noted(*, spec: ExperimentSpec, by: User, note: Callable[[Experiment], None]) -> Experiment:
+    """Submit a description in this process, and hand its row to `note` in the transaction that writes it.
+
+    Raises NeedsWorker, and what submit_experiment raises.
+    """
+    with _here(spec, by):
+        return submit_experiment(spec=spec, by=by, on_written=note)
+
+
+@contextmanager
+def _here(spec: ExperimentSpec, by: User) -> Iterator[None]:
+    check_here(spec, by)
+    if not _PLACES.acquire(blocking=False):
+        raise NeedsWorker(f"{LOCAL_AT_ONCE} previews and submissions are carried out here already")
+    try:
+        yield
+    finally:
+        _PLACES.release()
+
+
+def check_here(spec: ExperimentSpec, by: User) -> None:
+    """Tell whether the description's tree is at hand, without talking to anybody.
+
+    Raises SubmissionRejected for an address that no worker would take, NeedsWorker where one has to get the tree.
+    """
+    if spec.git is not None:
+        try:
+            check_address(spec.git, by)
+        except SubmissionRejected as exc:
+            raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
+    source = find_source(spec, registered_sources())
+    if source.kind == "git":
+        raise NeedsWorker(f"the tree {source.name} is fetched by git")
+    try:
+        at_hand = is_imported(source.name, Path(source.location), settings.HOME / "trees")
+    except KernelsError as exc:
+        # The worker meets it too, and says so where it is looked for.
+        raise NeedsWorker(str(exc)) from exc
+    if not at_hand:
+        raise NeedsWorker(f"the tree {source.name} is not imported yet")
+
+
+def series_faults(wanted: WantedSeries, by: User) -> dict[str, str]:
+    """Return what is plainly wrong with a branch or a message, by field, without asking anybody."""
+    faults: dict[str, str] = {}
+    for check in (_check_branch, _check_message):
+        try:
+            check(wanted, by)
+        except FieldRefused as exc:
+            faults[exc.field] = str(exc)
+    return faults
+
+
+def _check_branch(wanted: WantedSeries, by: User) -> None:
+    branch = wanted.branch
+    if branch is None:
+        return
+    if not branch.name:
+        raise FieldRefused("branch", "name the branch")
+    for field, location in (("git", branch.git), ("branch_git", branch.location)):
+        try:
+            if location:
+                check_address(location, by)
+        except SubmissionRejected as exc:
+            raise FieldRefused(field, str(exc)) from exc
+    if not branch.location:
+        check_has_branches(branch)
+
+
+def _check_message(wanted: WantedSeries, by: User) -> None:
+    if wanted.message:
+        check_message(wanted.message)

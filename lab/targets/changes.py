@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Add, change, enable and remove targets. by: the operator; None at this machine's own terminal, whose user owns the lab's files."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
+from lab.models import Bisection, Experiment, Run, Target, User
+from lab.models.storable import storable, storable_text
+from lab.people.permissions import may
+from lab.targets.access_schema import read_access, read_tuning
+from lab.targets.usable import leave_unusable
+from lab.trends.base_points import follow_target
+from lab.validation_messages import nearest
+
+DRIVERS: Final = ("libvirt", "metal", "fake")
+MOST_VCPUS, LEAST_MIB, MOST_MIB = 1024, 64, 16 << 20
+LONGEST_REMARK = 2000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFields:
+    """A target as operators describe it. remark: for themselves. vcpus, memory_mib: of a guest; of metal what it is known to have."""
+
+    name: str
+    driver: str = "libvirt"
+    group: str = ""
+    vcpus: int = 2
+    memory_mib: int = 1024
+    enabled: bool = True
+    remark: str = ""
+    access: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+
+
+CHANGEABLE: Final = tuple(one.name for one in fields(TargetFields))
+
+
+def add_target(*, by: User | None, wanted: TargetFields) -> Target:
+    """Take a machine in. Raises NotAllowed, FieldRefused naming the field."""
+    _allowed(by)
+    given = _checked(wanted, None)
+    try:
+        with transaction.atomic():
+            return Target.objects.create(**given)
+    except IntegrityError:
+        raise FieldRefused("name", f'name: there is a target "{wanted.name}" already') from None
+
+
+def change_target(
+    *, by: User | None, target_id: int, changes: Mapping[str, Any], seen: str | None = None
+) -> Target:
+    """Change fields of TargetFields; access and tuning are replaced whole. What boots now ends as it began.
+
+    seen: `fingerprint` of the target that whoever changes it looked at; None changes it as it is by now.
+    Raises NotAllowed, UnknownRow, FieldRefused, Outdated where it was changed since it was seen.
+    """
+    _allowed(by)
+    try:
+        with transaction.atomic():
+            row = _changed(_locked(target_id), changes, seen)
+            if {"name", "group"} & changes.keys():
+                follow_target(get_target(row.pk))
+            leave_unusable()
+    except IntegrityError:
+        raise FieldRefused("name", f'name: there is a target "{changes["name"]}" already') from None
+    return get_target(row.pk)
+
+
+def fingerprint(row: Target) -> str:
+    """What a form is made from, in a word: another one says that somebody has changed the target since."""
+    told = {name: getattr(row, name) for name in CHANGEABLE}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def has_past(target_id: int) -> bool:
+    """Whether experiments were made on a target, so that it can only be disabled."""
+    return any(
+        rows.filter(target=target_id).exists()
+        for rows in (Experiment.objects, Run.objects, Bisection.objects)
+    )
+
+
+def remove_target(*, by: User | None, target_id: int) -> str:
+    """Forget a target that nothing was ever booted on; returns its name. Raises NotAllowed, UnknownRow, FieldRefused."""
+    _allowed(by)
+    row = get_target(target_id)
+    try:
+        row.delete()
+    except ProtectedError:
+        raise FieldRefused(
+            "name", f"experiments were made on {row.name}, and stay: disable it instead"
+        ) from None
+    return row.name
+
+
+def set_target_enabled(*, by: User | None, target_id: int, enabled: bool) -> Target:
+    """Let a target boot, or keep it from it: what boots ends, what waits for it goes on waiting, or elsewhere in its group.
+
+    Raises NotAllowed, UnknownRow.
+    """
+    _allowed(by)
+    target = get_target(target_id)
+    target.enabled = enabled
+    target.save(update_fields=["enabled"])
+    if not enabled:
+        leave_unusable()
+    return target
+
+
+def get_target(target_id: int) -> Target:
+    """Return a target. Raises UnknownRow."""
+    target = Target.objects.filter(pk=target_id).first()
+    if target is None:
+        raise UnknownRow(f"there is no target {target_id}")
+    return target
+
+
+def named_target(name: str) -> Target:
+    """Return the target of that name. Raises UnknownRow with the names there are."""
+    names = dict(Target.objects.order_by("name").values_list("name", "pk"))
+    if name not in names:
+        raise UnknownRow(f'there is no target "{name}"; {nearest(name, names)}')
+    return get_target(names[name])
+
+
+def _allowed(by: User | None) -> None:
+    if by is not None and not may(by, "operate"):
+        raise NotAllowed(f"{by.username} is a {by.role}: operators add, change, enable and disable targets")
+
+
+def _locked(target_id: int) -> Target:
+    """The row, which others who change it queue up at; SQLite has one writer anyway. Raises UnknownRow."""
+    Target.objects.select_for_update().filter(pk=target_id).first()
+    return get_target(target_id)
+
+
+def _changed(row: Target, changes: Mapping[str, Any], seen: str | None) -> Target:
+    unknown = next((name for name in changes if name not in CHANGEABLE), None)
+    if unknown is not None:
+        raise FieldRefused(unknown, f'there is no field "{unknown}"; {nearest(unknown, CHANGEABLE)}')
+    if seen is not None and seen != fingerprint(row):
+        raise Outdated(
+            f"{row.name} was changed by somebody else in the meantime: look again before changing it"
+        )
+    now = {name: getattr(row, name) for name in CHANGEABLE}
+    Target.objects.filter(pk=row.pk).update(**_checked(TargetFields(**(now | dict(changes))), row.pk))
+    return row
+
+
+def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
+    """The columns of a row. own: its key, where it is there already."""
+    others = Target.objects.exclude(pk=own or 0)
+    if not _NAME.fullmatch(wanted.name):
+        raise FieldRefused(
+            "name", f'name: "{wanted.name[:70]}" is not valid; letters, digits and . _ - are, 63 of them'
+        )
+    if others.filter(name=wanted.name).exists():
+        raise FieldRefused("name", f'name: there is a target "{wanted.name}" already')
+    if wanted.group and not _NAME.fullmatch(wanted.group):
+        raise FieldRefused(
+            "group", f'group: "{wanted.group[:70]}" is not valid; letters, digits and . _ - are'
+        )
+    # A description names either, by one word.
+    if others.filter(group=wanted.name).exists() or wanted.group == wanted.name:
+        raise FieldRefused("name", f'name: "{wanted.name}" is the name of a group')
+    if wanted.group and others.filter(name=wanted.group).exists():
+        raise FieldRefused("group", f'group: "{wanted.group}" is the name of a target')
+    if wanted.driver not in DRIVERS:
+        raise FieldRefused(
+            "driver", f'driver: "{wanted.driver}" is not valid; {nearest(wanted.driver, DRIVERS)}'
+        )
+    if not 1 <= wanted.vcpus <= MOST_VCPUS:
+        raise FieldRefused("vcpus", f"vcpus: {wanted.vcpus} is not valid; 1 to {MOST_VCPUS} are")
+    if not LEAST_MIB <= wanted.memory_mib <= MOST_MIB:
+        raise FieldRefused(
+            "memory_mib", f"memory_mib: {wanted.memory_mib} is not valid; {LEAST_MIB} to {MOST_MIB} are"
+        )
+    if len(wanted.remark) > LONGEST_REMARK or wanted.remark != storable_text(wanted.remark):
+        raise FieldRefused("remark", f"remark: a text of at most {LONGEST_REMARK:,} characters, without NUL")
+    read_tuning(wanted.tuning)
+    columns = {one: getattr(wanted, one) for one in CHANGEABLE}
+    columns |= {"tuning": dict(wanted.tuning), "access": _access(wanted, others.filter(driver="metal"))}
+    return columns
+
+
+def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
+    """How it is reached, as it is stored."""
+    if wanted.driver == "libvirt" and wanted.access:
+        raise FieldRefused("access", "access: a guest of this host is reached without; leave it out")
+    if wanted.driver != "metal":
+        return _plain(wanted.access)
+    access = read_access(wanted.access)
+    for row in others:
+        if str(row.access.get("mac", "")).lower() == access.mac:
+            raise FieldRefused("access.mac", f"access.mac: {access.mac} is the card of {row.name}")
+    return access.model_dump(mode="json")
+
+
+def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fake target plays, as any database can keep it; what it means is told by its driver."""
+    try:
+        told = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
+    except (TypeError, ValueError):
+        raise FieldRefused(
+            "access", "access: holds what JSON has no word for, such as a date or nan"
+        ) from None
+    if told != storable(told):
+        raise FieldRefused("access", "access: holds characters that no text may have, such as NUL")
+    return told

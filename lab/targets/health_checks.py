@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Health checks: boot a known-good kernel on a target with a calibration workload, and store its figure.
+
+When: asked for by an operator, after a release from quarantine, and on an idle target whose last one is old.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from lab.errors import FieldRefused, NotAllowed
+from lab.models import Build, HealthCheck, Run, Target, Tree, User, Variant
+from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState
+from lab.people.permissions import may
+from lab.storage.artifacts import is_kept
+from lab.targets.changes import get_target
+from lab.targets.quarantine import note_fault, note_success
+
+WORKLOAD, PRESET = "showgids", "smoke"
+ITERATIONS, WARMUP = 5, 1
+# A check that shows no life for so long is over: its process was killed.
+HELD_S = 300.0
+# Kernels of this many experiments are looked for before there is none.
+_LOOKED_AT = 20
+_CHOSEN_HERE = (
+    Q(experiment__submitter=None)
+    | Q(experiment__submitter__role=User.Role.OPERATOR)
+    | Q(
+        experiment__tree__kind=Tree.Kind.ARCHIVE,
+        experiment__base_name=F("experiment__tree__default_revision"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How a check went. value: of the metric, median over its iterations; none where it did not come to that."""
+
+    ok: bool
+    problem: str = ""
+    metric: str = ""
+    value: float | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ask_check(*, by: User | None, target_id: int) -> Target:
+    """Have a target checked as soon as it boots nothing. Raises NotAllowed, UnknownRow, FieldRefused."""
+    if by is not None and not may(by, "operate"):
+        raise NotAllowed(f"{by.username} is a {by.role}: operators have targets checked")
+    target = get_target(target_id)
+    known_kernel(target)
+    if target.quarantined_at is not None or not target.enabled:
+        raise FieldRefused(
+            "target", f"{target.name} boots nothing now: release or enable it, then it is checked"
+        )
+    Target.objects.filter(pk=target.pk).update(check_asked_at=timezone.now())
+    return target
+
+
+def known_kernel(target: Target) -> str:
+    """Return the artifact to check with: the configured one, that of the last check that went well, else of the last experiment.
+
+    The same one as long as it is there: figures of different kernels show no drift. Only bases that an operator chose, or
+    a whole archive: a stranger's kernel may behave well once and badly in every check. Raises FieldRefused where there is none.
+    """
+    if settings.CHECK_KERNEL:
+        return str(settings.CHECK_KERNEL)
+    built = Build.objects.filter(state=BuildState.BUILT).exclude(artifact_key="")
+    last = HealthCheck.objects.filter(target=target, ok=True).order_by("-at", "-pk").first()
+    key = last.environment.get("artifact_key", "") if last else ""
+    if key and built.filter(artifact_key=key).exists() and is_kept(key, settings.HOME):
+        return str(key)
+    good = Variant.objects.filter(
+        role=Role.BASE,
+        build__in=built,
+        experiment__state=ExperimentState.DONE,
+        runs__target=target,
+        runs__outcome=Outcome.FINISHED,
+    )
+    newest = good.filter(_CHOSEN_HERE).order_by("-experiment__finished_at", "-pk")
+    for found in newest.values_list("build__artifact_key", flat=True)[:_LOOKED_AT]:
+        if is_kept(found, settings.HOME):
+            return str(found)
+    raise FieldRefused(
+        "target",
+        f"{target.name} has no kernel known to be good: "
+        "an operator's experiment that ends well there leaves one, and one on an archive's own revision",
+    )
+
+
+def due_checks(now: datetime | None = None) -> list[str]:
+    """Names of targets that boot nothing and are to be checked: asked, or the last check is CHECK_HOURS old."""
+    at = now or timezone.now()
+    latest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at").values("at")[:1]
+    wanted = Q(check_asked_at__isnull=False)
+    if settings.CHECK_HOURS:
+        wanted |= Q(last__lt=at - timedelta(hours=settings.CHECK_HOURS))
+    rows = Target.objects.annotate(last=Coalesce(Subquery(latest), "created_at")).filter(
+        wanted, Q(checked_until=None) | Q(checked_until__lt=at), enabled=True, quarantined_at=None
+    )
+    return [row.name for row in rows.order_by("name") if not _boots(row) and _has_kernel(row)]
+
+
+def claim_check(name: str, *, force: bool = False) -> Target | None:
+    """Keep boots away from a target and check it; None if it is not due, or boots. force: due or not, in quarantine too."""
+    now = timezone.now()
+    if not force and name not in due_checks(now):
+        return None
+    with transaction.atomic():
+        row = Target.objects.select_for_update().filter(name=name).first()
+        if row is None or _boots(row) or (row.checked_until is not None and row.checked_until > now):
+            return None
+        row.checked_until = now + timedelta(seconds=HELD_S)
+        row.save(update_fields=["checked_until"])
+    return row
+
+
+def hold_check(target_id: int) -> None:
+    """The check goes on."""
+    until = timezone.now() + timedelta(seconds=HELD_S)
+    Target.objects.filter(pk=target_id).update(checked_until=until)
+
+
+def record_check(target_id: int, checked: Checked) -> HealthCheck:
+    """Keep how a check went, and let the target boot again; one that failed counts as a fault of the lab."""
+    with transaction.atomic():
+        Target.objects.filter(pk=target_id).update(checked_until=None, check_asked_at=None)
+        if checked.ok:
+            note_success(target_id)
+        else:
+            note_fault(target_id, f"health check: {checked.problem}")
+        return HealthCheck.objects.create(
+            target_id=target_id,
+            ok=checked.ok,
+            problem=checked.problem,
+            metric=checked.metric,
+            value=checked.value,
+            environment=dict(checked.environment),
+        )
+
+
+def _boots(target: Target) -> bool:
+    return Run.objects.filter(target=target, state=RunState.RUNNING).exists()
+
+
+def _has_kernel(target: Target) -> bool:
+    try:
+        known_kernel(target)
+    except FieldRefused:
+        return False
+    return True

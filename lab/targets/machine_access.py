@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read how metal machines are reached, and whether they are booting."""
+
+from __future__ import annotations
+
+from lab.errors import UnknownRow
+from lab.models import Run, Target
+from lab.models.states import RunState
+from lab.targets.access_schema import Access, read_access
+
+
+def access_of(name: str) -> Access:
+    """How a machine is reached. Raises UnknownRow, FieldRefused."""
+    target = Target.objects.filter(name=name, driver="metal").first()
+    if target is None:
+        raise UnknownRow(f'there is no machine "{name}"')
+    return read_access(target.access)
+
+
+def is_booting(name: str) -> bool:
+    """Whether a run is on a target now."""
+    return Run.objects.filter(target__name=name, state=RunState.RUNNING).exists()

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boots over the network as the driver sees them: open, watch, close, and find those that were abandoned.
+
+The machine's side of it is machine.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from lab.errors import UnknownRow
+from lab.leases.process import is_alive, worker_identity
+from lab.models import Netboot, NetbootPiece, Target
+
+# Of a boot that was closed: long enough to look into what happened.
+KEPT = timedelta(days=7)
+# Pieces read at once.
+MOST_PIECES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a machine is to boot. initrd: a file's name below the state root. cmdline: but for where to report.
+
+    follows: by kexec, the boot whose machine waits; kernel_sha256, initrd_sha256: of what it will be given.
+    """
+
+    target: str
+    artifact_key: str
+    initrd: str
+    cmdline: str
+    lifetime_s: float
+    follows: int | None = None
+    kernel_sha256: str = ""
+    initrd_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetbootProgress:
+    """How far a boot is. fetches: how often the machine asked for its script, from which address first.
+
+    alarm: a sign that somebody else has a hand in it, "" if there is none.
+    """
+
+    fetches: int
+    fetched_from: str
+    loaded: bool
+    received: int
+    alarm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOn:
+    """A boot whose process is gone: its machine may be on."""
+
+    id: int
+    target: str
+    owner: str
+    since: datetime
+
+
+def open_netboot(opening: Opening) -> int:
+    """Let a machine boot once; what it was to boot before is closed, but for what this one follows, which ends when that
+    is handed out. Returns the boot's id. Raises UnknownRow.
+    """
+    target = Target.objects.filter(name=opening.target).first()
+    if target is None:
+        raise UnknownRow(f'there is no target "{opening.target}"')
+    with transaction.atomic():
+        before = Netboot.objects.filter(target=target, closed_at=None).exclude(pk=opening.follows or 0)
+        for boot_id in before.values_list("pk", flat=True):
+            close_netboot(boot_id)
+        boot = Netboot.objects.create(
+            target=target,
+            owner=worker_identity(),
+            token_sha256=secrets.token_hex(32),
+            artifact_key=opening.artifact_key,
+            initrd=opening.initrd,
+            cmdline=opening.cmdline,
+            way="kexec" if opening.follows else "power",
+            follows_id=opening.follows,
+            kernel_sha256=opening.kernel_sha256,
+            initrd_sha256=opening.initrd_sha256,
+            expires_at=_in(opening.lifetime_s),
+        )
+    return boot.pk
+
+
+def extend_netboot(boot_id: int, lifetime_s: float) -> None:
+    """Let a boot live so much longer from now on; not one that is closed."""
+    Netboot.objects.filter(pk=boot_id, closed_at=None).update(expires_at=_in(lifetime_s))
+
+
+def netboot_progress(boot_id: int) -> NetbootProgress:
+    """How far a boot is. Raises UnknownRow."""
+    boot = Netboot.objects.filter(pk=boot_id).first()
+    if boot is None:
+        raise UnknownRow(f"there is no network boot {boot_id}")
+    return NetbootProgress(
+        boot.fetches, boot.fetched_from or "", boot.loaded_at is not None, boot.received, boot.alarm
+    )
+
+
+def take_pieces(boot_id: int, stream: str, first: int) -> list[bytes]:
+    """The pieces of a stream from number `first` on that came without a gap; their bytes are not kept.
+
+    That there were such pieces is: one that is sent again is still known.
+    """
+    rows = NetbootPiece.objects.filter(netboot=boot_id, stream=stream, number__gte=first)
+    found: list[bytes] = []
+    taken: list[int] = []
+    for piece in rows.order_by("number")[:MOST_PIECES]:
+        if piece.number != first + len(found):
+            break
+        found.append(bytes(piece.data))
+        taken.append(piece.pk)
+    NetbootPiece.objects.filter(pk__in=taken).update(data=b"")
+    return found
+
+
+def close_netboot(boot_id: int) -> None:
+    """End a boot: nothing of it can be fetched any more and nothing is taken."""
+    Netboot.objects.filter(pk=boot_id, closed_at=None).update(closed_at=timezone.now())
+    NetbootPiece.objects.filter(netboot=boot_id).delete()
+
+
+def left_on() -> list[LeftOn]:
+    """Boots that nobody watches any more: their process is gone, or has let them expire."""
+    boots = Netboot.objects.filter(closed_at=None).select_related("target").order_by("pk")
+    now = timezone.now()
+    return [
+        LeftOn(boot.pk, boot.target.name, boot.owner, boot.created_at)
+        for boot in boots
+        if boot.expires_at <= now or not is_alive(boot.owner)
+    ]
+
+
+def forget_old_netboots() -> int:
+    """Remove boots that were closed long ago; returns how many."""
+    old = Netboot.objects.filter(closed_at__lt=timezone.now() - KEPT)
+    count = old.count()
+    old.delete()
+    return count
+
+
+def _in(seconds: float) -> datetime:
+    return timezone.now() + timedelta(seconds=seconds)

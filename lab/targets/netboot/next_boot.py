@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boot into the next kernel by kexec: the machine asks under its own token, the driver offers, the lab hands out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from lab.models import Netboot
+from lab.targets.netboot.boots import close_netboot, extend_netboot
+from lab.targets.netboot.machine import Handout, boot_of, hand_over
+
+ASKED_LATELY = timedelta(seconds=15)
+"""A machine that waits asks every few seconds."""
+# How exactly it is known when a machine asked last; it is held for several looks, and each need not write.
+NOTED = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What a machine is to start by kexec, and the SHA-256 of both files."""
+
+    handout: Handout
+    kernel_sha256: str
+    initrd_sha256: str
+
+
+def leave_waiting(boot_id: int, seconds: float) -> None:
+    """A boot went well: its machine stays on for so long, and may be offered what follows."""
+    extend_netboot(boot_id, seconds)
+    Netboot.objects.filter(pk=boot_id, closed_at=None).update(waits=True)
+
+
+def is_left_waiting(target: str) -> bool:
+    """Whether a machine was left on to be offered something; it may not have asked yet."""
+    return _waiting(target) is not None
+
+
+def waiting_boot(target: str) -> int | None:
+    """The boot whose machine asks for what follows; None where it does not, or started again meanwhile."""
+    boot = _waiting(target)
+    if boot is None or boot.asked_at is None or boot.fetches != 1:
+        return None
+    return boot.pk if boot.asked_at > timezone.now() - ASKED_LATELY else None
+
+
+def next_boot(token: str, address: str) -> Following | None:
+    """What the machine of a token is to boot next; None if nothing is offered yet.
+
+    With the answer the token ends. Raises NetbootClosed: nothing will follow, the machine may go.
+    """
+    boot = boot_of(token)
+    now = timezone.now()
+    if boot.asked_at is None or boot.asked_at < now - NOTED:
+        Netboot.objects.filter(pk=boot.pk).update(asked_at=now)
+    offers = Netboot.objects.filter(follows=boot, way="kexec", closed_at=None, expires_at__gt=now)
+    offer = offers.filter(target=boot.target_id, fetches=0).order_by("pk").last()
+    if offer is None:
+        return None
+    with transaction.atomic():
+        handout = hand_over(offer, address)
+        if handout is not None:
+            close_netboot(boot.pk)
+    return Following(handout, offer.kernel_sha256, offer.initrd_sha256) if handout else None
+
+
+def _waiting(target: str) -> Netboot | None:
+    boots = Netboot.objects.filter(target__name=target, waits=True, closed_at=None)
+    return boots.filter(expires_at__gt=timezone.now()).order_by("pk").last()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read one target for its page: its state, its latest boots, and its health checks with their steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import numpy as np
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from lab.errors import FieldRefused, UnknownRow
+from lab.models import HealthCheck, Run, Target
+from lab.models.states import RunState
+from lab.statistics.change_points import steps_of
+from lab.targets.health_checks import known_kernel
+from lab.targets.health_overview import LATELY
+
+# Of its checks, the latest that are drawn; of its boots, the latest that are listed.
+DRAWN, LISTED = 120, 20
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """One check. step: of the figures in order, whether a new level begins with this one. kernel: its release."""
+
+    at: datetime
+    ok: bool
+    problem: str
+    value: float | None
+    kernel: str
+    step: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BootLine:
+    """One boot that ended there."""
+
+    id: int
+    experiment_id: int
+    experiment: str
+    variant: str
+    state: str
+    outcome: str
+    blame: str
+    problem: str
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPage:
+    """One target. checks: the oldest first. boots, lost: ended in the last day, and lost by the lab's fault.
+
+    kernel: whether there is one to check it with. being_checked: a check runs now.
+    """
+
+    target: Target
+    checks: tuple[CheckLine, ...]
+    metric: str
+    unit: str
+    levels: tuple[float, ...]
+    latest: tuple[BootLine, ...]
+    boots: int
+    lost: int
+    running: int
+    kernel: bool
+    being_checked: bool
+
+
+def target_page(name: str) -> TargetPage:
+    """Return what a target's page tells. Raises UnknownRow."""
+    target = Target.objects.filter(name=name).first()
+    if target is None:
+        raise UnknownRow(f'there is no target "{name[:80]}"')
+    rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
+    figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
+    places = steps_of(np.array([value for _, value in figures])) if figures else []
+    begins = {figures[place][0] for place in places}
+    # A machine that was never checked has no figure, and so no level.
+    ends = [0, *places, len(figures)] if figures else []
+    levels = [median(value for _, value in figures[start:end]) for start, end in pairwise(ends)]
+    latest = next((row for row in reversed(rows) if row.metric), None)
+    since = timezone.now() - LATELY
+    counted = Run.objects.filter(target=target).aggregate(
+        boots=Count("pk", filter=Q(finished_at__gte=since)),
+        lost=Count("pk", filter=Q(finished_at__gte=since, state=RunState.FAILED, blame="lab")),
+        running=Count("pk", filter=Q(state=RunState.RUNNING)),
+    )
+    return TargetPage(
+        target=target,
+        checks=tuple(_check(row, index in begins) for index, row in enumerate(rows)),
+        metric=latest.metric if latest else "",
+        unit=str(latest.environment.get("unit", "")) if latest else "",
+        levels=tuple(levels),
+        latest=_latest(target),
+        kernel=_has_kernel(target),
+        being_checked=target.checked_until is not None and target.checked_until > timezone.now(),
+        **counted,
+    )
+
+
+def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
+    """Each declared setting with what the last boot there found: (name, asked, is)."""
+    told = {"target": target, "environment__has_key": "guest"}
+    last = HealthCheck.objects.filter(**told).order_by("-at", "-pk").first()
+    run = Run.objects.filter(**told).order_by("-finished_at", "-pk").first()
+    found: list[Any] = [one for one in (last, run) if one is not None]
+    newest = max(found, key=lambda one: getattr(one, "at", None) or one.finished_at, default=None)
+    state = newest.environment["guest"].get("tuning", {}) if newest else {}
+    names = dict.fromkeys([*target.tuning, *state])
+    return [(name, target.tuning.get(name, ""), str(state.get(name, ""))[:100]) for name in names]
+
+
+def _check(row: HealthCheck, step: bool) -> CheckLine:
+    return CheckLine(row.at, row.ok, row.problem, row.value, str(row.environment.get("release", "")), step)
+
+
+def _latest(target: Target) -> tuple[BootLine, ...]:
+    rows = (
+        Run.objects.filter(target=target, finished_at__isnull=False)
+        .order_by("-finished_at", "-pk")
+        .values_list(
+            *("pk", "experiment", "experiment__name", "variant__name"),
+            *("state", "outcome", "blame", "problem", "finished_at"),
+        )
+    )
+    return tuple(BootLine(*row) for row in rows[:LISTED])
+
+
+def _has_kernel(target: Target) -> bool:
+    try:
+        known_kernel(target)
+    except FieldRefused:
+        return False
+    return True

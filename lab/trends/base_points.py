@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Store the points that an experiment adds to trends, with its comparisons, so that no page reads samples.
+
+A trend is one metric of one case on one tree, by one clock, on one kind of machine (a group, or a target that is in none),
+with kernels of one config: what the case itself needs, whatever other workloads its experiments run.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from lab.models import Alert, BasePoint, Case, Note, Variant
+from lab.models.hardware import Target
+from lab.statistics.arms import Arm
+
+# Begins the names of fragments with what a workload needs.
+WORKLOAD_FRAGMENT = "workload "
+
+
+def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequence[Arm]) -> list[BasePoint]:
+    """One row, not stored yet, or none where no boot of the base counts. ground: the base's arms."""
+    boots = [median(iterations) for arm in ground for iterations in arm.boots.values()]
+    if not boots or base.build is None:
+        return []
+    config = config_of(base.build.request, case.workload)
+    return [
+        BasePoint(
+            trend=trend_key(case, metric["name"], config),
+            case=case,
+            metric=metric["name"],
+            primary=metric["primary"],
+            config=config,
+            commit=case.experiment.base_commit,
+            boots=boots,
+        )
+    ]
+
+
+def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
+    """Replace what an experiment said before."""
+    with transaction.atomic():
+        BasePoint.objects.filter(case__experiment=experiment_id).delete()
+        BasePoint.objects.bulk_create(points)
+
+
+def config_of(request: Mapping[str, Any], workload: str) -> str:
+    """Return 8 digits for what a workload's kernels are asked to contain: fragments and compiler, without the needs of others."""
+    own = f"{WORKLOAD_FRAGMENT}{workload}"
+    fragments = [
+        [name, text]
+        for name, text in request["fragments"]
+        if name == own or not name.startswith(WORKLOAD_FRAGMENT)
+    ]
+    return hashlib.sha256(json.dumps([fragments, request["cc"]]).encode()).hexdigest()[:8]
+
+
+def kind_of_machine(target: Target) -> str:
+    """Return the name under which a trend collects boots: machines of one group are equal."""
+    return target.group or target.name
+
+
+def trend_key(case: Case, metric: str, config: str) -> str:
+    """Return the 12 hexadecimal digits that address a trend."""
+    experiment = case.experiment
+    identity = [
+        experiment.tree.name,
+        case.workload,
+        case.params,
+        kind_of_machine(experiment.target),
+        experiment.clock,
+        config,
+        metric,
+    ]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def follow_target(target: Target) -> None:
+    """Give the points of a target's experiments the trends they belong to since its name or group changed.
+
+    Alerts and notes of a trend without points left go with the points. Call it in the transaction of the change.
+    """
+    moved: dict[str, str] = {}
+    points = BasePoint.objects.filter(case__experiment__target=target)
+    for point in points.select_related("case__experiment__tree", "case__experiment__target").iterator():
+        key = trend_key(point.case, point.metric, point.config)
+        if key != point.trend:
+            moved[point.trend] = key
+            BasePoint.objects.filter(pk=point.pk).update(trend=key)
+    for old, new in moved.items():
+        if not BasePoint.objects.filter(trend=old).exists():
+            Note.objects.filter(trend=old).update(trend=new)
+            same = Alert.objects.filter(standing=OuterRef("standing"), commit=OuterRef("commit"), trend=new)
+            Alert.objects.filter(~Exists(same), trend=old).update(trend=new)

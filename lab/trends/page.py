@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read trends: one metric of one case over the measured revisions of a tree, and its steps.
+
+A point is a revision that experiments stood on; its numbers are the boots of their base, and of the base once more,
+that finished inside their gates. lab/trends/base_points.py says what makes a trend.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from django.db.models import QuerySet
+
+from lab.errors import FieldRefused, UnknownRow
+from lab.models import BasePoint, Case, Revision
+from lab.statistics.trend_steps import TrendStep, find_steps
+from lab.trends.base_points import kind_of_machine
+
+# Fewer revisions show no course.
+LEAST_POINTS = 2
+# Longer ranges are shown by their ends.
+MOST_LISTED = 100
+# Above it a database would be asked for too long a list; then it is asked for whole trees.
+MOST_NAMED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionView:
+    """A commit as pages show it."""
+
+    commit: str
+    subject: str
+    author: str
+    position: int
+
+
+# By tree and commit.
+Places = Mapping[tuple[int, str], RevisionView]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One row of BasePoint."""
+
+    case: int
+    metric: str
+    config: str
+    commit: str
+    boots: tuple[float, ...]
+    experiment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One measured revision: the median of its boots, the lowest and the highest."""
+
+    revision: RevisionView
+    median: float
+    low: float
+    high: float
+    boots: int
+    experiments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step between two measured revisions; index counts points. verdict: regression or improvement.
+
+    suspects: commits after the last good point up to the first bad one; unlisted: how many more there are.
+    earliest, latest: points between which the step lies with 95 % confidence.
+    """
+
+    index: int
+    good: RevisionView
+    bad: RevisionView
+    earliest: RevisionView
+    latest: RevisionView
+    suspects: tuple[RevisionView, ...]
+    unlisted: int
+    before: float
+    after: float
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    verdict: str
+    pending: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendLine:
+    """A trend by what makes it one; key addresses it. target: a group's name, or that of a target that is in none."""
+
+    key: str
+    tree: str
+    tree_id: int
+    workload: str
+    preset: str
+    params: dict[str, Any]
+    target: str
+    clock: str
+    config: str
+    metric: str
+    unit: str
+    better: str
+    margin: float
+    primary: bool
+
+    @property
+    def title(self) -> str:
+        """What a person would call it: "ns_per_open of showgids (smoke)"."""
+        return f"{self.metric} of {self.workload} ({self.preset})"
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPage:
+    """A trend with its points in the order of the tree's history, and its steps.
+
+    unplaced: measured revisions whose place in the history nobody noted; they are not points.
+    """
+
+    line: TrendLine
+    points: tuple[Point, ...]
+    steps: tuple[StepView, ...]
+    unplaced: int
+
+
+def trend_list(*, all_metrics: bool = False) -> tuple[TrendPage, ...]:
+    """Return the trends with at least two points, those of primary metrics only unless `all_metrics`."""
+    rows = BasePoint.objects.all() if all_metrics else BasePoint.objects.filter(primary=True)
+    return tuple(page for page in _pages(rows) if len(page.points) >= LEAST_POINTS)
+
+
+def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
+    """Return what makes each of these trends one, in their order, without their points."""
+    latest: dict[str, _Measured] = {}
+    rows = BasePoint.objects.filter(trend__in=keys).order_by("case_id", "pk")
+    for trend, case, metric, config in rows.values_list("trend", "case_id", "metric", "config"):
+        latest[trend] = _Measured(case, metric, config, "", (), 0)
+    wanted = {one.case for one in latest.values()}
+    cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(wanted)
+    return tuple(_line(key, cases[latest[key].case], latest[key]) for key in keys if key in latest)
+
+
+def trend_page(key: str) -> TrendPage:
+    """Return one trend. Raises UnknownRow."""
+    pages = _pages(BasePoint.objects.filter(trend=key))
+    if not pages:
+        raise UnknownRow(f'there is no trend "{key}"')
+    return pages[0]
+
+
+def fed_by(standing_id: int) -> tuple[TrendPage, ...]:
+    """Return the trends of primary metrics to which a standing experiment has added points."""
+    own = BasePoint.objects.filter(case__experiment__standing=standing_id, primary=True)
+    return tuple(_pages(BasePoint.objects.filter(trend__in=own.values("trend"))))
+
+
+def measured_revision(page: TrendPage, name: str) -> Revision:
+    """The one measured revision of a trend that begins with `name`. Raises FieldRefused for "revision"."""
+    wanted = name.strip().lower()
+    commits = [point.revision.commit for point in page.points if point.revision.commit.startswith(wanted)]
+    if not wanted or not commits:
+        newest = f"; the newest is {page.points[-1].revision.commit[:10]}" if page.points else ""
+        told = f'begins with "{name.strip()[:40]}"' if wanted else "is named"
+        raise FieldRefused("revision", f"no measured revision of this trend {told}{newest}")
+    if len(commits) > 1:
+        raise FieldRefused(
+            "revision", f'{len(commits)} revisions begin with "{wanted}": {", ".join(commits[:3])}'
+        )
+    return Revision.objects.get(tree=page.line.tree_id, commit=commits[0])
+
+
+def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
+    """The trends of these rows, by tree, workload and preset."""
+    found: dict[str, list[_Measured]] = defaultdict(list)
+    for trend, case, metric, config, commit, boots, experiment in rows.order_by("case_id", "pk").values_list(
+        "trend", "case_id", "metric", "config", "commit", "boots", "case__experiment_id"
+    ):
+        found[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
+    # The latest case says what the metric's margin is.
+    latest = {measured[-1].case for measured in found.values()}
+    cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(latest)
+    lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in found.items()]
+    lines.sort(key=lambda one: (one[0].tree, one[0].workload, one[0].preset))
+    revisions = _revisions(lines)
+    return [_page(line, measured, revisions) for line, measured in lines]
+
+
+def _line(key: str, case: Case, measured: _Measured) -> TrendLine:
+    experiment = case.experiment
+    metric = next(one for one in case.metrics if one["name"] == measured.metric)
+    return TrendLine(
+        key=key,
+        tree=experiment.tree.name,
+        tree_id=experiment.tree_id,
+        workload=case.workload,
+        preset=case.preset,
+        params=case.params,
+        target=kind_of_machine(experiment.target),
+        clock=experiment.clock,
+        config=measured.config,
+        metric=metric["name"],
+        unit=metric["unit"],
+        better=metric["better"],
+        margin=metric["margin"],
+        primary=metric["primary"],
+    )
+
+
+def _revisions(lines: list[tuple[TrendLine, list[_Measured]]]) -> Places:
+    commits = {one.commit for _, measured in lines for one in measured}
+    rows = Revision.objects.filter(tree__in={line.tree_id for line, _ in lines})
+    if len(commits) < MOST_NAMED:
+        rows = rows.filter(commit__in=commits)
+    return {(row.tree_id, row.commit): _view(row) for row in rows}
+
+
+def _page(line: TrendLine, measured: list[_Measured], revisions: Places) -> TrendPage:
+    boots: dict[str, list[float]] = defaultdict(list)
+    experiments: dict[str, set[int]] = defaultdict(set)
+    for one in measured:
+        boots[one.commit] += one.boots
+        experiments[one.commit].add(one.experiment)
+    places = [revisions[line.tree_id, commit] for commit in boots if (line.tree_id, commit) in revisions]
+    order = sorted(places, key=lambda one: (one.position, one.commit))
+    points = tuple(_point(one, boots[one.commit], experiments[one.commit]) for one in order)
+    steps = find_steps([boots[one.commit] for one in order], margin=line.margin) if points else []
+    views = tuple(_step(line, points, step) for step in steps)
+    return TrendPage(line, points, views, len(boots) - len(points))
+
+
+def _point(revision: RevisionView, boots: list[float], experiments: set[int]) -> Point:
+    return Point(revision, median(boots), min(boots), max(boots), len(boots), tuple(sorted(experiments)))
+
+
+def _step(line: TrendLine, points: tuple[Point, ...], step: TrendStep) -> StepView:
+    good, bad = points[step.at - 1].revision, points[step.at].revision
+    between = Revision.objects.filter(
+        tree=line.tree_id, position__gt=good.position, position__lte=bad.position
+    )
+    suspects = tuple(_view(row) for row in between[:MOST_LISTED])
+    rises = step.after > step.before
+    worse = rises == (line.better == "lower")
+    return StepView(
+        index=step.at,
+        good=good,
+        bad=bad,
+        earliest=points[step.earliest].revision,
+        latest=points[step.latest].revision,
+        suspects=suspects,
+        unlisted=bad.position - good.position - len(suspects),
+        before=step.before,
+        after=step.after,
+        ratio=step.ratio,
+        low=step.low,
+        high=step.high,
+        p_value=step.p_value,
+        verdict="regression" if worse else "improvement",
+        pending=step.pending,
+        why=step.why,
+    )
+
+
+def _view(row: Revision) -> RevisionView:
+    return RevisionView(row.commit, row.subject, row.author, row.position)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Artifacts between this machine and the store: sent after a build, at hand before a boot, the oldest dropped for room.
+
+Without a store HOME has all there is, and nothing here copies or removes anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from kernels.artifacts.store import METADATA, Artifact
+from kernels.errors import ArtifactCorrupt, ArtifactMissing
+from kernels.files.scratch import locked
+from lab.errors import LabError
+from lab.storage.artifact_locks import artifact_lock, in_use, unless_in_use
+from lab.storage.artifacts import artifacts_of, drop_artifact, fetch_artifact, in_store, send_artifact
+from lab.storage.store import lab_store
+
+log = logging.getLogger(__name__)
+
+# Of the disk, where KPERFLAB_CACHE_GIB does not say.
+CACHE_SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    key: str
+    size: int
+    used_at: float
+
+
+@contextmanager
+def at_hand(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[Artifact]:
+    """An artifact on this machine, from the store where it is not here, for as long as the block runs.
+
+    Every byte of it is checked against what a machine of this lab signed: nothing else is booted.
+    Raises ArtifactMissing; ArtifactCorrupt, after the bad copy was removed wherever it was; DiskFull, StoreUnreachable, StoreRefused.
+    """
+    artifacts = artifacts_of(home)
+    with in_use(home, key, on_wait):
+        if not artifacts.has(key):
+            bring(home, key, on_wait)
+        try:
+            artifact = artifacts.verify(key)
+        except ArtifactCorrupt:
+            artifacts.remove(key)
+            raise
+        with suppress(OSError):
+            os.utime(artifact.directory / METADATA)
+        yield artifact
+
+
+def bring(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> Artifact:
+    """Fetch an artifact from the store, once for all processes here. Raises as at_hand."""
+    artifacts, store = artifacts_of(home), lab_store()
+    with locked(artifact_lock(home, f"fetch-{key}"), on_wait=on_wait):
+        if store is None or artifacts.has(key):
+            return artifacts.get(key)
+        make_room(home)
+        try:
+            return fetch_artifact(store, artifacts, key, on_wait)
+        except ArtifactCorrupt:
+            log.warning("artifact %s in the store is corrupt: removed there, to be built again", key[:12])
+            drop_artifact(store, key)
+            raise
+
+
+def bring_if_there(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> None:
+    """Fetch what the store may have of an artifact, before it is built in vain; a bad one is as good as none."""
+    if lab_store() is not None and not artifacts_of(home).has(key):
+        with suppress(ArtifactMissing, ArtifactCorrupt):
+            bring(home, key, on_wait)
+
+
+def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: None) -> None:
+    """Put an artifact into the store, where there is one.
+
+    Raises ArtifactCorrupt, after it was removed here, where it is not what was built; StoreUnreachable, StoreRefused.
+    """
+    store = lab_store()
+    if store is None:
+        return
+    try:
+        if sent := send_artifact(store, artifact, on_wait):
+            log.info("artifact %s sent: %.1f MiB", artifact.key[:12], sent / (1 << 20))
+    except ArtifactCorrupt:
+        log.warning("artifact %s on this machine is corrupt: removed, to be built again", artifact.key[:12])
+        artifacts_of(home).remove(artifact.key)
+        raise
+    make_room(home)
+
+
+def make_room(home: Path) -> int:
+    """Drop artifacts that the store has and nobody uses, longest unused first, down to what this machine is to keep.
+
+    Returns the bytes freed. Nothing is dropped where there is no store, or it does not answer.
+    """
+    if lab_store() is None:
+        return 0
+    kept = sorted(_kept(home / "artifacts"), key=lambda one: one.used_at)
+    over = sum(one.size for one in kept) - most_bytes(home)
+    freed = 0
+    for one in kept:
+        if freed >= over:
+            break
+        with suppress(LabError):
+            if _drop(home, one.key):
+                freed += one.size
+    return freed
+
+
+def most_bytes(home: Path) -> int:
+    """How many bytes of artifacts this machine keeps at hand."""
+    if settings.CACHE_GIB:
+        return int(settings.CACHE_GIB * (1 << 30))
+    return shutil.disk_usage(home).total // CACHE_SHARE
+
+
+def _drop(home: Path, key: str) -> bool:
+    """Remove an artifact here unless it is in use, or here alone."""
+    with unless_in_use(home, key) as free:
+        if not free or not in_store(key):
+            return False
+        artifacts_of(home).remove(key)
+        log.info("artifact %s dropped here for room; the store has it", key[:12])
+        return True
+
+
+def _kept(root: Path) -> Iterator[_Kept]:
+    for path in root.glob(f"*/{METADATA}"):
+        with suppress(OSError):
+            size = sum(each.lstat().st_size for each in path.parent.rglob("*"))
+            yield _Kept(path.parent.name, size, path.stat().st_mtime)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lays out a boot: a workload's plan and all that it uses, in one initrd, on one machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kernels.artifacts.store import Artifact
+from workers.drivers.base import BootRequest, Disk, Machine, Microscope, Way
+from workloads.catalog import Workload
+from workloads.compile import compile_programs
+from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
+from workloads.guest.pack import append_plan, pack_plan
+from workloads.guest.plan import DISK_FILE, DISK_SERIAL, Plan
+from workloads.guest.ramdisk import check_memory, ramdisk_option
+from workloads.guest.tuning import Tuning
+from workloads.image import build_image
+from workloads.instruction_clock import GUEST_SECONDS, Clock
+
+BOOT_DEADLINE_S: dict[Clock, float] = {"wall": 90.0, "instructions": 300.0}
+"""By clock: hosts too busy to time anything on still count instructions."""
+SILENCE_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a boot is for. name: for people; target, access, way: see BootRequest."""
+
+    name: str
+    workload: Workload
+    plan: Plan
+    machine: Machine
+    target: str = ""
+    access: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Tuning = field(default_factory=Tuning)
+    way: Way | None = None
+
+
+def boot_request(
+    job: Job, artifact: Artifact, home: Path, directory: Path, microscope: Microscope | None = None
+) -> BootRequest:
+    """Initramfs and plan in one file, the disk beside it; in that file too under the instruction clock and on metal.
+
+    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
+    """
+    files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
+    image = build_image(job.plan.disk, home / "images") if job.plan.disk else None
+    disks: tuple[Disk, ...] = ()
+    cmdline = ""
+    if image and not job.machine.has_disks:
+        check_memory(image, job.machine.memory_mib)
+        files[DISK_FILE], cmdline = image.read_bytes(), ramdisk_option(image)
+    elif image:
+        disks = (Disk(image, "raw", DISK_SERIAL),)
+    initramfs = user_space(home)
+    initrd = directory / "initrd"
+    plan = _in_guest_time(job.plan) if job.machine.clock == "instructions" else job.plan
+    # What a machine may have to start when this boot is over comes with the boot.
+    kexec = kexec_archive() if job.access.get("kexec") else b""
+    append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd, kexec)
+    return BootRequest(
+        name=job.name,
+        kernel=artifact.boot_vmlinux,
+        initrd=initrd,
+        cmdline=f"{cmdline} {job.tuning.cmdline()}".strip(),
+        machine=job.machine,
+        disks=disks,
+        release=artifact.metadata.release,
+        directory=directory,
+        boot_deadline_s=BOOT_DEADLINE_S[job.machine.clock],
+        silence_deadline_s=SILENCE_DEADLINE_S,
+        hz=_hz(artifact),
+        target=job.target,
+        access=job.access,
+        way=job.way,
+        microscope=microscope,
+    )
+
+
+def user_space(home: Path) -> Initramfs:
+    """What every guest of a state root unpacks, made where it is not there yet. Raises WorkloadsError."""
+    return build_initramfs(home / "initramfs", compile_programs(home / "programs"))
+
+
+def _in_guest_time(plan: Plan) -> Plan:
+    """A plan whose deadlines the agent will take by the instruction clock."""
+    steps = (replace(step, deadline_s=step.deadline_s * GUEST_SECONDS) for step in plan.steps)
+    return replace(plan, steps=tuple(steps))
+
+
+def _module(artifact: Artifact, name: str) -> bytes:
+    return (artifact.modules / f"{name}.ko").read_bytes()
+
+
+def _hz(artifact: Artifact) -> int:
+    """Timer interrupts a second, from the artifact's config; 0 if it does not say."""
+    found = re.search(r"^CONFIG_HZ=(\d+)$", artifact.config.read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the options of `submit` and `preview` to a description: what was given, then the preferences' defaults."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lab.errors import SpecError
+from workers.ctl import complete
+from workers.ctl.doors.base import Door, Json
+from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
+
+# Options that are fields of [measure] under their own names, and in no preferences.
+_MEASURED = ("iterations", "warmup", "seed", "placebo", "profile_boots", "off_cpu", "verify")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Options that make a description of a series, or change one that a file gives."""
+
+    branch: Annotated[
+        str,
+        typer.Option(
+            help="the commits of this branch of the current git tree", autocompletion=complete.branches
+        ),
+    ] = ""
+    base: Annotated[
+        str,
+        typer.Option(
+            help="what the patches apply to, a revision of the tree", autocompletion=complete.branches
+        ),
+    ] = ""
+    tree: Annotated[
+        str, typer.Option(help="a registered tree, or a git URL or path", autocompletion=complete.trees)
+    ] = ""
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:PRESET]", help="what to run; may be given again", autocompletion=complete.workloads
+        ),
+    ] = None
+    preset: Annotated[str, typer.Option(help="of workloads given without one: smoke, small, large, seed")] = (
+        ""
+    )
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[WORKLOAD:]NAME=VALUE", help="a parameter of the workloads; may be given again"
+        ),
+    ] = None
+    alternative: Annotated[
+        int | None, typer.Option(help="which diff to take where a mail offers several for the same places")
+    ] = None
+    each: Annotated[
+        bool, typer.Option("--each", help="each patch is a switch of its own, added one after the other")
+    ] = False
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="take a series of which patches are missing, or of several versions"),
+    ] = False
+    design: Annotated[
+        str,
+        typer.Option(
+            help="full, one-at-a-time, leave-one-out, cumulative",
+            autocompletion=complete.one_of("full", "one-at-a-time", "leave-one-out", "cumulative"),
+        ),
+    ] = ""
+    target: Annotated[str, typer.Option(help="the machine to boot on", autocompletion=complete.targets)] = ""
+    priority: Annotated[
+        str,
+        typer.Option(
+            help="low, normal, or for operators high", autocompletion=complete.one_of("low", "normal", "high")
+        ),
+    ] = ""
+    name: Annotated[str, typer.Option(help="what the experiment is called")] = ""
+    clock: Annotated[
+        str, typer.Option(help="wall or instructions", autocompletion=complete.one_of("wall", "instructions"))
+    ] = ""
+    boots: Annotated[str, typer.Option(metavar="N|auto", help="of each variant")] = ""
+    iterations: Annotated[int | None, typer.Option(help="of the workload in each boot")] = None
+    warmup: Annotated[int | None, typer.Option(help="iterations of each boot that are discarded first")] = (
+        None
+    )
+    seed: Annotated[int | None, typer.Option(help="of the order of boots")] = None
+    placebo: Annotated[
+        bool | None,
+        typer.Option(
+            "--placebo/--no-placebo", help="also boot the base with its functions aligned otherwise"
+        ),
+    ] = None
+    profile: Annotated[
+        bool | None, typer.Option("--profile/--no-profile", help="also profile some boots")
+    ] = None
+    profile_boots: Annotated[int | None, typer.Option(help="boots of each variant that are profiled")] = None
+    off_cpu: Annotated[
+        bool | None,
+        typer.Option("--off-cpu/--no-off-cpu", help="profiled boots also record where threads wait"),
+    ] = None
+    verify: Annotated[
+        bool | None, typer.Option("--verify/--no-verify", help="also count what proves a claim")
+    ] = None
+
+
+def description(source: Path | None, wish: Wish, door: Door) -> Json:
+    """The description that a file or a branch and the options make. Raises SpecError, PreferencesWrong."""
+    # Here, for `--help` and completion need none of it.
+    from workers.ctl.submitted_files import (
+        branch_series,
+        handed_series,
+        is_series,
+        newest_release,
+        read_handed,
+    )
+
+    if (source is None) == (not wish.branch):
+        raise SpecError(
+            "give a file (a description in TOML, an mbox, - for standard input), or --branch NAME"
+        )
+    found = read_preferences()
+    if source is None:
+        base = wish.base or str(found.defaults.get("base", "")) or newest_release(wish.branch)
+        if not base:
+            raise SpecError(f"say where {wish.branch} starts: --base REVISION")
+        return of_series(branch_series(wish.branch, base), wish, found, door, base)
+    data = read_handed(source)
+    if is_series(data):
+        return of_series(handed_series(data, source, partial=wish.partial), wish, found, door, wish.base)
+    return of_file(data, source, wish)
+
+
+def of_file(data: bytes, source: Path, wish: Wish) -> Json:
+    """A TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
+    from lab.experiments.spec import inline_files
+
+    if wish.workload or wish.each or wish.param or wish.alternative is not None:
+        options = "--workload, --param, --alternative and --each"
+        raise SpecError(f"{source} says itself what to run; {options} are for a series")
+    if wish.partial:
+        raise SpecError(f"--partial is for a series; in {source} write partial = true beside the patch")
+    try:
+        mapping = tomllib.loads(data.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+        raise SpecError(f"the description is not valid TOML: {exc}") from exc
+    mapping = inline_files(mapping, source.parent)
+    if wish.tree:
+        mapping = {key: value for key, value in mapping.items() if key not in {"tree", "git"}} | tree_field(
+            wish.tree
+        )
+    given = {"base": wish.base, "design": wish.design, "target": wish.target, "name": wish.name}
+    given["priority"] = wish.priority
+    mapping |= {key: value for key, value in given.items() if value}
+    measure = measured(wish, {})
+    if measure and isinstance(mapping.get("measure", {}), dict):
+        mapping["measure"] = mapping.get("measure", {}) | measure
+    return mapping
+
+
+def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str) -> Json:
+    """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
+    defaults = found.defaults
+    # Where neither names a base, the lab takes the one that the series names, if its tree has that.
+    start = base or str(defaults.get("base", ""))
+    design = wish.design or ("cumulative" if wish.each else "") or str(defaults.get("design", ""))
+    fields = {
+        "name": wish.name or handed.name[:200],
+        **_tree(wish, defaults, door),
+        "base": start,
+        "design": design,
+        "target": wish.target or str(defaults.get("target", "")),
+        "priority": wish.priority,
+    }
+    measure = measured(wish, defaults)
+    return {
+        **{key: value for key, value in fields.items() if value},
+        "patches": _switches(handed, wish),
+        "cases": _with_params(_cases(wish, defaults, door), wish.param or []),
+        **({"measure": measure} if measure else {}),
+    }
+
+
+def measured(wish: Wish, defaults: Mapping[str, Any]) -> Json:
+    """The fields of [measure] that options or defaults give."""
+    boots = wish.boots or defaults.get("boots", "")
+    given = {
+        "clock": wish.clock or defaults.get("clock", ""),
+        "boots": int(boots) if str(boots).isdecimal() else boots,
+        "profile": defaults.get("profile") if wish.profile is None else wish.profile,
+    }
+    given |= {name: getattr(wish, name) for name in _MEASURED}
+    return {key: value for key, value in given.items() if value not in ("", None)}
+
+
+def tree_field(tree: str) -> dict[str, str]:
+    """A description's field for a tree: a location has a slash, a name has none."""
+    return {"git" if "/" in tree else "tree": tree}
+
+
+def _tree(wish: Wish, defaults: Mapping[str, Any], door: Door) -> dict[str, str]:
+    if wish.tree:
+        return tree_field(wish.tree)
+    for field in ("tree", "git"):
+        if field in defaults:
+            return {field: str(defaults[field])}
+    top = git_top()
+    if wish.branch and door.local and top:
+        return {"git": str(top)}
+    names = ", ".join(str(row["name"]) for row in door.names("trees"))
+    raise SpecError(
+        f"say which tree the patches are for: --tree NAME ({names or 'none is registered yet'}), "
+        f"or tree under [defaults] in {PROJECT_FILE} or {config_file()}"
+    )
+
+
+def _cases(wish: Wish, defaults: Mapping[str, Any], door: Door) -> list[Json]:
+    wanted = wish.workload or [str(defaults["workload"])] if wish.workload or "workload" in defaults else []
+    if not wanted:
+        names = ", ".join(str(row["name"]) for row in door.names("workloads"))
+        raise SpecError(f"say what to run: --workload NAME ({names})")
+    cases = []
+    for one in wanted:
+        workload, _, preset = one.partition(":")
+        preset = preset or wish.preset or str(defaults.get("preset", ""))
+        cases.append({"workload": workload, **({"preset": preset} if preset else {})})
+    return cases
+
+
+def _with_params(cases: list[Json], params: list[str]) -> list[Json]:
+    """Give each case the parameters that are for its workload, or for all. Raises SpecError."""
+    names = [str(case["workload"]) for case in cases]
+    for text in params:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        workload, colon, name = key.rpartition(":")
+        if not (equals and name and value):
+            raise SpecError(f'--param "{text[:60]}" is not of the form [WORKLOAD:]NAME=VALUE')
+        if colon and workload not in names:
+            raise SpecError(
+                f'--param "{text[:60]}": no --workload is "{workload}"; there are {", ".join(names)}'
+            )
+        for case in cases:
+            if not colon or case["workload"] == workload:
+                case.setdefault("params", {})[name] = _param(value)
+    return cases
+
+
+def _param(text: str) -> Any:
+    """Read a value as TOML has it; what is none is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _switches(handed: Any, wish: Wish) -> list[Json]:
+    from lab.experiments.spec import switch_name
+    from workers.ctl.submitted_files import NAME_LENGTH, as_mail
+
+    if not wish.each:
+        origin = {"origin": handed.origin} if handed.origin else {}
+        allowed: Json = {"partial": True} if wish.partial else {}
+        if wish.alternative is not None:
+            allowed["alternative"] = wish.alternative
+        return [{"name": handed.switch, "text": handed.text, **origin, **allowed}]
+    if wish.alternative is not None:
+        raise SpecError("--alternative is for a mail that is one switch; leave out --each")
+    if handed.series is None:
+        raise SpecError(
+            f"{handed.name} cannot be taken apart before it is repaired: submit it without --each"
+        )
+    patches = handed.series.patches
+    return [
+        {"name": switch_name(f"{number}-{patch.title}", NAME_LENGTH), "text": as_mail(patch)}
+        for number, patch in enumerate(patches, 1)
+    ]
