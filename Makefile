@@ -61,7 +61,7 @@ fast:
 	@.venv/bin/pytest --timeout 300 -n auto --dist loadfile -m 'not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
-QUEUE := $(addprefix lab/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
+QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
 
 postgres:
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest $(QUEUE)

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    # What changes experiments tells their code too; a query that knows descriptions would lead back to it.
-    from lab.comparisons.page import ComparisonPage
+from lab.comparisons.page import ComparisonPage
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB = 0, 1, 2, 3
 

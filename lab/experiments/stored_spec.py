@@ -85,6 +85,7 @@ def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def experiment_row(experiment_id: int) -> Experiment:
+    """Return an experiment's row with its submitter. Raises UnknownRow."""
     row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
     if row is None:
         raise UnknownRow(f"there is no experiment {experiment_id}")

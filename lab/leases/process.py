@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a claim is, and whether the process that made it still lives."""
+"""The identity of a process that holds a lease, and whether that process still lives."""
 
 import os
 import socket

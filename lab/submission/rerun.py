@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people do to an experiment that is there: cancel it, run it again, take its description for another one."""
+"""Cancel an experiment for somebody, or queue its description again."""
 
 from lab.errors import NotAllowed, Outdated
 from lab.experiments.stored_spec import experiment_row, stored_spec

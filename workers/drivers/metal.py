@@ -2,7 +2,7 @@
 """Boots kernels on machines: power by their BMC or kexec from the kernel before, files over the network, records back over HTTP.
 
 The machine fetches its script, kernel and initrd from the lab's web server and hands in what it has to say there; we
-meet it in the tables alone (lab/netboot/). docs/howto/netboot.md says what its network needs.
+meet it in the tables alone (lab/targets/netboot/). docs/howto/netboot.md says what its network needs.
 """
 
 from __future__ import annotations

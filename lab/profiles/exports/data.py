@@ -22,7 +22,7 @@ ROWS = 12
 def profile_data(
     experiment_id: int, *, symbols: Sequence[str] = (), kind: str = "", rows: int = ROWS
 ) -> list[dict[str, Any]]:
-    """For each profiled case {"profile": …, "counters": …}, as lab/queries tells them; empty where none was profiled.
+    """For each profiled case {"profile": …, "counters": …}, as profiles/page.py and counters.py read them; empty where none was profiled.
 
     symbols: split by caller, what the workload watches if empty. kind: cpu if empty. Raises UnknownRow.
     """
@@ -57,7 +57,7 @@ def profiled_cases(experiment_id: int, kind: str) -> list[int]:
 
 
 def as_data(value: Any) -> Any:
-    """A dataclass of lab/queries as JSON values, with what it computes: times as ISO 8601, paths as text."""
+    """Return a read model as JSON values, with what it computes: times as ISO 8601, paths as text."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [*(field.name for field in fields(value)), *_computed(type(value))]
         return {name: as_data(getattr(value, name)) for name in names}
