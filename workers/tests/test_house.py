@@ -29,6 +29,7 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
             "kernels",
             "workloads",
             "lab.errors",
+            "lab.harmful_characters",
             "lab.validation_messages",
             "lab.experiments.spec",
             "lab.experiments.spec_size",
@@ -57,7 +58,8 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
 # it in this order (DESIGN.md says why); the modules between the rooms belong to all of them.
 ROOMS = {
     "lab": (
-        *("errors", "validation_messages", "one_line", "environment", "models", "statistics", "leases"),
+        *("errors", "validation_messages", "one_line", "harmful_characters", "environment"),
+        *("models", "statistics", "leases", "audit"),
         *("people", "storage", "experiments", "profiles", "trends", "comparisons", "notes", "hooks"),
         *("targets", "runs", "submission", "bisections", "standing", "operations"),
         *("service_urls", "settings", "apps", "management"),
