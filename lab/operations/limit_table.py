@@ -30,13 +30,12 @@ from kernels.trees import tarball as archive
 from lab.comparisons import triage
 from lab.experiments import expand, limits, spec, spec_size
 from lab.hooks import changes as hooks
-from lab.leases import process as holder
 from lab.notes import changes as notes
 from lab.people import saved_views as savedviews
 from lab.people import sign_in as signin
 from lab.people import tokens
 from lab.profiles.analysis import frame_tree as frametree
-from lab.runs import guest_limits
+from lab.runs import claim, guest_limits
 from lab.standing import changes as standing
 from lab.submission import idempotency, prepare
 from lab.submission.fetches import queue as fetch_queue
@@ -168,7 +167,7 @@ _TABLE: dict[str, Sequence[Row]] = {
         (elfsections, "MOST_SECTIONS", "elf_sections", "sections", "of one ELF file"),
     ),
     "Boots": (
-        (holder, "MOST_ATTEMPTS", "attempts", "attempts", "of a boot or build that the lab itself failed"),
+        (claim, "MOST_ATTEMPTS", "attempts", "attempts", "of a boot or build that the lab itself failed"),
         (_GUEST, "CONSOLE_BYTES", "console_bytes", "bytes", "of console that are kept of a boot"),
         (_GUEST, "FINDINGS", "console_findings", "findings", "that are kept of one console"),
         (_GUEST, "RECORDS_BYTES", "records_bytes", "bytes", "of records that a boot sends"),
