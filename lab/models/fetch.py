@@ -2,6 +2,7 @@
 """Previews and submissions that a worker carries out."""
 
 from django.db import models
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from lab.models.experiment import Experiment
@@ -51,7 +52,7 @@ class Fetch(models.Model):
     attempt = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     # When its page or the API was last asked how it goes: a preview that nobody looks at is cancelled.
-    looked_at = models.DateTimeField(default=timezone.now)
+    looked_at = models.DateTimeField(default=timezone.now, db_default=Now())
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
