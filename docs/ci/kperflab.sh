@@ -48,13 +48,15 @@ id=$(jq -r .id "$scratch/answer")
 say "experiment $id: $(jq -r .page "$scratch/answer")"
 
 end=$(($(date +%s) + ${KPERFLAB_MINUTES:-600} * 60)) said=
-while code=$(jq -r '.exit_code // "open"' "$scratch/answer"); [ "$code" = open ]; do
-    [ "$(date +%s)" -lt "$end" ] || { say "it takes too long; it goes on without us"; exit 3; }
-    sleep "${KPERFLAB_POLL:-15}"
-    [ "$(api "experiments/$id/" "$scratch/answer")" = 200 ] || { cat "$scratch/answer" >&2; exit 3; }
+while :; do
     now=$(jq -r '"\(.state), \(.progress.percent) %"' "$scratch/answer")
     [ "$now" = "$said" ] || say "$now"
     said=$now
+    code=$(jq -r '.exit_code // "open"' "$scratch/answer")
+    [ "$code" = open ] || break
+    [ "$(date +%s)" -lt "$end" ] || { say "it takes too long; it goes on without us"; exit 3; }
+    sleep "${KPERFLAB_POLL:-15}"
+    [ "$(api "experiments/$id/" "$scratch/answer")" = 200 ] || { cat "$scratch/answer" >&2; exit 3; }
 done
 umask 022
 api "experiments/$id/export/markdown/" kperflab.md >/dev/null

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples each time: what passed here passes in CI. KPERFLAB_SEARCH=1 looks for new ones.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("search", max_examples=2_000)
+# How fast the host is decides no test.
+_SPEED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **_SPEED)
+settings.register_profile("search", max_examples=2_000, **_SPEED)
 settings.load_profile("search" if os.environ.get("KPERFLAB_SEARCH") == "1" else "fixed")
 
 # KPERFLAB_TEST_DATABASE=postgres runs them on a PostgreSQL of their own. Those that run side by side share their parent's.
