@@ -12,6 +12,8 @@ from lab.one_line import plain
 WIDTH = 72
 # What a reader of trailers would take for somebody's word: in a name it loses its colon.
 _TRAILER = re.compile(r"(?i)(-by|\blink|\bcloses|\bfixes|\bcc)\s*:")
+# The same where a name ends so, a colon of ours follows, and a line begins there.
+_AT_THE_BEGINNING = re.compile(r"(?i)^(\s*(?:[\w-]+-by|link|closes|fixes|cc))\s*:")
 
 
 def columns(text: str) -> int:
@@ -74,7 +76,8 @@ def fold(text: str, first: str = "", rest: str = "") -> list[str]:
                 lines.append(line)
                 line, gap = rest, ""
             line, bare = line + gap + part, False
-    return [*lines, line.rstrip()] if line.strip() else lines
+    lines += [line.rstrip()] if line.strip() else []
+    return [_AT_THE_BEGINNING.sub(r"\1", line) for line in lines]
 
 
 def _parts(word: str, most: int) -> list[str]:

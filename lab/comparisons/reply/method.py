@@ -68,7 +68,7 @@ def _control(data: ComparisonData) -> list[str]:
                 if metric["primary"] and cell["role"] == "a/a":
                     seen = metric["alarms"]
                     told.append(
-                        f"{name(metric['name'], 30)} {told_change(cell, fine=fine)}, "
+                        f"{name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, "
                         f"false alarms to this day {seen['called']} of {seen['compared']}"
                     )
     return fold(f"A/A, the base against itself: {'; '.join(told[:4])}.", rest="  ") if told else []

@@ -177,7 +177,7 @@ def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
     ]
     found = list(_cells(data, names))
     told += [
-        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {told_change(cell, fine=fine)}, {_BETTER[cell['verdict']]}"
+        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, {_BETTER[cell['verdict']]}"
         for case, metric, cell in found
         if cell["verdict"] in _BETTER
     ]
@@ -245,7 +245,7 @@ def _holds(one: EffectData) -> bool:
 def _effect(data: ComparisonData, metric: MetricData, one: EffectData) -> str:
     fine = data["experiment"]["clock"] == "instructions"
     what = " x ".join(name(switch, 60) for switch in one["switches"])
-    shift = told_change(one, fine=fine)
+    shift = name(told_change(one, fine=fine), 200)
     doubt = "" if _holds(one) else " (may be none)"
     beyond = " beyond each alone" if len(one["switches"]) > 1 else ""
     return f"{what}: {name(metric['name'], 30)} {shift}{beyond}{doubt}"

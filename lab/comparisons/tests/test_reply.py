@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from lab.comparisons.exports.shape import ComparisonData
-from lab.comparisons.reply.mail_text import columns, cut, fold, table
+from lab.comparisons.reply.mail_text import columns, cut, fold, name, table
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.comparisons.tests.test_texts import matches_golden
 from lab.errors import SpecError
@@ -114,6 +114,13 @@ def test_a_case_or_a_metric_of_an_odd_name_begins_no_line(title: str) -> None:
     text = reply(make_data([case], [make_variant("p")]))
     assert not SIGNS.search(text)
     assert not TRAILER.search(text)
+
+
+@pytest.mark.parametrize("width", [0, *range(56, 72)])
+@pytest.mark.parametrize("first", ["", "- ", "  "])
+def test_no_line_begins_with_a_name_that_a_colon_of_ours_makes_a_trailer(width: int, first: str) -> None:
+    text = f"{'x' * width} {name('Tested-by')}: 12 ns"
+    assert not TRAILER.search("\n".join(fold(text, first, "  ")))
 
 
 def test_a_case_of_an_ordinary_name_stands_at_the_left() -> None:
