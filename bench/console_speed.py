@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How quickly a console is read: beside LAVA's patterns in the same minutes, and at worst."""
+"""Measure how fast consoles are read, in turns with LAVA's patterns, and the slowest input known."""
 
 from __future__ import annotations
 

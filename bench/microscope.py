@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the exact profile costs, whether it repeats, and where a patch's instructions went.
+"""Measure the cost of an exact profile, check that it repeats, and show where a patch's instructions went.
 
 Boots each kernel in turn with and without the microscope, under the instruction clock. Prints QEMU's CPU seconds of
 both and their ratio, whether all boots' trees and values were the same, and by function how a kernel differs from the

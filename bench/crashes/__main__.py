@@ -32,7 +32,7 @@ MODULE_DIRECTORIES = ("lib", "mm", "kernel", "samples", "fail")
 class Failure:
     """One way to fail: its name in init.sh, the kind of the first report without and with the checks, seconds to wait.
 
-    name: "NAME@SETTING=VALUE" sets a sysctl, or a word of the command line. function: the one at fault, "-" if none is.
+    name: "NAME@SETTING=VALUE" sets a sysctl, or a word of the command line. function: the function at fault, "-" if there is none.
     """
 
     name: str

@@ -25,7 +25,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What `uname -r` will say, and the hash of the code (see kernels/artifacts/elf.py)."""
+    """The kernel's release, as `uname -r` prints it, and the hash of its code (see kernels/artifacts/elf.py)."""
 
     release: str
     code_hash: str

@@ -137,7 +137,7 @@ class SandboxPlace:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended, by what the lab measured: nothing that the command printed has a say in it.
+    """The end of a command, as the lab measured it. The command's own output is not considered.
 
     stopped: "", or why we ended it: "time", "cpu", "log", "disk" (the lab's is full), "quota".
     out_of_memory: whether the kernel killed one of its processes for memory, as far as anybody can tell.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Count in the audit log what workers and netboot refused: git, builds, guests, machines.
 
-The middleware of the pages notes refused requests; what reaches the lab by other ways is noted here. Every part of a row is one of a
-few words of ours, so that a stranger who is refused often adds to a count and not to the table.
+Refused web requests are recorded by the middleware; refusals of everything else are recorded here. Each field of a row is one of a
+few fixed words, so repeated refusals of a stranger raise a count and do not add rows.
 """
 
 from __future__ import annotations

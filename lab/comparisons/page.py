@@ -60,7 +60,7 @@ class ComparisonCell:
 
     @property
     def held_back(self) -> bool:
-        """Whether the shift is clear by itself but not among all metrics: its interval is wider then."""
+        """Return whether the shift is clear by itself but not after allowing for all metrics; its interval is then wider."""
         p, q = self.p_value, self.q_value
         clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
         return clear and self.verdict == "inconclusive"

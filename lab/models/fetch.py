@@ -17,7 +17,7 @@ class Fetch(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What becomes of the description at the end."""
+        """What the fetch is for: a preview, or a submission."""
 
         PREVIEW = "preview"
         SUBMIT = "submit"

@@ -24,7 +24,7 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """What one profiled run's CPUs or waits did: a tree of frames, as lab/profiles/analysis/frame_tree.py packs it."""
+    """One profile of a run, of CPU samples or waits: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
 
     class Kind(models.TextChoices):
         """What the tree's weights count: samples of running CPUs, or nanoseconds of waiting."""

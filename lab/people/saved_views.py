@@ -106,7 +106,7 @@ def _filters(query: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ViewLine:
-    """A saved view; query as an address takes it, such as "?state=running"; mine: of who asks."""
+    """A saved view. query: as in a URL, such as "?state=running". mine: whether it belongs to the current user."""
 
     id: int
     name: str

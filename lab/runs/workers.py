@@ -18,7 +18,7 @@ FORGOTTEN_S = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """What a worker says of itself. name: host:pid:start, as in the claims. disk_free, disk_total: bytes where it works."""
+    """A worker's report on itself. name: host:pid:start, as in claims. disk_free, disk_total: bytes on its disk."""
 
     name: str
     host: str
@@ -41,7 +41,7 @@ def report_worker(seen: WorkerReport) -> None:
 
 
 def worker_left(name: str) -> None:
-    """A worker stopped as it was told to."""
+    """Record that a worker stopped on request."""
     Worker.objects.filter(name=name).delete()
 
 
@@ -53,7 +53,7 @@ def forget_workers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLine:
-    """One worker. gone: nothing was heard of it for GONE_S; idle_reason: why it takes nothing, "" while it does."""
+    """One worker. gone: no report for GONE_S seconds. idle_reason: why it takes no work, "" while it does."""
 
     id: int
     name: str
@@ -70,7 +70,7 @@ class WorkerLine:
 
 
 def worker_lines() -> tuple[WorkerLine, ...]:
-    """Every worker that was heard of lately, by name."""
+    """Return all workers that reported recently, by name."""
     now = timezone.now()
     return tuple(_line(one, now) for one in Worker.objects.order_by("name"))
 

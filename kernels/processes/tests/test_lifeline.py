@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What git started for another host ends with the process that asked, in whatever way that ended."""
+"""Git and the programs it starts end when the process that started them ends, even by SIGKILL."""
 
 from __future__ import annotations
 

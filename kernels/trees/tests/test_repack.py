@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""However often a stranger's repository is fetched, its packs stay few, and nobody who reads notices."""
+"""A repository that is fetched often keeps few packs, and repacking does not disturb its readers."""
 
 from __future__ import annotations
 
