@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build the request that each kind of hook gets for an event: a signed body, a commit status, a check of patchwork. Pure.
 
-Commit statuses and checks know green, red and yellow; an experiment knows a fourth answer, that it cannot tell. DESIGN.md
+Commit statuses and checks know green, red and yellow; an experiment knows a fourth answer, that it cannot tell. docs/design/hooks.md
 says why it is neither green nor red wherever there is another word.
 """
 

@@ -22,7 +22,7 @@ from lab.statistics.rank_test import GUARD
 
 # With fewer degrees of freedom how boots vary is a guess.
 LEAST_FREEDOM = 3
-# q is doubled: counters go together, and of a hundred a few have boots that agree by luck (DESIGN.md has the rates).
+# q is doubled: counters go together, and of a hundred a few have boots that agree by luck (docs/design/profiles.md has the rates).
 CAUTION = 2
 MOST_LOG = 700.0
 
