@@ -27,14 +27,14 @@ class PretendMachine:
     """A Power whose machine does what `boots` says, in a thread of its own, each time it is turned on.
 
     done: what was asked of the power, in order. problem: what asking it raises from now on.
-    slow_s: how long turning it off takes.
+    while_off: is called while it is being turned off.
     """
 
     boots: Callable[[PretendMachine], None]
     on: bool = False
     done: list[str] = field(default_factory=list)
     problem: WorkersError | None = None
-    slow_s: float = 0
+    while_off: Callable[[], object] = lambda: None
     place: str = ""
     files: str = ""
     cmdline: str = ""
@@ -56,7 +56,7 @@ class PretendMachine:
     def turn_off(self) -> None:
         """See Power."""
         self._asked("turn_off")
-        time.sleep(self.slow_s)
+        self.while_off()
         self.on = False
 
     def boot_from_network(self) -> None:

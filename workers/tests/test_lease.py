@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from lab.tests.factories import ME, finish_builds, make_build, make_grid
 from workers import lease as leases
 from workers.errors import ClaimLost
 from workers.lease import Lease
+from workers.tests.machines import await_true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,41 +45,59 @@ def claimed(lease_s: float = 1.0) -> Claim:
     return claim
 
 
-def beats(lease: Lease, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def beats(lease: Lease, happened: Callable[[], bool]) -> None:
+    """Work until something has happened."""
+
+    def look() -> bool:
         lease.beat()
-        time.sleep(0.02)
+        return happened()
+
+    await_true(look, "what the work waits for")
+
+
+def never() -> bool:
+    return False
 
 
 @contextmanager
-def meanwhile(act: Callable[[], object], after_s: float = 0.1) -> Iterator[None]:
+def meanwhile(act: Callable[[], object], once: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Act in a thread, once something holds."""
+
     def run() -> None:
         try:
+            await_true(once, "the moment to act")
             act()
         finally:
             connection.close()
 
-    timer = threading.Timer(after_s, run)
-    timer.start()
+    thread = threading.Thread(target=run)
+    thread.start()
     try:
         yield
     finally:
-        timer.join()
+        thread.join()
+
+
+def ends_at(claim: Claim) -> datetime:
+    end = Build.objects.get(pk=claim.id).lease_until
+    assert end is not None
+    return end
 
 
 def test_a_lease_outlives_its_period_while_the_work_goes_on() -> None:
-    claim = claimed(lease_s=0.6)
-    with Lease(claim, 0.6) as lease:
-        beats(lease, 1.5)
+    claim = claimed(lease_s=3)
+    with Lease(claim, 3) as lease:
+        first = ends_at(claim)
+        beats(lease, lambda: timezone.now() > first)
         assert return_dead_claims(alive=lambda _: True) == []
     assert release(claim)
 
 
 def test_a_lease_is_renewed_for_work_that_is_busy_without_a_beat() -> None:
-    claim = claimed(lease_s=0.6)
-    with Lease(claim, 0.6):
-        time.sleep(1.5)
+    claim = claimed(lease_s=3)
+    with Lease(claim, 3):
+        first = ends_at(claim)
+        await_true(lambda: ends_at(claim) > first, "the lease was renewed")
         assert return_dead_claims(alive=lambda _: True) == []
 
 
@@ -89,7 +108,7 @@ def test_work_that_beats_notices_that_its_claim_was_cancelled() -> None:
         pytest.raises(ClaimLost, match="cancelled, or taken over"),
         Lease(claim) as lease,
     ):
-        beats(lease, 20)
+        beats(lease, never)
 
 
 def test_a_wait_that_makes_no_beat_is_interrupted() -> None:
@@ -106,7 +125,10 @@ def test_a_program_that_the_work_waits_for_is_killed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     claim = claimed()
     with (
-        meanwhile(lambda: Build.objects.update(state="cancelled", token="")),
+        meanwhile(
+            lambda: Build.objects.update(state="cancelled", token=""),
+            once=lambda: mark.exists() and mark.read_text().strip() != "",
+        ),
         pytest.raises(ClaimLost),
         Lease(claim),
     ):
@@ -131,14 +153,19 @@ def away(*_args: object, **_named: object) -> bool:
 def test_a_database_that_is_away_within_the_lease_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    claim = claimed(lease_s=3)
-    there = is_held
-    with Lease(claim, 3) as lease:
+    claim = claimed(lease_s=10)
+    looks: list[int] = []
+
+    def there(claim: Claim) -> bool:
+        looks.append(claim.id)
+        return is_held(claim)
+
+    line = "waits to be renewed: the server closed the connection unexpectedly This"
+    with Lease(claim, 10) as lease:
         monkeypatch.setattr(leases, "is_held", away)
-        beats(lease, 0.5)
+        beats(lease, lambda: line in caplog.text)
         monkeypatch.setattr(leases, "is_held", there)
-        beats(lease, 0.5)
-    assert "waits to be renewed: the server closed the connection unexpectedly This" in caplog.text
+        beats(lease, lambda: bool(looks))
     assert release(claim)
 
 
@@ -157,7 +184,9 @@ def test_work_that_is_stuck_gives_its_claim_up(monkeypatch: pytest.MonkeyPatch) 
         time.sleep(60)
 
 
-def test_an_answer_waits_for_a_database_that_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_answer_waits_for_a_database_that_comes_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claim = claimed(lease_s=5)
     tries = iter([away, away])
 
@@ -165,10 +194,18 @@ def test_an_answer_waits_for_a_database_that_comes_back(caplog: pytest.LogCaptur
         next(tries, lambda: True)()
         return record_build_success(claim, BuildSuccess("k", "r", "h"))
 
+    looks: list[int] = []
+
+    def look(claim: Claim) -> bool:
+        looks.append(claim.id)
+        return is_held(claim)
+
+    monkeypatch.setattr(leases, "is_held", look)
     with caplog.at_level(logging.WARNING), Lease(claim, 5) as lease:
         assert lease.record(write)
         # What was written ended the claim: nobody takes that for a loss.
-        time.sleep(0.4)
+        looks.clear()
+        await_true(lambda: bool(looks), "another look at the claim")
     assert caplog.text.count("waits to be recorded") == 2
     assert Build.objects.get().state == "built"
     assert not LateAnswer.objects.exists()
@@ -231,7 +268,7 @@ def test_the_heartbeat_closes_its_own_connection_and_leaves_ours(monkeypatch: py
     monkeypatch.setattr(connections, "close_all", noted)
     claim = claimed()
     with Lease(claim) as lease:
-        beats(lease, 0.3)
+        lease.beat()
     assert closed == [f"lease of build {claim.id}"]
     # Servers that another test left may have threads of their own.
     assert not [one for one in threading.enumerate() if one.name.startswith("lease of")]
@@ -245,7 +282,7 @@ def test_a_lease_in_a_thread_stops_its_work_at_a_beat() -> None:
     def work() -> None:
         try:
             with Lease(claim) as lease:
-                beats(lease, 20)
+                beats(lease, never)
         except ClaimLost as exc:
             told.append(str(exc))
         finally:

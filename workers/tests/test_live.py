@@ -84,11 +84,9 @@ def test_a_flush_of_redis_loses_nothing(lab: Live) -> None:
 
 def test_an_experiment_survives_restarts_of_redis_and_postgresql(lab: Live) -> None:
     number = lab.submit(lab.spec(name="restarted", measure={"boots": 3, "iterations": 2, "warmup": 1}))
-    lab.kill("redis", signal.SIGTERM)
-    sleep(2)
-    lab.kill("postgres", signal.SIGINT)
-    sleep(2)
-    lab.kill("redis")
+    restart(lab, "redis", signal.SIGTERM)
+    restart(lab, "postgres", signal.SIGINT)
+    restart(lab, "redis", signal.SIGKILL)
     assert lab.wait(number)["state"] == "done"
     runs = lab.ask("GET", f"runs/?experiment={number}")["results"]
     assert len([run for run in runs if run["state"] == "done"]) == 6
@@ -107,9 +105,7 @@ def test_a_stopped_worker_gives_back_at_once_what_it_was_at(lab: Live) -> None:
     end = monotonic() + 120
     while lab.python(running) != "1":
         assert monotonic() < end, lab.log("target-slow")
-    before = lab.kill("target-slow", signal.SIGTERM)
-    while lab.states()["target-slow"].pid == before:
-        sleep(0.1)
+    restart(lab, "target-slow", signal.SIGTERM)
     attempts = lab.python(
         "from lab.models import Run; print(max(Run.objects.values_list('attempt', flat=True)))"
     )
@@ -158,6 +154,15 @@ def test_a_worker_with_other_code_takes_nothing_and_says_so_until_it_is_updated(
     finally:
         worker.kill()
         worker.wait()
+
+
+def restart(lab: Live, program: str, number: signal.Signals) -> None:
+    """End a program, and wait until another process runs in its place."""
+    before = lab.kill(program, number)
+    end = monotonic() + 120
+    while (state := lab.states()[program]).pid == before or state.state != "RUNNING":
+        assert monotonic() < end, lab.log(program)
+        sleep(0.1)
 
 
 def until(holds: Callable[[], bool], log: Path) -> None:

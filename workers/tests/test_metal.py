@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -241,22 +242,31 @@ def test_a_machine_whose_worker_was_killed_is_turned_off_but_not_one_that_boots_
 
 def test_a_cancel_that_comes_again_and_again_does_not_keep_the_machine_on(bench: Bench) -> None:
     """As a lost claim stops the work: by an exception in the main thread each second, wherever it is."""
+    listening, may_be_off = threading.Event(), threading.Event()
+    first = iter((True,))
 
     def boots(machine: PretendMachine) -> None:
         machine.fetch_script()
         machine.hello(RELEASE)
-        machine.slow_s = 1.5
+        if next(first, False) and listening.wait(20):
+            # Ends the wait for records.
+            machine.while_off = stay_on
+            interrupt_main()
 
-    interrupts = iter((True, True))
+    def stay_on() -> None:
+        # Ends the wait for the machine to be off.
+        interrupt_main()
+        may_be_off.wait(20)
+
+    def interrupt_main() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
     def interrupt(_number: int, _frame: object) -> None:
-        if next(interrupts, False):
-            raise ClaimLost("run 1 was cancelled")
+        raise ClaimLost("run 1 was cancelled")
 
     def hear_out(driver: MetalDriver) -> None:
         with driver.boot(bench.request) as session:
-            # The first ends the wait for records, the second the wait for the machine to be off.
-            signal.setitimer(signal.ITIMER_REAL, 0.3, 0.7)
+            listening.set()
             list(session.records(20))
 
     machine = PretendMachine(boots)
@@ -266,13 +276,13 @@ def test_a_cancel_that_comes_again_and_again_does_not_keep_the_machine_on(bench:
         with pytest.raises(ClaimLost):
             hear_out(driver)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert machine.is_on()
+    machine.while_off = lambda: None
+    may_be_off.set()
     with driver.boot(bench.request):
         # The next boot waits until the one before has left.
         assert machine.done.count("turn_off") == 3
-        machine.slow_s = 0
     assert not machine.is_on()
     assert left_on() == []
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -28,6 +27,7 @@ from workers import local, work
 from workers.drivers.fake import Script
 from workers.errors import AlreadyWorking
 from workers.tests.conftest import FakeLab, opens
+from workers.tests.machines import await_true
 
 
 class StopsWhen(Event):
@@ -182,10 +182,7 @@ def test_hooks_are_told_while_something_else_goes_on(settings: Any, monkeypatch:
         hook = make_hook(by=alice, fields=HookFields("ours", receiver.url))
         with work.delivering():
             try_hook(hook_id=hook.pk, by=alice)
-            for _ in range(500):
-                if receiver.got:
-                    break
-                time.sleep(0.02)
+            await_true(lambda: bool(receiver.got), "the hook is called")
     assert [got.headers["kperflab-event"] for got in receiver.got] == ["test"]
     assert Delivery.objects.get().state == "delivered"
 
@@ -203,7 +200,7 @@ def test_sigterm_ends_the_command_at_once_and_in_order(tmp_path: Path) -> None:
         assert process.stderr is not None
         first = process.stderr.readline()
         assert "working on" in first
-        time.sleep(0.1)
+        await_true(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) > 1, "it delivers")
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=20)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -75,9 +75,10 @@ def test_links_lead_no_removal_outside(tmp_path: Path) -> None:
 
 
 def test_work_that_reports_nothing_is_waited_for_with_beats() -> None:
-    beats: list[int] = []
-    patiently(lambda: time.sleep(0.7), lambda: beats.append(1))
-    assert beats
+    beaten = threading.Event()
+    waited: list[bool] = []
+    patiently(lambda: waited.append(beaten.wait(30)), beaten.set)
+    assert waited == [True]
 
     def fail() -> None:
         raise ValueError("from the work")
