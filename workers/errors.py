@@ -153,6 +153,12 @@ class PluginUnusable(WorkersError):
     """QEMU's plugin does not compile, or this QEMU takes none of ours."""
 
 
+class RecordingLost(WorkersError):
+    """The emulator could not write down what a guest did."""
+
+    retry = True
+
+
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
 

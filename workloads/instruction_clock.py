@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-Clock = Literal["wall", "instructions"]
+Clock = Literal["wall", "instructions", "contention"]
+"""contention: accesses to memory are recorded, and replayed as if all CPUs ran at once (docs/design/contention.md)."""
 CLOCKS: tuple[Clock, ...] = ("wall", "instructions")
 
 SHIFT = 4

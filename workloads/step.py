@@ -78,8 +78,8 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
     argv = [part.format_map(names) for part in template.argv]
     if template.control and this.purpose == "verified":
         argv.append(f"counted={COUNTED}")
-    if template.control and this.clock == "instructions":
-        argv.append("clock=instructions")
+    if template.control and this.clock != "wall":
+        argv.append(f"clock={this.clock}")
     return Step(
         name=name,
         argv=tuple(argv),

@@ -76,6 +76,7 @@ OTHERS = {
     "workers.collect": "what is shown, or the format of a file; lab.runs.guest_limits has what is refused",
     "workers.ctl": "the caller's own terminal and files",
     "workers.drivers.calls": "what the lab's own plugin of QEMU may write",
+    "workers.microscope.accesses": "CPUs that the lab's own plugin of QEMU records",
     "workers.microscope.calltree": "how much of a call tree is kept",
     "workers.drivers.kexec": "how much of a refusal is shown",
     "workers.drivers.metal": "what operators write",

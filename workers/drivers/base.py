@@ -50,10 +50,14 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Microscope:
-    """A plugin of the emulator, and the table of functions that it reads (workers/microscope/)."""
+    """A plugin of the emulator, and the table of functions that it reads (workers/microscope/).
+
+    accesses: it records each access to memory too, by virtual CPU.
+    """
 
     plugin: Path
     functions: Path
+    accesses: bool = False
 
 
 @dataclass(frozen=True, slots=True)

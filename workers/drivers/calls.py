@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where QEMU's plugin writes call trees, and how they come to the run's own files.
+"""Where QEMU's plugin writes call trees and accesses, and how they come to the run's own files.
 
 The directory is the emulator's user's, and with it whoever broke out of a guest: what is in it is taken as data only.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from workers.drivers.hypervisor import QemuUser
 from workers.errors import ProfileUnreadable
 
-# workers/microscope/native/plugin.c: MOST_REPORTS files of at most MOST_NODES nodes of 32 bytes.
-_MOST_FILES = 64
-_MOST_BYTES = (32 << 20) + 4096
-_MOST_TOGETHER = 64 << 20
-_NAME = re.compile(r"calls\.\d{1,2}")
+# workers/microscope/native/: plugin.c's MOST_REPORTS call trees of at most MOST_NODES nodes of 32 bytes, and for each of
+# trace.h's MOST_TRACED CPUs a file of accesses, MOST_BYTES of them together with the last buffer of each CPU.
+_MOST_FILES = 64 + 64 * 64
+_MOST_BYTES = 320 << 20
+_CHUNK = 1 << 20
+_NAME = re.compile(r"calls\.\d{1,2}|accesses\.\d{1,2}\.\d{1,2}")
 
 
 def own_directory(path: Path, user: QemuUser) -> Path:
@@ -31,20 +32,32 @@ def own_directory(path: Path, user: QemuUser) -> Path:
 
 
 def bring_home(written: Path, directory: Path) -> None:
-    """Copy the call trees that a boot left into the run's directory.
+    """Copy the call trees and accesses that a boot left into the run's directory.
 
     Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file.
     """
     names = sorted(path.name for path in written.iterdir() if _NAME.fullmatch(path.name))
     if len(names) > _MOST_FILES:
-        raise ProfileUnreadable(f"the emulator left {len(names)} call trees, more than {_MOST_FILES}")
-    room = _MOST_TOGETHER
+        raise ProfileUnreadable(f"the emulator left {len(names)} files, more than {_MOST_FILES}")
+    room = _MOST_BYTES
     for name in names:
-        descriptor = os.open(written / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as source:
-            status = os.fstat(descriptor)
-            room -= status.st_size
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES or room < 0:
-                raise ProfileUnreadable(f"the emulator's call tree {name} is no file, or too large")
-            with (directory / name).open("wb") as target:
-                shutil.copyfileobj(source, target)
+        with _opened(written / name) as source, (directory / name).open("wb") as target:
+            room -= (size := os.fstat(source.fileno()).st_size)
+            if room < 0:
+                raise ProfileUnreadable(
+                    f"the emulator left more than {_MOST_BYTES >> 20} MiB of call trees and accesses"
+                )
+            # Whoever can write to it can let it grow meanwhile.
+            while size and (data := source.read(min(size, _CHUNK))):
+                size -= target.write(data)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as exc:
+        raise ProfileUnreadable(f"the emulator's {path.name} cannot be read: {exc.strerror}") from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ProfileUnreadable(f"the emulator's {path.name} is no file")
+    return os.fdopen(descriptor, "rb")

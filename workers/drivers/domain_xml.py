@@ -36,6 +36,8 @@ CMDLINE = (
     "rcupdate.rcu_expedited=1",
 )
 WALL_CLOCK = ("random.trust_cpu=on",)
+# Many virtual CPUs share few real ones, and stand still meanwhile: that is no reason to complain, or to look for one.
+CONTENTION = ("norandmaps", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1")
 # The emulated TSC is one clock for all CPUs, which the kernel cannot know: it would take the HPET, an exit a look.
 EMULATED_TSC = "tsc=reliable"
 
@@ -69,12 +71,18 @@ def domain_xml(request: BootRequest, wiring: Wiring) -> str:
     ET.SubElement(cpu, "topology", sockets="1", cores=str(request.machine.vcpus), threads="1")
     if counted:
         instruction_machine.add_clock(domain, cpu)
+    elif request.machine.clock == "contention":
+        instruction_machine.move_words(cpu)
     # A guest that panics resets (panic=-1); it must end, not start again.
     for event in ("on_poweroff", "on_reboot", "on_crash"):
         _text(domain, event, "destroy")
     _add_devices(domain, request, wiring)
-    if counted:
-        instruction_machine.add_arguments(domain, QEMU_NAMESPACE, plugin_argument(request, wiring))
+    plugin = plugin_argument(request, wiring)
+    _add_arguments(
+        domain,
+        *(instruction_machine.ARGUMENTS if counted else ()),
+        *(("-plugin", plugin) if plugin else ()),
+    )
     _skip_cpu_check(domain)
     return ET.tostring(domain, encoding="unicode")
 
@@ -84,11 +92,10 @@ def plugin_argument(request: BootRequest, wiring: Wiring) -> str:
     if request.microscope is None:
         return ""
     scope = request.microscope
-    names = (
-        f"{key}{str(path).replace(',', ',,')}"
-        for key, path in (("", scope.plugin), ("functions=", scope.functions), ("out=", wiring.calls))
-    )
-    return ",".join(names)
+    files = [("", scope.plugin), ("functions=", scope.functions), ("out=", wiring.calls)]
+    if scope.accesses and wiring.calls:
+        files.append(("accesses=", wiring.calls.with_name("accesses")))
+    return ",".join(f"{key}{str(path).replace(',', ',,')}" for key, path in files)
 
 
 def _add_boot(domain: ET.Element, request: BootRequest) -> None:
@@ -103,6 +110,7 @@ def kernel_cmdline(request: BootRequest) -> str:
     """What the machine needs, then what the request adds."""
     counted = request.machine.clock == "instructions"
     words = [*CMDLINE, *(instruction_machine.CMDLINE if counted else WALL_CLOCK)]
+    words += CONTENTION if request.machine.clock == "contention" else ()
     if request.machine.accelerator == "tcg":
         words.append(EMULATED_TSC)
         if khz := instruction_machine.TSC_KHZ if counted else tsc_khz():
@@ -155,6 +163,15 @@ def _add_disk(devices: ET.Element, index: int, disk: Disk, overlay: Path) -> Non
 def _place(device: ET.Element, slot: int) -> None:
     """On the root bus: libvirt would give each device a PCIe port of its own, which the kernel has to scan."""
     ET.SubElement(device, "address", type="pci", domain="0", bus="0", slot=str(slot), function="0")
+
+
+def _add_arguments(domain: ET.Element, *values: str) -> None:
+    """What is QEMU's own, in libvirt's words for it."""
+    if not values:
+        return
+    arguments = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}commandline")
+    for value in values:
+        ET.SubElement(arguments, f"{{{QEMU_NAMESPACE}}}arg", value=value)
 
 
 def _skip_cpu_check(domain: ET.Element) -> None:

@@ -21,6 +21,13 @@ TSC_KHZ = 1_000_000
 STARTED = 1_700_000_000
 """When the real-time clock says the machine was switched on; the kernel stirs it into its random numbers."""
 IDENTITY = "6b706572-666c-4162-8000-000000000001"
+ARGUMENTS = (
+    # sleep=off: an idle guest's clock leaps to its next timer.
+    "-icount", f"shift={SHIFT},sleep=off",
+    # libvirt gives each domain an identity of its own, which a kernel with CONFIG_DMI stirs into its random numbers.
+    "-uuid", IDENTITY,
+)  # fmt: skip
+"""What libvirt 9.0 has no words for."""
 
 CMDLINE = (
     f"kperflab.records=ttyS{RECORDS_LINE}",
@@ -39,12 +46,18 @@ _BYTE_MOVES = "erms"
 
 def add_clock(domain: ET.Element, cpu: ET.Element) -> None:
     """The clocks of the machine, all of them the instruction clock, and a CPU without ways out of it."""
-    for feature in (*_RANDOM_OF_THE_HOST, _BYTE_MOVES):
+    move_words(cpu)
+    for feature in _RANDOM_OF_THE_HOST:
         ET.SubElement(cpu, "feature", policy="disable", name=feature)
     clock = ET.SubElement(domain, "clock", offset="absolute", start=str(STARTED))
     # track="guest" is QEMU's -rtc clock=vm.
     ET.SubElement(clock, "timer", name="rtc", track="guest")
     ET.SubElement(clock, "timer", name="hpet", present="no")
+
+
+def move_words(cpu: ET.Element) -> None:
+    """Have the kernel copy by words, as many instructions as a CPU with fast byte moves takes cycles."""
+    ET.SubElement(cpu, "feature", policy="disable", name=_BYTE_MOVES)
 
 
 def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
@@ -53,12 +66,3 @@ def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
         serial = ET.SubElement(devices, "serial", type="pipe")
         ET.SubElement(serial, "source", path=str(path))
         ET.SubElement(serial, "target", port=str(port))
-
-
-def add_arguments(domain: ET.Element, namespace: str, plugin: str = "") -> None:
-    """What libvirt 9.0 has no words for. plugin: see QEMU's -plugin; "" for none. sleep=off: an idle guest's clock leaps to its next timer."""
-    arguments = ET.SubElement(domain, f"{{{namespace}}}commandline")
-    # libvirt gives each domain an identity of its own, which a kernel with CONFIG_DMI stirs into its random numbers.
-    arguments_of_plugin = ("-plugin", plugin) if plugin else ()
-    for value in ("-icount", f"shift={SHIFT},sleep=off", "-uuid", IDENTITY, *arguments_of_plugin):
-        ET.SubElement(arguments, f"{{{namespace}}}arg", value=value)

@@ -11,11 +11,12 @@
 #include "tree.h"
 
 #define FLOW(...) instruction_flow((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define ATOMIC(...) instruction_is_atomic((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 #define MARK(...) instruction_mark((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 #define SLOT 0xffffc90000003f00ull
 
-static struct block blocks[16];
+static struct block blocks[32];
 static unsigned int made;
 
 static const struct block *block(uint64_t pc, uint64_t function, uint8_t kind, uint16_t count, bool entry)
@@ -30,7 +31,7 @@ static uint64_t instructions_of(uint64_t function)
 
 	for (uint32_t node = ROOTS; node < tree_size(); node++)
 		if (nodes[node].function == function)
-			sum += nodes[node].instructions;
+			sum += tree_sum(node).instructions;
 	return sum;
 }
 
@@ -58,6 +59,43 @@ static void instructions_are_told_by_their_bytes(void)
 	assert(FLOW(0x66) == GOES_ON && FLOW(0xff) == GOES_ON);
 }
 
+static void atomics_are_told_by_their_bytes(void)
+{
+	assert(ATOMIC(0xf0, 0x48, 0x0f, 0xc1, 0x07));	     /* lock xadd %rax,(%rdi) */
+	assert(ATOMIC(0x3e, 0xf0, 0xff, 0x0f));		     /* ds lock decl (%rdi) */
+	assert(ATOMIC(0x87, 0x07) && ATOMIC(0x48, 0x87, 0x07) && ATOMIC(0x86, 0x07)); /* xchg with memory needs no prefix */
+	assert(!ATOMIC(0x48, 0x87, 0xc3));		     /* xchg of registers */
+	assert(!ATOMIC(0x48, 0x89, 0xf0) && !ATOMIC(0xb8, 0xf0, 0xf0, 0xf0, 0xf0) && !ATOMIC(0xf0));
+}
+
+static void windows_of_cpus_are_their_own(void)
+{
+	const struct block *first = block(0x1000, 0x1000, PLAIN, 10, true), *second = block(0x2000, 0x2000, PLAIN, 20, true);
+
+	tree_begin(1 << 10);
+	stacks_begin();
+	stacks_block(0, first);
+	stacks_open_window(0, 4); /* its mark was the sixth of ten instructions */
+	assert(stacks_time(0, first, 6) == 0 && stacks_total_of(0) == 4);
+	stacks_block(0, second);
+	stacks_block(1, second);
+	assert(stacks_time(0, second, 3) == 7 && stacks_total_of(1) == 0 && !stacks_window_is_open(1));
+	assert(!stacks_close_window(1, 0) && stacks_close_window(0, 5));
+	assert(stacks_total() == 19 && instructions_of(0x1000) == 4 && instructions_of(0x2000) == 15);
+}
+
+static void a_window_within_another_closes_nothing(void)
+{
+	const struct block *work = block(0x1000, 0x1000, PLAIN, 10, true);
+
+	tree_begin(1 << 10);
+	stacks_begin();
+	stacks_open_window(0, 0);
+	stacks_block(0, work);
+	stacks_open_window(0, 3);
+	assert(stacks_close_window(0, 2) && stacks_window_is_open(0) && stacks_total() == 10);
+}
+
 static void only_our_nop_is_a_mark(void)
 {
 	assert(MARK(0x0f, 0x1f, 0x80, 1, 0x4c, 0x50, 0x4b) == 1);
@@ -72,7 +110,7 @@ static void calls_returns_and_tail_calls_keep_their_places(void)
 
 	tree_begin(1 << 10);
 	stacks_begin();
-	stacks_open_window();
+	stacks_open_window(0, 0);
 	stacks_block(0, caller);
 	stacks_call(0, SLOT, SLOT);
 	stacks_block(0, callee);
@@ -91,7 +129,7 @@ static void an_interrupt_is_a_root_and_the_interrupted_goes_on(void)
 
 	tree_begin(1 << 10);
 	stacks_begin();
-	stacks_open_window();
+	stacks_open_window(0, 0);
 	stacks_block(0, work);
 	stacks_block(0, entry);
 	stacks_entry_store(0, SLOT - 8);
@@ -108,7 +146,7 @@ static void accesses_that_are_not_the_blocks_own_turn_nothing(void)
 
 	tree_begin(1 << 10);
 	stacks_begin();
-	stacks_open_window();
+	stacks_open_window(0, 0);
 	stacks_block(0, caller);
 	stacks_call(0, SLOT, SLOT);
 	stacks_block(0, callee);
@@ -127,7 +165,7 @@ static void a_tree_that_is_full_says_so(void)
 
 static void a_map_keeps_what_fits_and_says_when_it_is_full(void)
 {
-	struct map map;
+	struct map map = { 0 };
 
 	map_begin(&map, 16, sizeof(uint32_t));
 	assert(!map_make(&map, 0) && !map_find(&map, 7));
@@ -143,7 +181,10 @@ static void a_map_keeps_what_fits_and_says_when_it_is_full(void)
 int main(int argc, char **argv)
 {
 	instructions_are_told_by_their_bytes();
+	atomics_are_told_by_their_bytes();
 	only_our_nop_is_a_mark();
+	windows_of_cpus_are_their_own();
+	a_window_within_another_closes_nothing();
 	calls_returns_and_tail_calls_keep_their_places();
 	an_interrupt_is_a_root_and_the_interrupted_goes_on();
 	accesses_that_are_not_the_blocks_own_turn_nothing();

@@ -5,6 +5,7 @@
 #include "mark.h"
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -14,9 +15,33 @@ static const struct workload *workload;
 static pthread_barrier_t ready, go;
 static const char *counted;
 static bool timed, recorded, settled;
+static sem_t *turns; /* one a thread, where they take turns */
 
-static void *run_thread(void *index)
+static void await_turn(unsigned int index)
 {
+	while (turns && index > 0 && sem_wait(&turns[index]) != 0)
+		; /* a signal came */
+}
+
+static void pass_turn(unsigned int index)
+{
+	if (turns && index + 1 < harness_threads)
+		sem_post(&turns[index + 1]);
+}
+
+static void take_turns(void)
+{
+	if (harness_threads > allowed_cpus())
+		fail("threads=%u: each needs a CPU of its own, and there are %u", harness_threads, allowed_cpus());
+	turns = allocate(harness_threads, sizeof(*turns));
+	for (unsigned int i = 0; i < harness_threads; i++)
+		sem_init(&turns[i], 0, 0);
+}
+
+static void *run_thread(void *number)
+{
+	unsigned int index = (unsigned int)(unsigned long)number;
+
 	/*
 	 * The mails' programs are processes. Threads that shared one descriptor
 	 * table and one working directory would contend there instead of in
@@ -24,16 +49,18 @@ static void *run_thread(void *index)
 	 */
 	if (unshare(CLONE_FILES | CLONE_FS) != 0)
 		fail_errno("unshare");
-	pin((unsigned int)(unsigned long)index);
+	pin(index);
 	if (timed && *counted != '\0')
 		prctl(PR_SET_NAME, counted);
 	pthread_barrier_wait(&ready);
 	pthread_barrier_wait(&go);
+	await_turn(index);
 	if (timed)
 		MICROSCOPE_MARK(MARK_BEGIN);
-	workload->thread((unsigned int)(unsigned long)index);
+	workload->thread(index);
 	if (timed)
 		MICROSCOPE_MARK(MARK_END);
+	pass_turn(index);
 	return NULL;
 }
 
@@ -80,10 +107,12 @@ static struct interval run_once(pthread_t *threads)
 static void choose_clock(const char *clock)
 {
 	settled = strcmp(clock, "instructions") == 0;
-	if (settled)
+	if (strcmp(clock, "contention") == 0)
+		take_turns();
+	else if (!settled && strcmp(clock, "wall") != 0)
+		fail("clock=%s: wall, instructions or contention", clock);
+	if (settled || turns)
 		output_hold();
-	else if (strcmp(clock, "wall") != 0)
-		fail("clock=%s: wall or instructions", clock);
 }
 
 /* Recorded or not, of each pair one: off on on off off on ..., so that what only drifts favours neither. */
@@ -111,7 +140,6 @@ int harness_main(int argc, char **argv, const struct workload *which)
 {
 	workload = which;
 	arguments(argc, argv);
-	choose_clock(text("clock", "wall"));
 	unsigned long iterations = number("iterations", 1), warmup = number("warmup", 0);
 	harness_threads = (unsigned int)number("threads", 1);
 	counted = text("counted", "");
@@ -120,6 +148,7 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	bool reference = number("reference", 0);
 	if (harness_threads == 0)
 		fail("threads=0: at least one is needed");
+	choose_clock(text("clock", "wall"));
 	if (reference && !controlled())
 		fail("reference=1: without control= nothing is recorded");
 	if (reference)

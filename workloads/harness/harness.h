@@ -17,9 +17,11 @@
  *                 tells what recording costs; needs control=
  *   counts=FILE   there each timed iteration leaves /proc/vmstat and
  *                 /proc/slabinfo as they were before and after it
- *   clock=wall|instructions  what the guest's clock counts (wall). Instructions
- *                 are counted best with nothing else going on: output waits for
- *                 the end, and each iteration starts at the same point of a second
+ *   clock=wall|instructions|contention  what the guest's clock counts (wall).
+ *                 Instructions are counted best with nothing else going on: output
+ *                 waits for the end, and each iteration starts at the same point of
+ *                 a second. For contention threads take turns, each on a CPU of its
+ *                 own: where they would have met is found out from what each did
  *   counted=NAME  what the threads of timed iterations are called, so that a
  *                 filter in the kernel counts their calls and nobody else's
  */
@@ -64,6 +66,7 @@ void output_end(void);
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void fail_errno(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void pin(unsigned int index);
+unsigned int allowed_cpus(void);
 double now(void);
 void settle(void);
 void *allocate(unsigned long count, unsigned long size);

@@ -15,9 +15,14 @@ __attribute__((constructor)) static void remember_allowed_cpus(void)
 		fail_errno("sched_getaffinity");
 }
 
+unsigned int allowed_cpus(void)
+{
+	return (unsigned int)CPU_COUNT(&allowed);
+}
+
 void pin(unsigned int index)
 {
-	int skip = (int)(index % (unsigned int)CPU_COUNT(&allowed)), cpu = 0;
+	int skip = (int)(index % allowed_cpus()), cpu = 0;
 	cpu_set_t one;
 
 	while (!CPU_ISSET(cpu, &allowed) || skip-- > 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from workloads.catalog import load_catalog
-from workloads.compile import compile_programs
+from workloads.compile import HARNESS, compile_programs
 from workloads.errors import CompileProgramFailed
 
 DEADLINE_S = 30
@@ -210,4 +210,71 @@ def test_under_the_instruction_clock_output_waits_for_the_end_and_iterations_for
     first, *rest = program.stdout
     assert program.wait(30) == 0  # the first line came with the last
     assert [json.loads(line)["iteration"] for line in (first, *rest)] == [0, 1]
-    assert "clock=cpu: wall or instructions" in refusal(*command[:-1], "clock=cpu")
+    assert "clock=cpu: wall, instructions or contention" in refusal(*command[:-1], "clock=cpu")
+
+
+def test_for_contention_each_thread_needs_a_cpu_of_its_own(programs: dict[str, Path], tree: Path) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    stem = [str(programs["stat-walk"]), f"root={tree}", "dirs=1", "files=1", "cache=warm", "clock=contention"]
+    wanted = f"threads={cpus + 1}: each needs a CPU of its own, and there are {cpus}"
+    assert wanted in refusal(*stem, f"threads={cpus + 1}")
+
+
+TURNS = r"""
+#include "harness.h"
+#include <sched.h>
+#include <stdatomic.h>
+
+static atomic_int inside, most, order;
+
+static void thread(unsigned int index)
+{
+	int now = ++inside;
+
+	if (now > most)
+		most = now;
+	order = order * 10 + (int)index;
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	inside--;
+}
+
+static void report(const struct interval *took)
+{
+	(void)took;
+	value("most", most);
+	value("order", order);
+	order = 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct workload turns = { .thread = thread, .report = report };
+
+	return harness_main(argc, argv, &turns);
+}
+"""
+
+
+def test_for_contention_threads_take_turns_in_their_order(tmp_path: Path) -> None:
+    threads = min(4, len(os.sched_getaffinity(0)))
+    (tmp_path / "turns.c").write_text(TURNS)
+    sources = [tmp_path / "turns.c", *HARNESS.glob("*.c")]
+    command = [
+        "gcc",
+        "-pthread",
+        "-I",
+        str(HARNESS),
+        "-o",
+        str(tmp_path / "turns"),
+        *map(str, sources),
+        "-lm",
+    ]
+    subprocess.run(command, check=True)
+    ended = subprocess.run(
+        [tmp_path / "turns", "clock=contention", f"threads={threads}", "iterations=3"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    values = [json.loads(line)["values"] for line in ended.stdout.splitlines()]
+    expected = {"most": 1, "order": int("".join(map(str, range(threads))))}
+    assert [{name: one[name] for name in expected} for one in values] == [expected] * 3

@@ -2,8 +2,6 @@
 /* Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapter 2 and appendix A. */
 #include "instruction.h"
 
-#include <stdbool.h>
-
 static bool is_prefix(uint8_t byte)
 {
 	switch (byte) {
@@ -14,7 +12,8 @@ static bool is_prefix(uint8_t byte)
 	return false;
 }
 
-enum flow instruction_flow(const uint8_t *bytes, size_t size)
+/* Where an instruction's operation code is, after its prefixes. */
+static size_t operation(const uint8_t *bytes, size_t size)
 {
 	size_t at = 0;
 
@@ -22,6 +21,13 @@ enum flow instruction_flow(const uint8_t *bytes, size_t size)
 		at++;
 	if (at + 1 < size && (bytes[at] & 0xf0) == 0x40) /* REX */
 		at++;
+	return at;
+}
+
+enum flow instruction_flow(const uint8_t *bytes, size_t size)
+{
+	size_t at = operation(bytes, size);
+
 	if (at >= size)
 		return GOES_ON;
 	switch (bytes[at]) {
@@ -41,6 +47,16 @@ enum flow instruction_flow(const uint8_t *bytes, size_t size)
 		return PUSHES;
 	}
 	return bytes[at] >= 0x50 && bytes[at] <= 0x57 ? PUSHES : GOES_ON;
+}
+
+bool instruction_is_atomic(const uint8_t *bytes, size_t size)
+{
+	size_t at = operation(bytes, size);
+
+	for (size_t prefix = 0; prefix < at; prefix++)
+		if (bytes[prefix] == 0xf0)
+			return true;
+	return at + 1 < size && (bytes[at] == 0x86 || bytes[at] == 0x87) && bytes[at + 1] >> 6 != 3;
 }
 
 int instruction_mark(const uint8_t *bytes, size_t size)

@@ -5,8 +5,10 @@
 
 void map_begin(struct map *map, uint32_t places, size_t value_size)
 {
-	map->keys = zeroed_memory(places * sizeof(*map->keys));
-	map->values = zeroed_memory(places * value_size);
+	size_t before = map->keys ? (size_t)map->mask + 1 : 0;
+
+	map->keys = zeroed_again(map->keys, before * sizeof(*map->keys), places * sizeof(*map->keys));
+	map->values = zeroed_again(map->values, before * map->value_size, places * value_size);
 	map->value_size = value_size;
 	map->mask = places - 1;
 	map->used = 0;

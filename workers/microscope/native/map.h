@@ -17,7 +17,7 @@ struct map {
 	_Atomic bool full; /* something did not fit */
 };
 
-/* places: a power of two. */
+/* Empties a map, which starts as zeros. places: a power of two. */
 void map_begin(struct map *map, uint32_t places, size_t value_size);
 /* The value of a key, NULL if it has none. Key 0 never has one. */
 void *map_find(struct map *map, uint64_t key);

@@ -16,3 +16,12 @@ void *zeroed_memory(size_t bytes)
 	}
 	return memory;
 }
+
+void *zeroed_again(void *memory, size_t bytes_before, size_t bytes)
+{
+	if (memory && bytes_before == bytes && !madvise(memory, bytes, MADV_DONTNEED))
+		return memory;
+	if (memory)
+		munmap(memory, bytes_before);
+	return zeroed_memory(bytes);
+}

@@ -5,7 +5,9 @@
 
 #include <stddef.h>
 
-/* Zeroed bytes, which are never given back; ends the process, with a message, where there are none. */
+/* Zeroed bytes; ends the process, with a message, where there are none. */
 void *zeroed_memory(size_t bytes);
+/* The same in the place of what was returned for `memory`, which may be NULL; memory of the same size stays where it is. */
+void *zeroed_again(void *memory, size_t bytes_before, size_t bytes);
 
 #endif

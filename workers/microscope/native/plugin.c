@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The exact profile: QEMU tells of each block of instructions it executes, and we keep the call tree.
+ * The microscope: QEMU tells of each block of instructions it executes, and we keep the call tree; and, to replay how
+ * CPUs meet in memory, of each access to memory, which we write down by virtual CPU.
  *
  * Until a program in the guest says that it has something to measure, QEMU translates nothing but its marks, so that a
  * boot costs what it costs without us.
  *
- *     -plugin microscope.so,functions=FILE,out=PATH
+ *     -plugin microscope.so,functions=FILE,out=PATH[,accesses=PATH]
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,23 +21,38 @@
 #include "qemu_api.h"
 #include "report.h"
 #include "stacks.h"
+#include "trace.h"
 #include "tree.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_NODES (1u << 20)
 /* A guest may watch again for each of its programs, and a hostile one for ever. */
 #define MOST_REPORTS 64
+/* Pages whose kind a CPU remembers. */
+#define PAGES 64
+#define PAGE_SHIFT 12
 
 EXPORT int qemu_plugin_version = API_VERSION;
 
-static const char *out;
+static const char *out, *accesses;
 static qemu_plugin_id_t own_id;
-static bool watching, translating_all;
+static _Atomic bool watching;
+static bool translating_all;
 static unsigned int reports, windows_seen, windows_open;
+/* Held while a mark is obeyed: what changes the lines above, and begins or ends a window. */
+static pthread_mutex_t marks = PTHREAD_MUTEX_INITIALIZER;
 
 struct mark_place {
 	int number;
 	uint16_t rest; /* instructions of its block that come after it */
+};
+
+/* What callbacks on memory are told of their instruction. */
+struct place {
+	const struct block *block;
+	uint16_t index; /* in its block */
+	uint8_t flow;	/* enum flow */
+	bool atomic;
 };
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
@@ -49,55 +67,81 @@ static void listen(qemu_plugin_id_t id)
 
 static void finish(void)
 {
+	bool whole = !windows_open && !stacks_are_full();
+
+	if (!watching)
+		return;
 	watching = false;
-	if (windows_seen && reports < MOST_REPORTS)
-		report_tree(out, reports++, windows_seen, !windows_open && !stacks_are_full());
+	if (!windows_seen || reports == MOST_REPORTS)
+		return;
+	if (accesses && !trace_finish(stacks_total_of))
+		whole = false;
+	report_tree(out, reports++, windows_seen, whole);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *unused)
 {
 	(void)id, (void)unused;
-	if (watching)
-		finish();
+	pthread_mutex_lock(&marks);
+	finish();
+	pthread_mutex_unlock(&marks);
 }
 
 static void watch(void)
 {
 	if (watching || reports == MOST_REPORTS)
 		return;
-	watching = true;
 	windows_seen = windows_open = 0;
 	tree_begin(MOST_NODES);
 	stacks_begin();
+	if (accesses)
+		trace_begin(accesses, reports);
+	watching = true;
 	/* Never back again: QEMU 7.2 frees the callbacks on memory while a virtual CPU may be about to call them. */
 	if (!translating_all)
 		qemu_plugin_reset(own_id, listen);
 	translating_all = true;
 }
 
+static unsigned int most_cpus(void)
+{
+	return accesses ? MOST_TRACED : MOST_CPUS;
+}
+
+static void begin_window(unsigned int cpu, uint16_t rest)
+{
+	bool inner = stacks_window_is_open(cpu);
+
+	windows_seen++;
+	windows_open++;
+	stacks_open_window(cpu, rest);
+	if (accesses && !inner)
+		trace_open_window(cpu, stacks_total_of(cpu) - rest);
+}
+
+static void end_window(unsigned int cpu, uint16_t rest)
+{
+	if (!stacks_close_window(cpu, rest))
+		return;
+	windows_open--;
+	if (accesses && !stacks_window_is_open(cpu))
+		trace_close_window(cpu, stacks_total_of(cpu));
+}
+
 static void on_mark(unsigned int cpu, void *data)
 {
 	const struct mark_place *mark = data;
 
-	if (mark->number == MARK_WATCH) {
+	pthread_mutex_lock(&marks);
+	if (mark->number == MARK_WATCH)
 		watch();
-	} else if (mark->number == MARK_DONE) {
-		at_exit(own_id, NULL);
-	} else if (!watching) {
-		return;
-	} else if (mark->number == MARK_BEGIN) {
-		/* Its block was passed over, being outside. */
-		if (!windows_open)
-			stacks_correct(cpu, mark->rest);
-		windows_seen++;
-		windows_open++;
-		stacks_open_window();
-	} else if (mark->number == MARK_END && windows_open) {
-		windows_open--;
-		stacks_close_window();
-		if (!windows_open)
-			stacks_correct(cpu, -(int64_t)mark->rest);
-	}
+	else if (mark->number == MARK_DONE)
+		finish();
+	else if (watching && cpu < most_cpus() && mark->number == MARK_BEGIN)
+		begin_window(cpu, mark->rest);
+	else if (watching && cpu < most_cpus() && mark->number == MARK_END)
+		end_window(cpu, mark->rest);
+	pthread_mutex_unlock(&marks);
 }
 
 static void on_block(unsigned int cpu, void *block)
@@ -119,35 +163,72 @@ static uint64_t key_of(qemu_plugin_meminfo_t info, uint64_t address)
 
 /*
  * QEMU 7.2 goes on to call back for accesses of later instructions that it carries out in functions of its own, such as
- * iretq and cmpxchg16b, wherever these are.
+ * iretq and cmpxchg16b, wherever these are: so what happens is a call or return only in the block that runs.
  */
-static bool is_executing(unsigned int cpu, const struct block *block)
+static void follow(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, const struct place *place)
 {
-	return watching && cpu < MOST_CPUS && stacks_is_in(cpu, block);
-}
+	bool is_store = qemu_plugin_mem_is_store(info);
 
-static void on_call(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *block)
-{
-	if (is_executing(cpu, block) && qemu_plugin_mem_is_store(info))
+	if (!stacks_is_in(cpu, place->block))
+		return;
+	if (place->flow == CALLS && is_store)
 		stacks_call(cpu, address, key_of(info, address));
-}
-
-static void on_return(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *block)
-{
-	if (is_executing(cpu, block) && !qemu_plugin_mem_is_store(info))
+	else if (place->flow == RETURNS && !is_store)
 		stacks_return(cpu, address, key_of(info, address));
-}
-
-static void on_entry_store(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *block)
-{
-	if (is_executing(cpu, block) && qemu_plugin_mem_is_store(info))
+	else if (place->flow == RETURNS_FROM_INTERRUPT && !is_store)
+		stacks_interrupt_return(cpu, address);
+	else if (place->flow == PUSHES && is_store)
 		stacks_entry_store(cpu, address);
 }
 
-static void on_interrupt_return(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *block)
+static void on_flow(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *place)
 {
-	if (is_executing(cpu, block) && !qemu_plugin_mem_is_store(info))
-		stacks_interrupt_return(cpu, address);
+	if (watching && cpu < MOST_CPUS)
+		follow(cpu, info, address, place);
+}
+
+/* Registers of devices are no memory. A page's kind is looked up once in a while, which costs more than the rest. */
+static bool is_device(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address)
+{
+	static uint64_t memory_pages[MOST_TRACED][PAGES];
+	uint64_t page = address >> PAGE_SHIFT;
+	uint64_t *kept = &memory_pages[cpu][page % PAGES];
+	struct qemu_plugin_hwaddr *behind;
+
+	if (*kept == page)
+		return false;
+	behind = qemu_plugin_get_hwaddr(info, address);
+	if (behind && qemu_plugin_hwaddr_is_io(behind))
+		return true;
+	*kept = page;
+	return false;
+}
+
+static void record(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, const struct place *place)
+{
+	struct access access = {
+		.time = stacks_time(cpu, place->block, place->index),
+		.address = key_of(info, address),
+		.node = stacks_node(cpu),
+		.kind = place->atomic && stacks_is_in(cpu, place->block) ? ATOMIC : qemu_plugin_mem_is_store(info) ? STORE : LOAD,
+		.shift = (uint8_t)qemu_plugin_mem_size_shift(info),
+		.on_stack = stacks_is_on_stack(cpu, address),
+	};
+
+	if (!(address >> 63) || !is_device(cpu, info, address))
+		trace_access(cpu, &access);
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	const struct place *place = data;
+
+	if (!watching || cpu >= MOST_TRACED)
+		return;
+	if (stacks_window_is_open(cpu))
+		record(cpu, info, address, place);
+	if (place->flow != GOES_ON)
+		follow(cpu, info, address, place);
 }
 
 static bool listen_to_mark(struct qemu_plugin_insn *instruction, size_t rest)
@@ -196,33 +277,33 @@ static struct block *describe(const struct qemu_plugin_tb *tb, size_t count)
 	return block;
 }
 
-static void listen_to_flow(struct qemu_plugin_insn *instruction, struct block *block)
+static uint8_t flow_of(const uint8_t *bytes, size_t size, struct block *block)
 {
-	qemu_plugin_vcpu_mem_cb_t callback = NULL;
+	enum flow flow = instruction_flow(bytes, size);
 
-	switch (instruction_flow(qemu_plugin_insn_data(instruction), qemu_plugin_insn_size(instruction))) {
-	case CALLS:
-		callback = on_call;
-		break;
-	case RETURNS:
-		callback = on_return;
-		break;
-	case RETURNS_FROM_INTERRUPT:
-		callback = on_interrupt_return;
-		break;
-	case PUSHES:
-		if (block->kind != INTERRUPT && block->kind != EXCEPTION)
-			return;
-		callback = on_entry_store;
-		break;
-	case RETURNS_FROM_SYSCALL:
+	if (flow == RETURNS_FROM_SYSCALL)
 		block->leaves = true;
+	if (flow == RETURNS_FROM_SYSCALL || (flow == PUSHES && block->kind != INTERRUPT && block->kind != EXCEPTION))
+		return GOES_ON;
+	return flow;
+}
+
+static void listen_to_memory(struct qemu_plugin_insn *instruction, struct block *block, size_t index)
+{
+	const uint8_t *bytes = qemu_plugin_insn_data(instruction);
+	size_t size = qemu_plugin_insn_size(instruction);
+	uint8_t flow = flow_of(bytes, size, block);
+	struct place *place;
+
+	if (!accesses && flow == GOES_ON)
 		return;
-	case GOES_ON:
+	place = malloc(sizeof(*place));
+	if (!place)
 		return;
-	}
+	*place = (struct place){ block, (uint16_t)index, flow, instruction_is_atomic(bytes, size) };
 	/* Loads and stores, to be told apart by the callback: asked for loads alone, QEMU 7.2 leaves out most of them. */
-	qemu_plugin_register_vcpu_mem_cb(instruction, callback, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, block);
+	qemu_plugin_register_vcpu_mem_cb(instruction, accesses ? on_access : on_flow, QEMU_PLUGIN_CB_NO_REGS,
+					 QEMU_PLUGIN_MEM_RW, place);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -238,7 +319,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, at);
 
 		if (!block->user || !listen_to_mark(instruction, count - at - 1))
-			listen_to_flow(instruction, block);
+			listen_to_memory(instruction, block, at);
 	}
 }
 
@@ -251,6 +332,8 @@ static bool read_arguments(int argc, char **argv)
 			out = strdup(argv[at] + 4);
 		else if (!strncmp(argv[at], "functions=", 10))
 			functions = argv[at] + 10;
+		else if (!strncmp(argv[at], "accesses=", 9))
+			accesses = strdup(argv[at] + 9);
 		else
 			return false;
 	}
@@ -264,7 +347,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		return -1;
 	}
 	if (!read_arguments(argc, argv)) {
-		fprintf(stderr, "microscope: needs functions=FILE,out=PATH\n");
+		fprintf(stderr, "microscope: needs functions=FILE,out=PATH[,accesses=PATH]\n");
 		return -1;
 	}
 	own_id = id;

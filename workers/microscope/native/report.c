@@ -8,7 +8,7 @@
 #include "stacks.h"
 #include "tree.h"
 
-/* All numbers little-endian, as on the only host this is compiled for. workers/microscope/tree.py reads it. */
+/* All numbers little-endian, as on the only host this is compiled for. workers/microscope/calltree.py reads it. */
 struct header {
 	char magic[4];
 	uint32_t version;
@@ -25,10 +25,11 @@ struct row {
 	uint64_t calls;
 };
 
-static bool write_rows(FILE *file)
+static bool write_rows(FILE *file, uint32_t size)
 {
-	for (uint32_t node = 0; node < tree_size(); node++) {
-		struct row row = { nodes[node].function, nodes[node].parent, nodes[node].instructions, nodes[node].calls };
+	for (uint32_t node = 0; node < size; node++) {
+		struct counts counts = tree_sum(node);
+		struct row row = { nodes[node].function, nodes[node].parent, counts.instructions, counts.calls };
 
 		if (fwrite(&row, sizeof(row), 1, file) != 1)
 			return false;
@@ -38,7 +39,9 @@ static bool write_rows(FILE *file)
 
 bool report_tree(const char *path, unsigned int number, unsigned int windows_seen, bool whole)
 {
-	struct header header = { "KPMT", 1, windows_seen, whole, stacks_total(), tree_size() };
+	/* Virtual CPUs outside windows go on to grow the tree meanwhile. */
+	uint32_t size = tree_size();
+	struct header header = { "KPMT", 1, windows_seen, whole, stacks_total(), size };
 	char part[4096], full[4096];
 	bool written;
 	FILE *file;
@@ -46,7 +49,7 @@ bool report_tree(const char *path, unsigned int number, unsigned int windows_see
 	snprintf(full, sizeof(full), "%s.%u", path, number);
 	snprintf(part, sizeof(part), "%s.%u.part", path, number);
 	file = fopen(part, "w");
-	written = file && fwrite(&header, sizeof(header), 1, file) == 1 && write_rows(file);
+	written = file && fwrite(&header, sizeof(header), 1, file) == 1 && write_rows(file, size);
 	if (file && fclose(file))
 		written = false;
 	if (written && !rename(part, full))

@@ -31,20 +31,19 @@ struct cpu {
 	bool entered;	    /* from a program, with no context switch since */
 	struct place program;
 	uint64_t task;	    /* the kernel stack in use */
-};
+	uint32_t windows;
+	uint64_t total; /* instructions counted */
+	struct counts *counts; /* by node, NULL before the first window */
+} __attribute__((aligned(128))); /* each virtual CPU's thread changes its own */
 
 static struct cpu cpus[MOST_CPUS];
 static struct map frames;      /* uint32_t, the caller's node, by the key of the return address' place */
 static struct map interrupted; /* struct place, by the first store of the interrupt's entry */
 static struct map programs;    /* struct place, by the task's kernel stack */
-static uint32_t windows;
-static uint64_t total;
 
 void stacks_begin(void)
 {
 	memset(cpus, 0, sizeof(cpus));
-	windows = 0;
-	total = 0;
 	map_begin(&frames, FRAMES, sizeof(uint32_t));
 	map_begin(&interrupted, INTERRUPTED, sizeof(struct place));
 	map_begin(&programs, TASKS, sizeof(struct place));
@@ -60,15 +59,16 @@ bool stacks_is_in(unsigned int cpu, const struct block *block)
 	return cpus[cpu].last == block;
 }
 
-static void count(uint32_t node, int64_t instructions)
+static void count(struct cpu *cpu, uint32_t node, int64_t instructions)
 {
-	nodes[node].instructions += (uint64_t)instructions;
-	total += (uint64_t)instructions;
+	cpu->counts[node].instructions += (uint64_t)instructions;
+	cpu->total += (uint64_t)instructions;
 }
 
-void stacks_correct(unsigned int cpu, int64_t instructions)
+static void count_call(struct cpu *cpu)
 {
-	count(cpus[cpu].now.node, instructions);
+	if (cpu->windows)
+		cpu->counts[cpu->now.node].calls++;
 }
 
 static uint64_t function_at(const struct block *block)
@@ -77,15 +77,15 @@ static uint64_t function_at(const struct block *block)
 }
 
 /* A page fault and its like end a block early, which was counted whole. It is taken up at the instruction that faulted. */
-static void count_only_what_was_executed(const struct place *place, const struct block *next)
+static void count_only_what_was_executed(struct cpu *cpu, const struct place *place, const struct block *next)
 {
 	const struct block *block = place->unfinished;
 
-	if (!windows || next->pc < block->pc)
+	if (!cpu->windows || next->pc < block->pc)
 		return;
 	for (uint16_t at = 0; at < block->count; at++)
 		if (block->pc + block->offsets[at] == next->pc)
-			count(place->node, -(int64_t)(block->count - at));
+			count(cpu, place->node, -(int64_t)(block->count - at));
 }
 
 static void leave_program(struct cpu *cpu, const struct block *unfinished)
@@ -129,8 +129,8 @@ static void go_on_in(struct cpu *cpu, const struct block *block)
 		cpu->now.node = tree_child(nodes[cpu->now.node].parent, block->function);
 	else
 		return;
-	if (windows && block->entry)
-		nodes[cpu->now.node].calls++;
+	if (block->entry)
+		count_call(cpu);
 }
 
 static void begin_callee(struct cpu *cpu, const struct block *block)
@@ -140,8 +140,7 @@ static void begin_callee(struct cpu *cpu, const struct block *block)
 	if (block->function && !block->entry && nodes[cpu->now.node].function == block->function)
 		return;
 	cpu->now.node = tree_child(cpu->now.node, function_at(block));
-	if (windows)
-		nodes[cpu->now.node].calls++;
+	count_call(cpu);
 }
 
 static void enter(struct cpu *cpu, const struct block *block)
@@ -152,8 +151,7 @@ static void enter(struct cpu *cpu, const struct block *block)
 	} else {
 		enter_interrupt(cpu, block);
 	}
-	if (windows)
-		nodes[cpu->now.node].calls++;
+	count_call(cpu);
 }
 
 static void begin_thread(struct cpu *cpu, const struct block *block)
@@ -170,7 +168,7 @@ static void go_on(struct cpu *cpu, const struct block *block)
 	if (block->user != cpu->user) /* by a way that we don't know */
 		cpu->now = (struct place){ 0 };
 	if (cpu->now.unfinished)
-		count_only_what_was_executed(&cpu->now, block);
+		count_only_what_was_executed(cpu, &cpu->now, block);
 	if (cpu->now.called)
 		begin_callee(cpu, block);
 	else
@@ -193,8 +191,8 @@ void stacks_block(unsigned int number, const struct block *block)
 	cpu->turned = false;
 	cpu->user = block->user;
 	cpu->last = block;
-	if (windows)
-		count(cpu->now.node, block->count);
+	if (cpu->windows)
+		count(cpu, cpu->now.node, block->count);
 	if (block->leaves)
 		return_to_program(cpu);
 }
@@ -291,18 +289,60 @@ void stacks_interrupt_return(unsigned int number, uint64_t address)
 	}
 }
 
-void stacks_open_window(void)
+void stacks_open_window(unsigned int number, uint16_t rest)
 {
-	windows++;
+	struct cpu *cpu = &cpus[number];
+
+	if (cpu->windows++)
+		return;
+	if (!cpu->counts)
+		cpu->counts = tree_counts(number);
+	count(cpu, cpu->now.node, rest); /* the block was passed over, being outside */
 }
 
-void stacks_close_window(void)
+bool stacks_close_window(unsigned int number, uint16_t rest)
 {
-	if (windows)
-		windows--;
+	struct cpu *cpu = &cpus[number];
+
+	if (!cpu->windows)
+		return false;
+	if (!--cpu->windows)
+		count(cpu, cpu->now.node, -(int64_t)rest);
+	return true;
+}
+
+bool stacks_window_is_open(unsigned int cpu)
+{
+	return cpus[cpu].windows;
+}
+
+uint64_t stacks_time(unsigned int number, const struct block *block, uint16_t index)
+{
+	const struct cpu *cpu = &cpus[number];
+
+	return block == cpu->last ? cpu->total - (uint64_t)(block->count - index) : cpu->total;
+}
+
+uint32_t stacks_node(unsigned int cpu)
+{
+	return cpus[cpu].now.node;
+}
+
+bool stacks_is_on_stack(unsigned int cpu, uint64_t address)
+{
+	return address >> STACK_SHIFT == cpus[cpu].task;
+}
+
+uint64_t stacks_total_of(unsigned int cpu)
+{
+	return cpus[cpu].total;
 }
 
 uint64_t stacks_total(void)
 {
+	uint64_t total = 0;
+
+	for (unsigned int cpu = 0; cpu < MOST_CPUS; cpu++)
+		total += cpus[cpu].total;
 	return total;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MOST_CPUS 256
+#include "tree.h"
 
 /* A run of instructions without a branch into or out of its middle, as QEMU translates them. */
 struct block {
@@ -36,12 +36,22 @@ void stacks_call(unsigned int cpu, uint64_t address, uint64_t key);
 void stacks_return(unsigned int cpu, uint64_t address, uint64_t key);
 void stacks_entry_store(unsigned int cpu, uint64_t address);
 void stacks_interrupt_return(unsigned int cpu, uint64_t address);
-/* Adds to what the node a CPU is in has executed; may be negative. */
-void stacks_correct(unsigned int cpu, int64_t instructions);
 
-void stacks_open_window(void);
-void stacks_close_window(void);
-/* Instructions executed in windows, over all nodes. */
+/*
+ * A CPU's window: what it executes is counted while it is open. One may be opened in another, as threads do that share
+ * a CPU. rest: instructions of the block that come after the mark. Closing returns false where none is open.
+ */
+void stacks_open_window(unsigned int cpu, uint16_t rest);
+bool stacks_close_window(unsigned int cpu, uint16_t rest);
+bool stacks_window_is_open(unsigned int cpu);
+
+/* Instructions that a CPU had executed in its windows before the one at an index of the block. */
+uint64_t stacks_time(unsigned int cpu, const struct block *block, uint16_t index);
+uint32_t stacks_node(unsigned int cpu);
+/* Whether an address is on the kernel stack that a CPU uses. */
+bool stacks_is_on_stack(unsigned int cpu, uint64_t address);
+/* Instructions executed in windows, by one CPU and by all. */
+uint64_t stacks_total_of(unsigned int cpu);
 uint64_t stacks_total(void);
 
 #endif
