@@ -116,7 +116,7 @@ def _leases() -> Iterator[Metric]:
         held[one.kind] = (number + 1, over + one.over, max(late_s, -one.left_s))
     for place, name, about in (
         (0, "leases", "Claims that are held."),
-        (1, "leases_expired", "Claims whose lease ran out and that nobody took back yet."),
+        (1, "leases_expired", "Claims whose lease has expired and that are not yet returned."),
         (2, "lease_overdue_seconds", "How long ago the oldest of them ran out."),
     ):
         yield _gauge(

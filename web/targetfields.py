@@ -45,7 +45,7 @@ MACHINE = Group(
         Field(
             "driver",
             "Driver",
-            "Booted by the worker’s own host, over the network, or by nobody.",
+            "libvirt on the worker’s host, over the network, or simulated.",
             choices=(
                 ("libvirt", "libvirt: a guest"),
                 ("metal", "metal: a machine of its own"),
@@ -59,7 +59,7 @@ MACHINE = Group(
     ),
 )
 ACCESS = Group(
-    "How it is reached",
+    "Access",
     "access",
     (
         Field("access.mac", "Network card", "The address of the card it boots from.", "52:54:00:12:34:56"),

@@ -108,10 +108,10 @@ COMMANDS: dict[str, dict[str, CommandPlace]] = {
         "serve": CommandPlace(
             "servectl", "Serve the pages on this machine, with a worker beside them, until interrupted."
         ),
-        "target": CommandPlace("targetctl", "Take machines in, change, look at and switch them."),
+        "target": CommandPlace("targetctl", "Add, change, list and power target machines."),
         "lab": CommandPlace(
             "labgroup",
-            "Keep a lab going, on the machine that it runs on: its settings are read from the environment.",
+            "Maintain a lab on its own machine. Settings come from the environment.",
         ),
         "sign-in": CommandPlace("servectl", "Print a link that signs you in, in a browser on this machine."),
     },
@@ -129,7 +129,7 @@ cli = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    help="Patches to verdicts on real kernels.",
+    help="Measure what kernel patches do to performance, on real kernels.",
     epilog=EPILOG,
 )
 for _panel, _places in COMMANDS.items():

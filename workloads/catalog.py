@@ -43,7 +43,7 @@ class Workload:
 
     @property
     def summary(self) -> str:
-        """What it does, in one line."""
+        """Return a summary in one line."""
         return self.definition.summary
 
     @property
@@ -53,7 +53,7 @@ class Workload:
 
     @property
     def presets(self) -> Mapping[str, Mapping[str, object]]:
-        """What each preset sets; what it does not name keeps its default."""
+        """Return the parameters of each preset; others keep their defaults."""
         return self.definition.presets
 
     @property
@@ -73,7 +73,7 @@ class Workload:
 
     @property
     def verifies(self) -> str:
-        """What a verified run proves, in words; empty if there is nothing to count."""
+        """Return the claim that a verified run checks, in words; empty if there is nothing to count."""
         return self.definition.verifies
 
     @property
@@ -145,7 +145,7 @@ class Workload:
         clock: Clock = "wall",
         off_cpu: bool = False,
     ) -> Plan:
-        """What the guest is to do. params: as `resolve` gives them, or read back from JSON.
+        """Return the guest's plan. params: as `resolve` gives them, or read back from JSON.
 
         A verified run has one iteration, and a profiled one too if the program knows no iterations. Only measured
         runs know another clock than the wall's. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.

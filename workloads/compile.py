@@ -40,7 +40,7 @@ def compile_programs(root: Path, workloads: Iterable[Workload] | None = None) ->
 
 @cache
 def _compiler() -> str:
-    """What gcc says of itself; asked once a process, for a worker boots often."""
+    """Return gcc's version; read once a process, since a worker boots often."""
     return _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"], "gcc")
 
 

@@ -40,7 +40,7 @@ class ModuleSource:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How a workload runs under the instruction clock.
+    """The settings of a workload under the instruction clock.
 
     params: what its parameters must be there. unfit: why it does not run there at all; "" if it does.
     """

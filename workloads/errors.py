@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong with a workload, and whose fault it is."""
+"""Errors of workloads, and who is to blame."""
 
 from __future__ import annotations
 

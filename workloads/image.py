@@ -146,7 +146,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(argv: list[str], deadline: float, good: tuple[int, ...] = (0,)) -> str:
-    """What the tool said (of debugfs, which echoes every command, only the errors)."""
+    """Run a tool and return its output (of debugfs, which echoes every command, only the errors)."""
     chatty = argv[0] == "debugfs"
     try:
         done = subprocess.run(

@@ -30,7 +30,7 @@ TIMES = frozenset(_NS)
 
 
 def instructions(value: float, unit: str) -> float:
-    """How many instructions a time of the guest's clock is; unit: one of TIMES. Whole numbers come out whole.
+    """Return the instructions that a time of the guest's clock stands for; unit: one of TIMES. Whole numbers stay whole.
 
     The clock gives whole nanoseconds and 16 of them an instruction, so sixteenths only come from programs' divisions;
     what a division of seconds leaves beyond a millionth of an instruction is rounding.

@@ -14,9 +14,9 @@ Better = Literal["lower", "higher"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What one value of an iteration means.
+    """The meaning of one value of an iteration.
 
-    margin: the relative change below which two variants count as equal; 0.03 is 3 %.
+    margin: the relative change below which a difference is ignored; 0.03 is 3 %.
     primary: the metrics that a verdict on the case is about; the others explain.
     each: name of an int-list parameter; the metric then exists once per member.
     instructions: its name under the instruction clock, where it counts instead of timing; "" if it means nothing
@@ -34,7 +34,7 @@ class Metric:
     instructions_margin: float = FLOOR
 
     def on(self, clock: Clock) -> Metric | None:
-        """What it is under a clock; nothing if it means nothing there."""
+        """Return the metric under a clock; None if it has no meaning there."""
         if clock == "wall":
             return self
         if not self.instructions:

@@ -53,7 +53,7 @@ class Param:
 
     @property
     def valid(self) -> str:
-        """What may be given, in words."""
+        """Return the allowed values, in words."""
         match self.type:
             case "bool":
                 return "true or false"

@@ -91,7 +91,7 @@ RECORDERS: Mapping[Kind, Recorder] = {
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one recorder brought home.
+    """The result of one recorder.
 
     why: the reason for no data, "" if there is some; the data is a file of its own. overhead: elapsed under it over elapsed without, minus 1; None where
     the program has no timed iterations of its own. windows: from when to when it recorded, in seconds of the guest's

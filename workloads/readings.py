@@ -37,7 +37,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What one run gave.
+    """The results of one run.
 
     iterations: empty unless the run was a measured one.
     extras: what belongs to the run beside its samples; JSON. Values that changed from
@@ -101,7 +101,7 @@ def objects_of(records: Sequence[Record], steps: Sequence[str]) -> list[Object]:
 
 
 def json_lines(records: Sequence[Record], step: str) -> list[Object]:
-    """What one step printed, an object a line. Raises OutputUnreadable."""
+    """Return the output of one step, one JSON object a line. Raises OutputUnreadable."""
     lines = joined(records, "out", step).splitlines()
     if len(lines) > MOST_LINES:
         raise OutputUnreadable(f'step "{step}" printed {len(lines)} lines, at most {MOST_LINES} are read')
@@ -137,7 +137,7 @@ def _iteration(item: Object) -> Iteration:
 
 
 def extras_of(objects: Sequence[Object]) -> dict[str, Any]:
-    """What the programs said beside their values; one value if it never changed, else a list."""
+    """Return the programs' other fields: one value if it never changed, else a list."""
     names = dict.fromkeys(name for item in objects for name in item if name not in _OWN)
     extras: dict[str, Any] = {}
     for name in names:

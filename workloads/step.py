@@ -43,7 +43,7 @@ class StepTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What the steps of one run have in common. off_cpu: a profiled run records waits off the CPUs, too."""
+    """The settings that the steps of one run share. off_cpu: a profiled run records waits off the CPUs, too."""
 
     params: Mapping[str, ParamValue]
     iterations: int

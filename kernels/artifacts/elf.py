@@ -151,7 +151,7 @@ def _without(data: bytes, address: int, spans: Iterable[Span]) -> bytes:
 
 
 def _name_spans(vmlinux: Readable) -> list[Span]:
-    """Where kallsyms keeps names, as addresses from and to; none in a kernel without it."""
+    """Return the address ranges where kallsyms keeps names; empty in a kernel without it."""
     parts = {name: (address, data) for name, address, data in _sections(vmlinux, _tells_of_names)}
     base, rodata = parts.get(".rodata", (0, b""))
     names, symbols = parts.get(".strtab", (0, b""))[1], parts.get(".symtab", (0, b""))[1]

@@ -21,7 +21,7 @@ _LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMetadata:
-    """What a build was made of and how it went.
+    """The inputs of a build and its course.
 
     release: what `uname -r` says in it. revision: commit. code_hash: equal for kernels whose loaded
     code and data are equal but for the release. layer: the base's build it was built over, "" if
@@ -45,7 +45,7 @@ class ArtifactMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRecord:
-    """What metadata.json says. files: size in bytes and SHA-256 of each, by its path in the artifact."""
+    """The contents of metadata.json. files: size in bytes and SHA-256 of each, by its path in the artifact."""
 
     metadata: ArtifactMetadata
     files: Mapping[str, tuple[int, str]]
@@ -93,7 +93,7 @@ def read_record(data: bytes, key: str, seal: Seal) -> ArtifactRecord:
 
 
 def _message(said: Mapping[str, Any]) -> bytes:
-    """What is signed: everything that was read, in one spelling of it."""
+    """Return the bytes to sign: all that was read, in one canonical form."""
     return _PURPOSE + json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
 
 

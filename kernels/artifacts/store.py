@@ -71,7 +71,7 @@ class Artifact:
 
     @property
     def log(self) -> Path:
-        """What make printed."""
+        """Return the path of make's output."""
         return self.directory / "build.log"
 
     @property
@@ -112,7 +112,7 @@ class ArtifactStore:
         return Artifact(key, directory, record.metadata)
 
     def record(self, key: str) -> ArtifactRecord:
-        """What an artifact's metadata.json says; its files are not looked at. Raises ArtifactCorrupt."""
+        """Return the contents of an artifact's metadata.json without checking its files. Raises ArtifactCorrupt."""
         directory = self.root / key
         try:
             return read_record((directory / METADATA).read_bytes(), key, self.seal)

@@ -104,7 +104,7 @@ class Builder:
         return self._layers.objects_of(self._plan(request, lambda: None).layer)
 
     def log_path(self, key: str) -> Path:
-        """Where a build's output goes while it runs, and stays when it fails."""
+        """Return the file of a build's output; it stays when the build fails."""
         return self._layers.objects / "logs" / f"{key}.log"
 
     def build(

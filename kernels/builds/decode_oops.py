@@ -161,7 +161,7 @@ def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
 
 
 def _offsets(strings: bytes, names: set[str]) -> dict[int, str]:
-    """Where each name is in a string table; it may also be the tail of a longer one."""
+    """Return the offset of each name in a string table; a name may be the tail of a longer one."""
     offsets = {}
     for name in names:
         wanted, start = name.encode() + b"\0", 0

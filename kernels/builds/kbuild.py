@@ -83,12 +83,12 @@ def make_flags(toolchain: Toolchain) -> tuple[str, ...]:
 
 
 def is_step(line: str) -> bool:
-    """Whether a line of make's output tells of one finished object, such as "  CC      fs/inode.o"."""
+    """Return whether a line of make's output reports one finished object, such as "  CC      fs/inode.o"."""
     return bool(_STEP.match(line))
 
 
 def is_error(line: str) -> bool:
-    """Whether a line may be the reason why a build failed."""
+    """Return whether a line may be the reason for a failed build."""
     told = line.strip()
     return any(pattern.fullmatch(told) for pattern in (_COMPILER, *_OTHER))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What builds stand on: whole source trees, and the object directories of base builds.
+"""The layers below a build: whole source trees, and the object directories of base builds.
 
 Both are only ever read by the builds above them: each build writes to an overlay of its own, so a
 variant costs what it changes, and dropping its overlay undoes it for nothing.
@@ -51,7 +51,7 @@ class Layers:
         return self.objects / layer / "obj"
 
     def has(self, layer: str) -> bool:
-        """Whether this base build's objects are there."""
+        """Return whether this base build's objects exist."""
         return self.objects_of(layer).is_dir()
 
     def keep(self, layer: str, objects: Path, on_wait: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ _FLUSH_S = 0.5
 
 
 class BuildProgress:
-    """What one call of Builder.build tells its caller.
+    """The progress that one call of Builder.build reports to its caller.
 
     memory: a directory of files that hold how many steps a build of each kind took last time.
     """

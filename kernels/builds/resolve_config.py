@@ -87,7 +87,7 @@ def resolve_config(
 
 
 def _asks_no_kconfig(question: Question) -> bool:
-    """Whether the variant changes only files that Kconfig never reads: then the base's answer is its own."""
+    """Return whether the variant changes only files that Kconfig never reads, so that the base's config holds."""
     if question.revision.tree_id == question.base.tree_id:
         return False
     files = changed_files(question.tree, question.base.tree_id, question.revision.tree_id)

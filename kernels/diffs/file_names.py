@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How diffs write file names: quoting, the a/ and b/ before them, and the lines that hold them."""
+"""File names in diffs: quoting, the a/ and b/ before them, and the lines that hold them."""
 
 from __future__ import annotations
 

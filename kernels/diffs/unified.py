@@ -46,7 +46,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """What happens to one file. A mode is six octal digits, or "" where the diff does not name it."""
+    """The change of one file. A mode is six octal digits, or "" where the diff does not name it."""
 
     kind: Kind
     old_path: str
@@ -77,7 +77,7 @@ def render_diff(files: Sequence[FileDiff]) -> str:
 
 
 def is_file_header(lines: Sequence[str], at: int) -> bool:
-    """Whether a file's diff begins at this line: `diff --git`, or `---` followed by `+++`."""
+    """Return whether a file's diff begins at this line: `diff --git`, or `---` followed by `+++`."""
     line = lines[at]
     if line.startswith("diff --git "):
         return True
@@ -86,7 +86,7 @@ def is_file_header(lines: Sequence[str], at: int) -> bool:
 
 @dataclass(slots=True)
 class _Header:
-    """What the lines before a file's first hunk said."""
+    """The header lines of a file's diff, before its first hunk."""
 
     git_line: str = ""
     kind: Kind = "modified"
@@ -203,7 +203,7 @@ class _Reader:
 
 
 def ends_well(body: Sequence[str]) -> bool:
-    """Whether only the last line of a side is said to have no newline."""
+    """Return whether only the last line of a side is marked as having no newline."""
     markers = [at for at, line in enumerate(body) if line == NO_NEWLINE]
     if len(markers) > 2:
         return False
@@ -224,12 +224,12 @@ def parse_hunk_header(line: str) -> tuple[int, int, int, int, str] | None:
 
 
 def is_no_newline(line: str) -> bool:
-    """Whether the line says that the one before it has no newline. git's text; diff(1) may say it in any language."""
+    """Return whether the line marks the previous line as having no newline: git's text, or diff(1)'s in any language."""
     return line.startswith("\\ ") and len(line) >= 12
 
 
 def is_signature(line: str) -> bool:
-    """Whether the line is the `-- ` that mailers put before a signature (archives eat its blank)."""
+    """Return whether the line is the `-- ` that mailers put before a signature (archives eat its blank)."""
     return line.rstrip() == "--"
 
 

@@ -66,7 +66,7 @@ def _drop_talk(lineup: Lineup[Diff]) -> None:
         talk = [pair for pair in lineup.patches if is_talk(pair[0])]
         if talk and len(talk) < len(lineup.patches):
             lineup.patches = [pair for pair in lineup.patches if not is_talk(pair[0])]
-            lineup.notes += [f"left out: the diff in {what}, {_named(letter)}" for letter, _ in talk]
+            lineup.notes += [f"ignored: the diff in {what}, {_named(letter)}" for letter, _ in talk]
 
 
 def _drop_copies(lineup: Lineup[Diff]) -> None:
@@ -173,7 +173,7 @@ def _note_superseded(
     for version in sorted({letter.title.version for letter, _ in older}):
         count = sum(letter.title.version == version for letter, _ in older)
         many = "1 patch" if count == 1 else f"{count} patches"
-        lineup.notes.append(f"version {lineup.version} is taken, {many} of version {version} left out")
+        lineup.notes.append(f"version {lineup.version} is used, {many} of version {version} ignored")
 
 
 def _named(letter: Letter) -> str:

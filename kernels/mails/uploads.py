@@ -69,7 +69,7 @@ def join(files: Sequence[Upload]) -> bytes:
 
 
 def one_series(files: Sequence[Upload]) -> bool:
-    """Whether several files are the parts of one series, going by the n/m of their subjects."""
+    """Return whether several files are the parts of one series, judging by the n/m of their subjects."""
     try:
         letters = [letter for file in files for letter in read_letters(file.data)[:1]]
     except MailUnreadable:

@@ -54,7 +54,7 @@ def _apply_one(tree: SourceTree, patch: Patch, environment: Mapping[str, str]) -
 
 
 def _git_apply(tree: SourceTree, data: bytes, environment: Mapping[str, str], *options: str) -> str:
-    """What git has against a diff; empty if it applied."""
+    """Apply a diff; return git's complaint, empty if it applied."""
     done = try_git(
         f"--git-dir={tree.repository}",
         "apply",

@@ -25,7 +25,7 @@ _OTHER_WAY: Mapping[Direction, Direction] = {"lower": "higher", "higher": "lower
 
 @dataclass(frozen=True, slots=True)
 class ClaimedEffect:
-    """Which way a switch is said to move a workload's metric; `source` says by whom, with the figures."""
+    """An author's claim about the effect of a switch on a workload's metric; `source` names who claims it, with figures."""
 
     workload: str
     metric: str
@@ -63,7 +63,7 @@ class CatalogEntry:
 
     @property
     def direction(self) -> Direction:
-        """Where that metric is said to go when the change is there."""
+        """Return the claimed direction of the metric with the change applied."""
         return self.claims[0].direction
 
 
@@ -93,7 +93,7 @@ def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) 
 
 
 def entry_claims(entry: CatalogEntry, tree_name: str) -> tuple[ClaimedEffect, ...]:
-    """What switching it on is said to do to a tree: where that means a revert, the opposite. Raises UnknownPatch."""
+    """Return the claimed effects of switching an entry on; reversed where the switch reverts the patch. Raises UnknownPatch."""
     if not _for_tree(entry, tree_name).reverts:
         return entry.claims
     return tuple(replace(claim, direction=_OTHER_WAY[claim.direction]) for claim in entry.claims)

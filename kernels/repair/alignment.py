@@ -44,7 +44,7 @@ class Reading:
 
 
 class Effort:
-    """What may be spent on one submission: the alignment is a search, and mails come from strangers."""
+    """The budget for one submission: alignment is a search, and mails come from strangers."""
 
     def __init__(self) -> None:
         self.left = MAX_STEPS
@@ -57,7 +57,7 @@ class Effort:
 
 
 def may_end(hunk: DamagedHunk, used: int, lines: Sequence[tuple[str, str]], *, last: bool) -> bool:
-    """Whether a hunk can end after so many pieces: nothing but blank lines, or text that is none of it, follows."""
+    """Return whether a hunk can end after this many pieces: only blank lines or unrelated text follow."""
     rest = [piece for piece in hunk.pieces[used:] if not is_signature(piece)]
     if not any(piece.strip() for piece in rest):
         return True
@@ -125,7 +125,7 @@ class Alignment:
         return self._choose()
 
     def _starts(self) -> Sequence[int]:
-        """Where the old side may begin: around the lines that hold the piece which the fewest lines of the base hold.
+        """Return where the old side may begin: around the base lines that match the rarest piece.
 
         Only pieces that cannot be the tail of an added line or of the header, nor text behind the hunk, count: so no
         reading is missed.
@@ -165,7 +165,7 @@ class Alignment:
         raise Unplaceable(f"{len(best)} ways to read its damaged lines at line {places[0] + 1}")
 
     def _is_regular(self, reading: Reading) -> bool:
-        """Whether there is as much context before the changes as behind, as a diff has it within a file."""
+        """Return whether there is as much context before the changes as after, as in the middle of a file."""
         before, behind = _context(reading.lines), _context(reading.lines[::-1])
         at_start = reading.places[0] == 0
         at_end = reading.places[0] + self.hunk.old_count == len(self.base.lines)
@@ -213,7 +213,7 @@ class Alignment:
                     self._keep(Reading(lines, (place,), mended=cost + self._left_over(used)))
 
     def _left_over(self, used: int) -> int:
-        """What it costs that text goes on right behind the hunk: a signature or a blank line is usual."""
+        """Return the cost of text that follows the hunk directly; a signature or a blank line is usual."""
         following = self.hunk.pieces[used] if used < len(self.hunk.pieces) else ""
         return 0 if not following.strip() or is_signature(following) else 2
 
@@ -244,7 +244,7 @@ class Alignment:
     def _ways(
         self, state: _State, path: _Path | None, piece: str, bare: str
     ) -> Iterator[tuple[_State, int, _Path | None]]:
-        """What a piece can be in a state: the state after it, what damage that takes, the lines so far."""
+        """Yield the readings of a piece in a state: the next state, the cost of the damage, the lines so far."""
         place, old, removed, added, rest = state
         mark = piece[:1]
         if rest:
@@ -280,7 +280,7 @@ class Alignment:
 
 
 def _context(lines: Lines) -> int:
-    """How many lines of context a hunk begins with."""
+    """Return the number of context lines at the start of a hunk."""
     return next((number for number, (side, _) in enumerate(lines) if side != " "), len(lines))
 
 

@@ -36,11 +36,11 @@ class BaseText:
         return _Search(self.lines)
 
     def find(self, old: Sequence[str]) -> tuple[int, ...]:
-        """Where these lines (without blanks) stand one after the other: the first line's number, from 0."""
+        """Return where these lines (ignoring blanks) occur in sequence: numbers of the first line, from 0."""
         return self._squashed_search.find(old)
 
     def find_exactly(self, old: Sequence[str]) -> tuple[int, ...]:
-        """Where exactly these lines stand one after the other: the first line's number, from 0."""
+        """Return where exactly these lines occur in sequence: numbers of the first line, from 0."""
         return self._exact_search.find(old)
 
 

@@ -98,7 +98,7 @@ def flat_diffs(text: str) -> tuple[str, ...]:
 
 
 def archived_letter(text: str) -> Letter:
-    """What an archive's page tells about a mail: title, author, date and id, as far as they can be made out."""
+    """Return the title, author, date and id of a mail from an archive's page, as far as they are readable."""
     lines = [line for line in text.split("\n", 60)[:60] if len(line) < GIANT_LINE]
     title = next((found[1] for line in lines if (found := _SUBJECT.match(line.lstrip("> ")))), "")
     author = next((found[1] for line in lines[:40] if (found := _AUTHOR.match(line))), "")
@@ -112,7 +112,7 @@ def archived_letter(text: str) -> Letter:
 
 
 def _is_quoted(line: str) -> bool:
-    """Whether this line is a quoted diff whose line ends are lost."""
+    """Return whether this line is a quoted diff whose line ends are lost."""
     return "> @@ -" in line and ("> diff --git " in line or "> --- a/" in line)
 
 
@@ -168,7 +168,7 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
 
 
 def _has_other_text(pieces: Sequence[str], hunk: DamagedHunk) -> bool:
-    """Whether a hunk is followed by text that is not a diff: after a blank line, or more than wrapping explains."""
+    """Return whether text that is not a diff follows a hunk: after a blank line, or more than wrapping explains."""
     used = count_pieces(hunk)
     rest = [piece for piece in pieces[used:] if not is_signature(piece)]
     words = [piece for piece in rest if piece.strip()]
@@ -176,7 +176,7 @@ def _has_other_text(pieces: Sequence[str], hunk: DamagedHunk) -> bool:
 
 
 def count_pieces(hunk: DamagedHunk) -> int:
-    """How many pieces its header's counts use up, if no line was wrapped or lost."""
+    """Return the number of pieces that the header's counts cover, if no line was wrapped or lost."""
     old = new = 0
     for at, piece in enumerate(hunk.pieces):
         if (old, new) == (hunk.old_count, hunk.new_count) and not is_no_newline(piece):
@@ -203,7 +203,7 @@ def _chunks(files: Sequence[tuple[DamagedFile, bool]]) -> Iterator[list[DamagedF
 
 
 def _overlap(one: Sequence[DamagedFile], other: Sequence[DamagedFile]) -> bool:
-    """Whether two diffs change the same place of the same file."""
+    """Return whether two diffs change the same place of the same file."""
     places: dict[str, list[tuple[int, int]]] = {}
     for file in one:
         places.setdefault(file.diff.old_path, []).extend(_ranges(file))

@@ -40,8 +40,10 @@ class _Bracket:
 
 @dataclass(slots=True)
 class _Style:
-    """How continued lines begin in this file: votes for "so many tabs further in", 0 for "aligned with the bracket"; and
-    what was done in the last place that is most alike."""
+    """The indentation of continued lines in this file.
+
+    votes: for a number of extra tabs; 0 stands for "aligned with the bracket". Also the choice at the last similar place.
+    """
 
     votes: dict[int, int] = field(default_factory=lambda: {0: 0})
     same: dict[str, int] = field(default_factory=dict)
@@ -56,7 +58,7 @@ class _Style:
 
 
 class Indentation:
-    """What is open at the end of the lines fed so far."""
+    """The open brackets and blocks at the end of the lines fed so far."""
 
     def __init__(self) -> None:
         self._brackets: list[_Bracket] = [_Bracket("", "")]
@@ -174,7 +176,7 @@ class Indentation:
         return start + "\t"
 
     def _outside(self) -> bool:
-        """Whether we are outside all functions and other blocks."""
+        """Return whether the end is outside all functions and other blocks."""
         return not any(bracket.kind == "{" for bracket in self._brackets)
 
     # what to remember
@@ -208,7 +210,7 @@ class Indentation:
             style.vote(width // TAB, self._likeness(text))
 
     def _likeness(self, text: str) -> str:
-        """What two continued lines have in common that most likely begin alike."""
+        """Return a key that continued lines with the same indentation are likely to share."""
         return f"{self._start_code.partition(' ')[0]} {text}"
 
     def _note_statement(self, code: str, indent: str, top: _Bracket) -> None:
@@ -249,7 +251,7 @@ class Indentation:
                 return
 
     def _is_data(self, head: str, before: str) -> bool:
-        """Whether the brace that follows holds data (members, initialisers), not statements."""
+        """Return whether the next brace holds data (members, initialisers) rather than statements."""
         if head.endswith(("=", ",", "{")) or (not before.strip() and self._brackets[-1].data):
             return True
         return re.search(r"\b(?:struct|union|enum)\b[^()]*$", head) is not None

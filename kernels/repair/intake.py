@@ -38,7 +38,7 @@ FLAT = "its line ends are lost, and nothing tells where its lines began; send th
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What a submission came to.
+    """The result of reading a submission.
 
     `repaired` are lines for people; `refused` are hunks that are in none of the patches, so that a patch they belong
     to is not what its author wrote. `alternatives` is empty, or holds the diffs of a mail that offers several for the same
@@ -124,7 +124,7 @@ def _only(letter: Letter, drafts: Sequence[Draft]) -> Draft:
 
 
 def _flat(letter: Letter, drafts: tuple[Draft, ...]) -> list[RefusedHunk]:
-    """What has to be said of diffs without line ends: nothing, if a diff that has them says the same."""
+    """Return refusals for diffs without line ends; none if an intact diff holds the same change."""
     texts = [_flattened(draft) for draft in drafts]
     return [
         RefusedHunk(letter.title.text, "a diff in one line", flat[:60], FLAT, flat[:4_000])
@@ -152,7 +152,7 @@ def _holds(flat: str, hunks: Sequence[str]) -> bool:
 
 
 def _lost_blanks(files: Sequence[FileDiff], overlay: Overlay) -> bool:
-    """Whether a well-formed diff does not fit, but would if its blanks were right."""
+    """Return whether a well-formed diff does not apply, but would with corrected blanks."""
     for file in files:
         if not file.hunks or file.kind == "added" or not overlay.has(file.old_path):
             continue

@@ -40,7 +40,7 @@ class RefusedHunk:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What became of one file's diff: `diff` has the hunks that could be repaired, `lines` is the file with them."""
+    """The repair of one file's diff: `diff` has the hunks that could be repaired, `lines` is the file with them."""
 
     diff: FileDiff
     lines: tuple[str, ...]
@@ -207,7 +207,7 @@ def _choose(
 
 
 def _is_in(place: int, section: str, base: BaseText) -> bool:
-    """Whether the function a hunk's header names is the one at this place, by git's rule for it."""
+    """Return whether the function in a hunk's header is the function at this place, by git's rule."""
     for at in range(place - 1, max(-1, place - 1 - MAX_FUNCTION), -1):
         line = base.lines[at]
         if line[:1].isalpha() or line[:1] in ("_", "$"):

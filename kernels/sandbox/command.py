@@ -103,7 +103,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one command may use. Bytes and seconds; cores is how many make starts at once.
+    """The limits of one command, in bytes and seconds; cores is the number of jobs that make starts.
 
     seconds: of wall time. cpu_seconds: of CPU time, of all its processes together.
     memory: address space of each process. total_memory: of all together, where control groups allow.
@@ -127,7 +127,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPlace:
-    """Where a command runs: its layers, a directory to hand things out, a directory for overlay's own use."""
+    """The directories of a command: its layers, one for results, one for overlayfs."""
 
     source: Layer
     objects: Layer

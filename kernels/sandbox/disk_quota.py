@@ -39,7 +39,7 @@ def free_room(folder: Path) -> DiskUse:
 
 
 class Quota:
-    """What the folders of one build may hold: at most `most`, and no more than half of what was free at first."""
+    """The disk limit of one build's folders: `most` bytes, and at most half of the space that was free at first."""
 
     def __init__(self, folders: Sequence[Path], most: DiskUse) -> None:
         self._folders = folders

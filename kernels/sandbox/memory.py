@@ -66,12 +66,12 @@ class MemoryGroup:
         return None
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed a process for memory since the group was made."""
+        """Return whether the kernel killed a process for memory since the group was made."""
         return (_kills(self._counter) or 0) > self._before
 
 
 def _kills(file: Path) -> int | None:
-    """How many processes a file says were killed for memory; None where it does not say."""
+    """Return the number of processes killed for memory, from a counter file; None where it has no such line."""
     with contextlib.suppress(OSError):
         for line in file.read_text().splitlines():
             name, _, number = line.partition(" ")
@@ -120,7 +120,7 @@ def _make_counting(root: Path, group: Path) -> Path | None:
 
 
 def _ours() -> str:
-    """How the groups of builders begin whose process numbers mean here what they mean to them: containers have others."""
+    """Return the name prefix of control groups of builders in our PID namespace; containers have other namespaces."""
     return f"{_PREFIX}.{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
@@ -139,7 +139,7 @@ def end_leftovers(root: Path = _ROOT) -> int:
 
 
 def _kill_all(group: Path) -> int:
-    """What is in it after that is dying, and starts nothing any more."""
+    """Kill every process of the group; those that remain are dying and start nothing any more."""
     count, deadline = 0, time.monotonic() + _END_S
     with contextlib.suppress(OSError):
         # Again while there is somebody, who was about to fork; but one that waits for a disk is not waited for.

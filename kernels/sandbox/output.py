@@ -35,7 +35,7 @@ class LineReader:
 
     @property
     def overflow(self) -> bool:
-        """Whether the child wrote more than it may."""
+        """Return whether the child wrote more than the limit."""
         return self._left < 0
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class LineReader:
         self._stream.close()
 
     def lines(self, seconds: float) -> Iterator[str]:
-        """What arrives within `seconds`; ends early after the first portion."""
+        """Yield the lines that arrive within `seconds`; stop early after the first portion."""
         if not self._selector.select(seconds):
             return
         data = os.read(self._stream.fileno(), _CHUNK)

@@ -241,7 +241,7 @@ def _refused(why: Any, what: str, limits: ReaderLimits) -> ReadingStopped | Read
     if kind == "memory":
         return ReadingStopped(f"reading {what} takes more than {limits.memory >> 20} MiB of memory", detail)
     name = str(why.get("name", "")) if str(why.get("name", "")).isidentifier() else "an error"
-    return ReadingStopped(f"{what} cannot be read: the reader met something nobody foresaw ({name})", detail)
+    return ReadingStopped(f"{what} cannot be read: the reader failed unexpectedly ({name})", detail)
 
 
 def _parsed(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[bytes, ...]]:

@@ -213,7 +213,7 @@ def reader(files: Mapping[str, str]) -> Callable[[str], bytes]:
 
 
 def diff_of(before: Mapping[str, str], after: Mapping[str, str], context: int = 3) -> str:
-    """What git would write for the change, with the function's name in the hunk headers."""
+    """Return git's diff of the change, with the function's name in the hunk headers."""
     out = []
     for path in before:
         old, new = before[path].split("\n")[:-1], after[path].split("\n")[:-1]

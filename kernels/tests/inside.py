@@ -16,7 +16,7 @@ LIMITS = Limits(seconds=30, memory=2 << 30, cores=2)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How a script ended, and what it printed."""
+    """The exit status of a script, and its output."""
 
     ended: Ended
     lines: list[str]

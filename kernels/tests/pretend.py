@@ -50,7 +50,7 @@ class PretendKernel:
         return self.variant({name: text.replace(old, new)})
 
     def diff(self, revision: NamedRevision) -> str:
-        """What a revision changes of the base, as a patch; ends with the newline that git apply wants."""
+        """Return the changes of a revision against the base as a patch; ends with the newline that git apply needs."""
         return self._git("diff", self.base.commit, revision.commit) + "\n"
 
     def request(

@@ -55,7 +55,7 @@ def served(root: Path) -> Iterator[str]:
 
 
 class Inside:
-    """What only this machine can reach: a server that notes who asks."""
+    """A server that only this machine can reach; it records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -33,13 +33,13 @@ class ChangedFile:
 
     @property
     def deleted(self) -> bool:
-        """Whether the new side has no such file."""
+        """Return whether the new side has no such file."""
         return not self.blob
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What `extract_changes` did to a directory, by path relative to it."""
+    """The changes that `extract_changes` made to a directory, by relative path."""
 
     written: tuple[str, ...]
     deleted: tuple[str, ...]

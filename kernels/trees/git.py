@@ -176,7 +176,7 @@ def run_git(
     most_output: int = MOST_OUTPUT,
     most_memory: int | None = None,
 ) -> bytes:
-    """What git writes to stdout for a command on `repository`. Raises GitFailed if its status is not 0."""
+    """Run a git command on `repository` and return its stdout. Raises GitFailed if its status is not 0."""
     done = try_git(
         f"--git-dir={repository}",
         *arguments,

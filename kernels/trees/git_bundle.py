@@ -68,7 +68,7 @@ def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
 
 
 def has_commit(repository: Path, commit: str) -> bool:
-    """Whether a repository has a commit with all of its files."""
+    """Return whether a repository has a commit with all of its files."""
     if not _COMMIT.fullmatch(commit) or not repository.is_dir():
         return False
     there = try_git(f"--git-dir={repository}", "cat-file", "-e", f"{commit}^{{tree}}")
@@ -139,7 +139,7 @@ def _must_be_whole(repository: Path, place: Path, commit: str, base: str) -> Non
 
 
 def _in_place(repository: Path, place: Path, *arguments: str, data: bytes = b"") -> str:
-    """What git has against a command whose new objects go to a place of their own; empty if nothing."""
+    """Run a git command whose new objects go to a separate place; return git's complaint, empty if there is none."""
     environment = {
         "GIT_OBJECT_DIRECTORY": str(place),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repository / "objects"),

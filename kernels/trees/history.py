@@ -53,7 +53,7 @@ def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Lo
 
 
 def merges(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> int:
-    """How many of the commits after `start` up to and with `end` are merges. Raises GitFailed."""
+    """Return the number of merges after `start`, up to and with `end`. Raises GitFailed."""
     span = f"{start.commit}..{end.commit}"
     return int(run_git(tree.repository, "rev-list", "--count", "--merges", span, "--"))
 

@@ -49,14 +49,14 @@ _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(?:/|$)|[
 
 
 def _memory() -> int:
-    """How much a fetch may allocate: git needs 2 to 3 GiB to check the whole history of Linux."""
+    """Return the memory limit of a fetch: git needs 2 to 3 GiB to check the whole history of Linux."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(_GIB, min(8 * _GIB, whole // 2))
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How much of another repository is taken. bytes: of all packs; refs: branches and tags; memory: of git while it checks."""
+    """The limits of a fetch. bytes: of all packs; refs: branches and tags; memory: of git while it checks."""
 
     seconds: float = 3600.0  # a first clone of a kernel over the network takes tens of minutes
     bytes: int = 16 * _GIB  # all of Linux is 3 to 6 GiB
@@ -283,7 +283,7 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
 
 
 def _plain(stderr: bytes, address: Address) -> str:
-    """What git wrote, without passwords and without what a terminal would obey: a server writes some of it."""
+    """Return git's message without passwords and control characters: a server writes part of it."""
     text = stderr.decode(errors="replace").strip().replace(address.location, address.shown)
     return "".join(
         c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in re.sub(r"//[^/@\s]+@", "//", text)

@@ -83,7 +83,7 @@ def _holes() -> TreeUnreadable:
 
 @dataclass(slots=True)
 class _Contents:
-    """What the tar reader has sent so far; blobs are known by mark, as fast-import counts them."""
+    """The archive's contents sent so far; blobs are known by mark, as fast-import counts them."""
 
     entries: dict[str, tuple[str, int]] = field(default_factory=dict)  # path → (mode, mark)
     places: Places = field(default_factory=Places)

@@ -102,7 +102,7 @@ def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
     if not told["compared"]:
         return "success", "measured for its trends; a step would be told as an alert"
     if told["exit_code"] != EXIT_OK:
-        return "untold", f"cannot tell: {words or 'nothing was compared'}"
+        return "untold", f"inconclusive: {words or 'nothing was compared'}"
     return "success", words
 
 

@@ -10,7 +10,7 @@ from lab.models.tree import Tree
 
 
 class Standing(models.Model):
-    """A description that is submitted again for every new revision of a branch."""
+    """A description that is submitted for every new revision of a branch."""
 
     name = models.SlugField(max_length=100, unique=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)

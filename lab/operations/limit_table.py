@@ -142,7 +142,7 @@ _TABLE: dict[str, Sequence[Row]] = {
             "PREVIEW_UNWATCHED_S",
             "preview_unwatched_seconds",
             "seconds",
-            "until a preview that nobody asks about is cancelled",
+            "until a preview whose page is closed is cancelled",
         ),
         (fetch_queue, "MOST_ATTEMPTS", "fetch_attempts", "attempts", "of a fetch whose worker disappears"),
     ),

@@ -90,7 +90,7 @@ def get_user(user_id: int) -> User:
     """Return the row. Raises UnknownRow."""
     user = User.objects.filter(pk=user_id).first()
     if user is None:
-        raise UnknownRow(f"there is nobody with the number {user_id}")
+        raise UnknownRow(f"there is no account {user_id}")
     return user
 
 

@@ -66,7 +66,7 @@ def gates(
     if lost_share > MOST_LOST:
         found.append(f"{lost_share:.1%} of the samples were lost, {MOST_LOST:.0%} are allowed")
     if not state_proven:
-        found.append("the caches were not in the state that was asked for")
+        found.append("the caches were not in the requested state")
     return found
 
 

@@ -144,7 +144,7 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
 
 def _mark_due(standing: Standing, **fields: Any) -> None:
     if is_quiet(standing, timezone.now()):
-        fields["problem"] = f"asked for in {quiet_until(standing)}; it is looked at then"
+        fields["problem"] = f"requested in {quiet_until(standing)}; it starts then"
     Standing.objects.filter(pk=standing.pk).update(due=True, **fields)
 
 

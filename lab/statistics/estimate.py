@@ -134,7 +134,7 @@ def _ranked(two: BootTable, level: float) -> Shift | None:
     found = rank_shift(logs, two.layout, level=level)
     if isinf(found.low) or isinf(found.high):
         return None
-    method = f"ranks within {blocks} blocks, Student's t with {_chance(found.own_variance)}"
+    method = f"rank test in {blocks} randomised blocks, {_chance(found.own_variance)}"
     return Shift(
         boots=0,
         base_median=None,
@@ -181,7 +181,7 @@ def _linear(boots: BootTable, level: float, looks: bool) -> Shift:
         alone = fit.freedom < layout.freedom
     shift, half, sd = float(fit.shift), float(fit.half_width(level)), float(fit.sd)
     blocks = layout.contrasts.shape[0]
-    method = f"linear model of {blocks} blocks, Student's t with {_chance(bool(alone))}"
+    method = f"t-test in {blocks} randomised blocks, {_chance(bool(alone))}"
     return Shift(
         boots=0,
         base_median=None,
@@ -197,7 +197,7 @@ def _linear(boots: BootTable, level: float, looks: bool) -> Shift:
 
 
 def _chance(own: bool) -> str:
-    return "the variance of its own differences" if own else "the variance of all boots"
+    return "own variance" if own else "pooled variance"
 
 
 def _median(values: Floats) -> float | None:

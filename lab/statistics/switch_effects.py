@@ -138,7 +138,7 @@ def _effect(
 ) -> SwitchEffect:
     if estimate is None:
         return SwitchEffect(
-            term, None, None, None, None, "the variants that were run cannot tell it from other effects"
+            term, None, None, None, None, "not separable from other effects with these variants"
         )
     ratio = ratio_of(estimate)
     if sd is None:

@@ -172,12 +172,12 @@ def _boots_for_an_interval(shift: Shift, level_used: float) -> int | None:
 
 
 def _unclear(needed: int | None, margin: float) -> str:
-    said = "the interval holds both better and worse"
+    said = "could be faster or slower"
     if margin <= 0:
-        said += "; with a margin of 0 nothing is ever called unchanged"
+        said += "; with a margin of 0 no change can ever be called unchanged"
     return with_boots(said, needed)
 
 
 def with_boots(said: str, needed: int | None) -> str:
     """Return the reason followed by the boots that would tell, if any number would."""
-    return f"{said}; about {needed} boots would tell" if needed else f"{said}; more boots would not tell"
+    return f"{said}; about {needed} boots needed" if needed else f"{said}; more boots would not settle it"

@@ -213,7 +213,7 @@ def _combine(
             # A hunk that does not fit tells more than a rule of the description.
             worst = next((clash for clash in clashes if clash.detail), clashes[0])
             raise SubmissionRejected(
-                f'switch "{name}" is on in no variant of design {spec.design}: {worst.reason}', worst.detail
+                f'switch "{name}" applies in no variant of design {spec.design}: {worst.reason}', worst.detail
             )
     _check_size(spec, sum(1 for c in combinations if not c.clash))
     return combinations

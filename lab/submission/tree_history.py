@@ -22,7 +22,7 @@ from lab.submission.tree_rows import registered_sources, tree_row
 class RevisionRange:
     """Which revisions to measure. tree: a registered name, or a git URL or path. revisions: `older..newer`.
 
-    every: each so manieth revision, counted back from the newer end; both ends are always measured.
+    every: measure every Nth revision, counted back from the newer end; both ends are always measured.
     """
 
     tree: str

@@ -193,7 +193,7 @@ def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
 
 
 def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
-    """How it is reached, as it is stored."""
+    """Access, as it is stored."""
     if wanted.driver == "libvirt" and wanted.access:
         raise FieldRefused("access", "access: a guest of this host is reached without; leave it out")
     if wanted.driver != "metal":

@@ -45,7 +45,7 @@ def make_cell(variant: str, verdict: str = "unchanged", role: str = "candidate",
         "boots": 10,
         "boots_needed": None,
         "reason": "",
-        "method": "ranks within 10 blocks",
+        "method": "rank test in 10 randomised blocks",
         "margin": 0.03,
         "floor": 0.0,
         "p": 0.31,
@@ -206,7 +206,7 @@ def two_patches() -> ComparisonData:
         "q": 0.18,
         "p": 0.1,
     }
-    reason = "the interval holds both better and worse; about 26 boots would tell"
+    reason = "could be faster or slower; about 26 boots needed"
     primary = make_metric(
         "ns_per_open",
         [

@@ -20,7 +20,7 @@ _TOLD = {
     401: "Nobody may do this unnamed, or the token does not count.",
     403: "You, or this token, may not do this.",
     404: "There is no such thing.",
-    406: "It cannot be had in the form that is asked for.",
+    406: "The requested format is not available.",
     409: "It is not in a state for this.",
     410: "What it held was removed by the retention policy.",
     413: "The body is too large.",

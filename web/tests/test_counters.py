@@ -87,7 +87,7 @@ def test_files_hold_every_counter_and_run_nothing(client: Client, counted: Exper
 def test_a_case_without_counters_says_how_to_get_them(page: Page, db: None) -> None:
     made = make_experiment()
     make_case(made)
-    assert "Nothing was counted" in page(f"{place(made)}/")
+    assert "No counters" in page(f"{place(made)}/")
 
 
 @pytest.mark.parametrize("tail", ["/", ".csv", ".json"])
@@ -131,7 +131,7 @@ def test_a_verdict_is_explained_by_locks_and_counters_that_moved_with_it(
         ratio=0.5, low=0.4, high=0.6, verdict="improvement", margin=0.02,
     )  # fmt: skip
     address = f"/experiments/{counted.pk}/explain/{row.pk}/"
-    assert "Not known: the lock waits of base and p were not both recorded" in page(address)
+    assert "Unknown: the lock waits of base and p were not both recorded" in page(address)
     for variant in counted.variants.all():
         waited = 4 if variant == patch else 40
         add_waiting_boots(variant, case, {("open", SCRIPT): waited * MS, ("stat", "mutex"): 3 * MS})

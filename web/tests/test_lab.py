@@ -63,14 +63,14 @@ def test_everything_that_an_operator_asks_for_is_there(page: Page, operator: Cli
             "good for",
             "the rack",
             "panicked",
-            "nobody takes them",
+            "no worker takes them",
         ):
             assert words in text, words
 
 
 def test_a_lab_without_anything_says_so(page: Page, operator: Client) -> None:
     text = page("/lab/", operator)
-    for words in ("nobody builds or boots now", "None was heard of", "None in a week"):
+    for words in ("nothing is being built or booted", "None has reported", "None in a week"):
         assert words in text
 
 
@@ -83,7 +83,7 @@ def test_a_claim_is_taken_back_and_its_late_answer_refused(operator: Client, boo
     booting.refresh_from_db()
     assert (booting.state, booting.token, booting.claimed_by) == ("queued", "", "")
     assert not record_run(claim, RunRecord(outcome=Outcome.FINISHED))
-    assert "Their claims were over" in operator.get("/lab/").content.decode()
+    assert "Their claims had expired" in operator.get("/lab/").content.decode()
 
 
 def test_a_claim_that_is_another_by_now_is_left_alone(operator: Client, booting: Run) -> None:
@@ -152,5 +152,5 @@ def test_the_api_tells_operators_the_same_and_takes_claims_back(
 
 def test_a_boot_that_ended_is_in_no_list_of_claims(operator: Client, booting: Run) -> None:
     record_run(Claim("run", booting.pk, booting.token), RunRecord(outcome=Outcome.FINISHED))
-    assert "nobody builds or boots now" in operator.get("/lab/").content.decode()
+    assert "nothing is being built or booted" in operator.get("/lab/").content.decode()
     assert Experiment.objects.exists()

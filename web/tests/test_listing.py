@@ -96,7 +96,7 @@ def test_an_address_shows_what_fits_it(
     shown = re.findall(r'<th scope="row"><a href="/experiments/(\d+)/">', text)
     assert [int(number) for number in shown] == [some[name].pk for name in found]
     if not found:
-        assert "No experiment fits." in text
+        assert "No experiment matches." in text
 
 
 def test_an_experiment_is_found_by_its_number(page: Page, some: dict[str, Experiment]) -> None:
@@ -146,7 +146,7 @@ def test_sorting_and_paging_keep_the_filters(
     text = page("/experiments/?verdict=regression&search=e")
     assert 'href="?search=e&amp;verdict=regression&amp;ordering=name"' in text
     both = page("/experiments/?tree=tiny")
-    assert "2 fit, page 1 of 2" in both
+    assert "2 match, page 1 of 2" in both
     assert 'rel="next" href="?tree=tiny&amp;page=2"' in both
     assert 'rel="prev" href="?tree=tiny"' in page("/experiments/?tree=tiny&page=2")
 

@@ -231,7 +231,7 @@ def test_a_preview_shows_what_it_would_take_and_queues_nothing(
         assert dict(figures)["Kernels to build"] == "2"
         assert dict(figures)["Boots"] == "9 to 60"
         assert dict(figures)["Takes"] == "13\N{NO-BREAK SPACE}min"
-        assert dict(figures)["Smallest effect it finds"] == "2.1\N{NO-BREAK SPACE}%"
+        assert dict(figures)["Smallest detectable effect"] == "2.1\N{NO-BREAK SPACE}%"
         assert "a excludes &lt;b&gt;" in text
         assert "going by 4 earlier experiments" in text
         assert "no history on this target yet" in text

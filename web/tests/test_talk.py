@@ -30,7 +30,7 @@ def explanation(row: Comparison) -> str:
 def test_a_regression_is_decided_on_from_its_page(
     page: Page, submitter: Client, regression: Comparison
 ) -> None:
-    assert "Nobody has decided on it yet" in page(explanation(regression), by=submitter)
+    assert "No decision yet" in page(explanation(regression), by=submitter)
     posted = decision(regression, state="fixed", reason=f"see {SCRIPT}", fixed_by="https://example.org/c/1")
     answer = submitter.post("/regressions/triage", posted)
     assert answer.headers["Location"] == explanation(regression)

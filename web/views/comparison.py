@@ -29,7 +29,7 @@ from web.views.experiment import tallies
 from web.views.missing import found
 from web.words import change, quantity, settings
 
-_CONTROLS = {"a/a": "the same kernel again: only noise", "placebo": "other alignment: only layout"}
+_CONTROLS = {"a/a": "control: same kernel, rebooted", "placebo": "control: same source, other code layout"}
 _CALLED = {"a/a": "false alarm", "placebo": "differs"}
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
@@ -198,7 +198,7 @@ def _section(
 
 def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
     if any(cell.partial for cell in cells):
-        yield "Partial: boots that were asked for are missing."
+        yield "Partial: some requested boots are missing."
     for cell in cells:
         yield from cell.notes
 
@@ -272,7 +272,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
 def _alarms(row: MetricRow) -> str:
     """How far this metric can be trusted here: what A/A comparisons have called so far."""
     seen = row.alarms
-    return f"A/A: {seen.called} of {seen.compared} false" if seen.compared else ""
+    return f"control: {seen.called} of {seen.compared} wrongly flagged" if seen.compared else ""
 
 
 def _line(cell: ComparisonCell, unit: str, axis: Span, triaged: str) -> VariantLine:

@@ -22,7 +22,7 @@ from web.views.profile import Share, share_of
 from web.words import change, quantity, settings
 
 _STATES = {
-    "new": "nobody looks at it",
+    "new": "not yet triaged",
     "acknowledged": "somebody looks at it",
     "expected": "it is meant to be so",
     "fixed": "a commit mends it",

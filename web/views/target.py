@@ -77,7 +77,7 @@ def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
 
 
 def _leaves(told: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
-    """How it is reached, a line for each field that says something: (power.address, https://bmc-1)."""
+    """Access, a line for each field that says something: (power.address, https://bmc-1)."""
     for name, value in told.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{place}{name}.")

@@ -218,7 +218,7 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
 def _profile(one: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenProfile:
     kinds: dict[str, str] = {kind: sha256 for kind, sha256 in hashes.items()}  # noqa: C416  other types
     if one.kind not in kinds or (one.overhead is not None and not math.isfinite(one.overhead)):
-        raise ReadingStopped("what the guest sent was read as a profile that nobody recorded")
+        raise ReadingStopped("the guest sent a profile, but none was recorded")
     try:
         tree = unpack(blob)
     except TreeDamaged as exc:

@@ -18,7 +18,7 @@ CHOICES: tuple[Files, ...] = ("none", "kept", "all")
 
 Given = Annotated[Path, typer.Argument(metavar="FILE", help="the backup")]
 Which = Annotated[
-    str, typer.Option(help="run files and artifacts to take along: none, of kept experiments, or all")
+    str, typer.Option(help="run files and artifacts to include: none, kept (of kept experiments), or all")
 ]
 
 
@@ -42,7 +42,9 @@ def backup(file: Given, files: Which = "none") -> None:
 
 def restore(
     file: Given,
-    replace: Annotated[bool, typer.Option("--replace", help="lose the lab that this machine has")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="overwrite the lab that is on this machine")
+    ] = False,
 ) -> None:
     """Make this machine's lab what a backup is of; the lab is stopped meanwhile.
 

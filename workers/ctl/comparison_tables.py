@@ -56,10 +56,10 @@ def _show_remarks(console: Console, case: CaseData) -> None:
     for note in dict.fromkeys(note for cell in cells for note in cell["notes"]):
         console.print(Text(f"  {plain(note)}", style="yellow"))
     if any(cell["partial"] for cell in cells):
-        console.print(Text("  partial: boots that were asked for are missing", style="yellow"))
+        console.print(Text("  partial: some requested boots are missing", style="yellow"))
     for boot in case["invalid"][:MOST_LEFT_OUT]:
         reasons = plain("; ".join(boot["reasons"]))
-        told = f"  left out: {plain(boot['variant'])}, boot {boot['block'] + 1}: {reasons}"
+        told = f"  discarded: {plain(boot['variant'])}, boot {boot['block'] + 1}: {reasons}"
         console.print(Text(told, style="yellow"))
     if len(case["invalid"]) > MOST_LEFT_OUT:
         more = len(case["invalid"]) - MOST_LEFT_OUT
@@ -77,7 +77,7 @@ def _alarms(case: CaseData) -> str:
         for metric in case["metrics"]
         if metric["primary"]
     ]
-    return f"A/A on this target to this day, false alarms: {', '.join(told)}"
+    return f"control: wrongly flagged on this target so far: {', '.join(told)}"
 
 
 def case_table(data: ComparisonData, case: CaseData) -> Table:

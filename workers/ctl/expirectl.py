@@ -33,7 +33,7 @@ def register(cli: typer.Typer) -> None:
 
 def show_or_expire(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show what would go and how much; remove nothing")
+        bool, typer.Option("--dry-run", help="show what would be removed, and its size; remove nothing")
     ] = False,
 ) -> None:
     """Remove run files and kernels of experiments that ended long ago and that nothing needs; numbers and verdicts stay."""

@@ -32,7 +32,7 @@ def register(cli: typer.Typer) -> None:
     group = typer.Typer(
         cls=LabCommands,
         no_args_is_help=True,
-        help="Keep a lab going, on the machine that it runs on: its settings are read from the environment.",
+        help="Maintain a lab on its own machine. Settings come from the environment.",
     )
     announce(group, LabCommands.places)
     cli.add_typer(group, name="lab")

@@ -31,7 +31,9 @@ def register(cli: typer.Typer) -> None:
 
 
 def login(
-    name: Annotated[str, typer.Option("--user", help="your name at the lab; asked for if not given")] = "",
+    name: Annotated[
+        str, typer.Option("--user", help="your user name at the lab; prompted for if missing")
+    ] = "",
     with_token: Annotated[
         bool,
         typer.Option(
@@ -40,11 +42,9 @@ def login(
     ] = False,
     scopes: Annotated[
         str,
-        typer.Option(
-            help=f"what the token may: some of {', '.join(SCOPES)}; all that your role has if not given"
-        ),
+        typer.Option(help=f"scopes of the token, from {', '.join(SCOPES)}; default: all that your role has"),
     ] = "",
-    days: Annotated[int, typer.Option(min=1, help="until the token ends")] = DAYS,
+    days: Annotated[int, typer.Option(min=1, help="days until the token expires")] = DAYS,
     server: Server = "",
 ) -> None:
     """Get a token from a server and keep it, in a file that only you can read."""

@@ -53,7 +53,7 @@ ExperimentId = Annotated[
     ),
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="print what the lab says as JSON, for programs")]
+AsJson = Annotated[bool, typer.Option("--json", help="print the API's JSON")]
 
 P = ParamSpec("P")
 Options = TypeVar("Options")

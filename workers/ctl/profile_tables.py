@@ -94,7 +94,7 @@ def moved_table(page: ProfilePage) -> Table:
         if any(cell.certain for cell in row.own):
             table.add_row(Text(row.symbol), *_cells(row.own))
     if not table.row_count:
-        table.add_row(Text("none for certain", style="dim"), *(Text("") for _ in page.columns))
+        table.add_row(Text("no significant change", style="dim"), *(Text("") for _ in page.columns))
     return table
 
 

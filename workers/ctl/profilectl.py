@@ -44,7 +44,7 @@ def profile(
     door: Door,
     experiment_id: ExperimentId,
     symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
-    mail: Annotated[bool, typer.Option("--mail", help="print text trees as mails quote perf report")] = False,
+    mail: Annotated[bool, typer.Option("--mail", help="print call trees as text, as in perf report")] = False,
     kind: Kind = "cpu",
     as_json: AsJson = False,
 ) -> None:
@@ -71,11 +71,11 @@ def export_profile(  # noqa: PLR0913
     door: Door,
     experiment_id: ExperimentId,
     form: Form,
-    file: Annotated[Path, typer.Option("--out", help="write here; - is standard output")],
-    variant: Annotated[str, typer.Option(help="whose boots, all added up; the base's if not given")] = "",
-    base: Annotated[str, typer.Option(help="write how the variant differs from this one")] = "",
+    file: Annotated[Path, typer.Option("--out", help="output file; - is standard output")],
+    variant: Annotated[str, typer.Option(help="variant whose boots are summed; default: the base")] = "",
+    base: Annotated[str, typer.Option(help="write the difference to this variant")] = "",
     case: Annotated[
-        int, typer.Option(help="which case, from 1; the first that is profiled if not given")
+        int, typer.Option(help="number of the case, from 1; default: the first profiled case")
     ] = 0,
     kind: Kind = "cpu",
 ) -> None:

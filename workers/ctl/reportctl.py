@@ -63,7 +63,7 @@ def register(cli: typer.Typer) -> None:
     """Add the commands to labctl."""
     cli.command()(compare)
     cli.command()(reply)
-    export = typer.Typer(cls=Exports, no_args_is_help=True, help="Write what was measured into a file.")
+    export = typer.Typer(cls=Exports, no_args_is_help=True, help="Write results to a file.")
     export.command("report")(export_report)
     announce(export, Exports.places)
     cli.add_typer(export, name="export")
@@ -91,12 +91,12 @@ def compare(door: Door, experiment_id: ExperimentId, form: Form = TABLE, link: L
 def reply(
     door: Door,
     experiment_id: ExperimentId,
-    patch: Annotated[str, typer.Option("--for", help="speak of this switch alone")] = "",
+    patch: Annotated[str, typer.Option("--for", help="only about this switch")] = "",
     sign: Annotated[
         str,
         typer.Option(
             metavar='"NAME <ADDRESS>"',
-            help="end with a Tested-by of this person; me is whom git commits as here",
+            help="end with a Tested-by of this person; `me` is git's user.name and user.email",
         ),
     ] = "",
     link: Link = "",
@@ -141,8 +141,8 @@ def export_report(
     door: Door,
     experiment_id: ExperimentId,
     form: ReportForm,
-    file: Annotated[Path, typer.Option("--out", help="write here; - is standard output")] = Path("-"),
-    origin: Annotated[str, typer.Option(help="who reports, as KCIDB knows it")] = "",
+    file: Annotated[Path, typer.Option("--out", help="output file; - is standard output")] = Path("-"),
+    origin: Annotated[str, typer.Option(help="origin, as registered with KCIDB")] = "",
     link: Link = "",
 ) -> None:
     """Write an experiment's comparison, or all it takes to do it again, in a form that others read."""

@@ -27,14 +27,12 @@ class Wish:
     branch: Annotated[
         str,
         typer.Option(
-            help="the commits of this branch of the current git tree", autocompletion=complete.branches
+            help="take the commits of this branch of the current git tree", autocompletion=complete.branches
         ),
     ] = ""
     base: Annotated[
         str,
-        typer.Option(
-            help="what the patches apply to, a revision of the tree", autocompletion=complete.branches
-        ),
+        typer.Option(help="revision that the patches apply to", autocompletion=complete.branches),
     ] = ""
     tree: Annotated[
         str, typer.Option(help="a registered tree, or a git URL or path", autocompletion=complete.trees)
@@ -42,32 +40,32 @@ class Wish:
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME[:PRESET]", help="what to run; may be given again", autocompletion=complete.workloads
+            metavar="NAME[:PRESET]", help="workload to run; repeatable", autocompletion=complete.workloads
         ),
     ] = None
-    preset: Annotated[str, typer.Option(help="of workloads given without one: smoke, small, large, seed")] = (
-        ""
-    )
+    preset: Annotated[
+        str, typer.Option(help="default preset of the workloads: smoke, small, large, seed")
+    ] = ""
     param: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[WORKLOAD:]NAME=VALUE", help="a parameter of the workloads; may be given again"
+            metavar="[WORKLOAD:]NAME=VALUE", help="NAME=VALUE, a parameter of the workloads; repeatable"
         ),
     ] = None
     alternative: Annotated[
-        int | None, typer.Option(help="which diff to take where a mail offers several for the same places")
+        int | None, typer.Option(help="number of the diff to use if a mail offers alternatives")
     ] = None
     each: Annotated[
-        bool, typer.Option("--each", help="each patch is a switch of its own, added one after the other")
+        bool, typer.Option("--each", help="make each patch a switch, added one after the other")
     ] = False
     partial: Annotated[
         bool,
-        typer.Option("--partial", help="take a series of which patches are missing, or of several versions"),
+        typer.Option("--partial", help="accept a series with missing patches or mixed versions"),
     ] = False
     design: Annotated[
         str,
         typer.Option(
-            help="full, one-at-a-time, leave-one-out, cumulative",
+            help="combinations: full, one-at-a-time, leave-one-out, cumulative",
             autocompletion=complete.one_of("full", "one-at-a-time", "leave-one-out", "cumulative"),
         ),
     ] = ""
@@ -75,35 +73,37 @@ class Wish:
     priority: Annotated[
         str,
         typer.Option(
-            help="low, normal, or for operators high", autocompletion=complete.one_of("low", "normal", "high")
+            help="low, normal or high (operators only)",
+            autocompletion=complete.one_of("low", "normal", "high"),
         ),
     ] = ""
-    name: Annotated[str, typer.Option(help="what the experiment is called")] = ""
+    name: Annotated[str, typer.Option(help="name of the experiment")] = ""
     clock: Annotated[
         str, typer.Option(help="wall or instructions", autocompletion=complete.one_of("wall", "instructions"))
     ] = ""
     boots: Annotated[str, typer.Option(metavar="N|auto", help="of each variant")] = ""
     iterations: Annotated[int | None, typer.Option(help="of the workload in each boot")] = None
-    warmup: Annotated[int | None, typer.Option(help="iterations of each boot that are discarded first")] = (
-        None
-    )
-    seed: Annotated[int | None, typer.Option(help="of the order of boots")] = None
+    warmup: Annotated[int | None, typer.Option(help="iterations to discard at the start of each boot")] = None
+    seed: Annotated[int | None, typer.Option(help="seed of the order of boots")] = None
     placebo: Annotated[
         bool | None,
         typer.Option(
-            "--placebo/--no-placebo", help="also boot the base with its functions aligned otherwise"
+            "--placebo/--no-placebo", help="also boot the base with other function alignment, as a control"
         ),
     ] = None
-    profile: Annotated[
-        bool | None, typer.Option("--profile/--no-profile", help="also profile some boots")
-    ] = None
-    profile_boots: Annotated[int | None, typer.Option(help="boots of each variant that are profiled")] = None
+    profile: Annotated[bool | None, typer.Option("--profile/--no-profile", help="also boot for profiles")] = (
+        None
+    )
+    profile_boots: Annotated[int | None, typer.Option(help="profiled boots of each variant")] = None
     off_cpu: Annotated[
         bool | None,
-        typer.Option("--off-cpu/--no-off-cpu", help="profiled boots also record where threads wait"),
+        typer.Option(
+            "--off-cpu/--no-off-cpu", help="profiled boots also record waits of threads off the CPUs"
+        ),
     ] = None
     verify: Annotated[
-        bool | None, typer.Option("--verify/--no-verify", help="also count what proves a claim")
+        bool | None,
+        typer.Option("--verify/--no-verify", help="also check that the test hits the claimed path"),
     ] = None
 
 

@@ -41,7 +41,7 @@ def submit(
         bool | None,
         typer.Option(
             "--wait/--no-wait",
-            help="stay until it is compared and exit with the verdict; what --local does unless told otherwise",
+            help="wait for the verdict and exit with it; the default with --local",
         ),
     ] = None,
 ) -> None:
@@ -86,7 +86,7 @@ def preview(door: Door, given: Wish, source: Source = None) -> None:
 def rerun(
     door: Door,
     experiment_id: ExperimentId,
-    wait: Annotated[bool, typer.Option("--wait", help="stay until it is compared")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait until it is compared")] = False,
 ) -> None:
     """Submit an experiment's description once more."""
     _queued(door, door.rerun(experiment_id), wait=wait)
@@ -107,7 +107,7 @@ def priority(
         str,
         typer.Argument(
             metavar="|".join(PRIORITIES),
-            help="how urgent it is; high is for operators",
+            help="low, normal or high (operators only)",
             autocompletion=complete.one_of(*PRIORITIES),
         ),
     ],

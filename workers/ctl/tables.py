@@ -41,7 +41,7 @@ def show_preview(console: Console, preview: Json) -> None:
 
 def _time(preview: Json) -> str:
     if preview["seconds"] is None:
-        return "nobody knows how long: it is the first of its kind here"
+        return "duration unknown: the first of its kind here"
     bound = "about" if preview.get("estimate") else "at most about"
     if preview.get("at_least"):
         bound = "at least about"

@@ -40,12 +40,15 @@ SWITCHES = ("status", "on", "off", "network")
 Name = Annotated[str, typer.Argument(metavar="TARGET", help="its name")]
 File = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="TOML: driver, group, vcpus, memory_mib, remark, access, tuning"),
+    typer.Argument(
+        metavar="[FILE]", help="a TOML file: driver, group, vcpus, memory_mib, remark, access, tuning"
+    ),
 ]
 Tune = Annotated[
-    list[str], typer.Option("--tune", metavar="KEY=VALUE", help="one setting of its tuning; KEY= forgets it")
+    list[str],
+    typer.Option("--tune", metavar="KEY=VALUE", help="KEY=VALUE, a tuning setting; KEY= removes it"),
 ]
-Group = Annotated[str | None, typer.Option(help="targets of one group are equal; - for none")]
+Group = Annotated[str | None, typer.Option(help="group of equal targets; - for none")]
 
 
 class TargetCommands(LateGroup):
@@ -76,7 +79,7 @@ def register(cli: typer.Typer) -> None:
     group = typer.Typer(
         cls=TargetCommands,
         no_args_is_help=True,
-        help="Take machines in, change, look at and switch them.\n\n"
+        help="Add, change, list and power target machines.\n\n"
         "On the lab's own machine: its settings are read from the environment.",
     )
     announce(group, TargetCommands.places)
@@ -170,7 +173,7 @@ def check(name: Name) -> None:
 
 def power(
     name: Name,
-    switch: Annotated[str, typer.Argument(metavar="|".join(SWITCHES), help="what to ask for")] = "status",
+    switch: Annotated[str, typer.Argument(metavar="|".join(SWITCHES), help="power command")] = "status",
 ) -> None:
     """Ask a machine's BMC: status, on, off, network (boot from it once)."""
     row = named_target(name)

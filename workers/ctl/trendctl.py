@@ -47,12 +47,12 @@ def _clock(name: str) -> Clock:
 
 
 def trend(  # noqa: PLR0913  an argument is an option
-    key: Annotated[str, typer.Argument(help="show this trend, as the list names it")] = "",
+    key: Annotated[str, typer.Argument(help="show this trend (a key from the list)")] = "",
     tree: Annotated[str, typer.Option(help="measure revisions of this tree: a name, URL or path")] = "",
-    revisions: Annotated[str, typer.Option(help="which: older..newer")] = "",
+    revisions: Annotated[str, typer.Option(help="range of revisions: older..newer")] = "",
     case: Annotated[str, typer.Option(help="workload:preset")] = "showgids:smoke",
-    boots: Annotated[int, typer.Option(help="rounds; each boots every revision twice")] = 5,
-    every: Annotated[int, typer.Option(help="only each so manieth revision")] = 1,
+    boots: Annotated[int, typer.Option(help="rounds; each round boots every revision twice")] = 5,
+    every: Annotated[int, typer.Option(help="measure every Nth revision")] = 1,
     clock: ClockOption = "wall",
     target: Target = "guest",
     is_local: Local = False,
@@ -82,22 +82,27 @@ def trend(  # noqa: PLR0913  an argument is an option
 
 def bisect(  # noqa: PLR0913
     good: Annotated[
-        str, typer.Option(help="a revision before the step; with --series, what it applies to")
+        str,
+        typer.Option(
+            help="a good revision before the step; with --series, the revision that the series applies to"
+        ),
     ] = "",
-    bad: Annotated[str, typer.Option(help="a revision after it")] = "",
+    bad: Annotated[str, typer.Option(help="a bad revision after the step")] = "",
     series: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="look among these patches: an mbox, - for standard input"),
+        typer.Option(metavar="FILE", help="bisect these patches: an mbox, - for standard input"),
     ] = None,
     tree: Annotated[str, typer.Option(help="a registered name, or a git URL or path")] = "",
-    workload: Annotated[str, typer.Option(help="what to run")] = "showgids",
+    workload: Annotated[str, typer.Option(help="workload to run")] = "showgids",
     preset: Annotated[str, typer.Option(help="its parameters")] = "smoke",
-    metric: Annotated[str, typer.Option(help="what to compare; the primary one if not given")] = "",
+    metric: Annotated[str, typer.Option(help="metric to compare; default: the primary metric")] = "",
     clock: ClockOption = "wall",
-    boots: Annotated[int, typer.Option(help="of a comparison; 0 for as many as it takes")] = 0,
-    most_boots: Annotated[int, typer.Option(help="of one that could not tell, at most")] = 80,
-    improvement: Annotated[bool, typer.Option(help="look for what made it better")] = False,
-    step_of: Annotated[str, typer.Option("--trend", help="the last step of this trend")] = "",
+    boots: Annotated[int, typer.Option(help="boots of each comparison; 0 for as many as needed")] = 0,
+    most_boots: Annotated[int, typer.Option(help="maximum boots of an inconclusive comparison")] = 80,
+    improvement: Annotated[
+        bool, typer.Option(help="search for an improvement instead of a regression")
+    ] = False,
+    step_of: Annotated[str, typer.Option("--trend", help="bisect the last step of this trend")] = "",
     target: Target = "guest",
     is_local: Local = False,
 ) -> None:

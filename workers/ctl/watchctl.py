@@ -94,16 +94,16 @@ def show(door: Door, experiment_id: ExperimentId, as_json: AsJson = False) -> No
 def list_experiments(  # noqa: PLR0913  an argument is an option
     door: Door,
     state: Annotated[str, typer.Option(help=", ".join(STATES), autocompletion=complete.one_of(*STATES))] = "",
-    tree: Annotated[str, typer.Option(help="of this tree", autocompletion=complete.trees)] = "",
+    tree: Annotated[str, typer.Option(help="only of this tree", autocompletion=complete.trees)] = "",
     verdict: Annotated[
         str, typer.Option(help=", ".join(VERDICTS), autocompletion=complete.one_of(*VERDICTS))
     ] = "",
-    submitter: Annotated[str, typer.Option(help="of this person")] = "",
+    submitter: Annotated[str, typer.Option(help="only of this person")] = "",
     priority: Annotated[
         str, typer.Option(help=", ".join(PRIORITIES), autocompletion=complete.one_of(*PRIORITIES))
     ] = "",
-    search: Annotated[str, typer.Option(help="what its name holds")] = "",
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="how many at most")] = 30,
+    search: Annotated[str, typer.Option(help="only names that contain this text")] = "",
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="maximum number of rows")] = 30,
     as_json: AsJson = False,
 ) -> None:
     """List experiments, newest first."""
@@ -148,7 +148,7 @@ def log(
     door: Door,
     build: Annotated[int, typer.Option(help="print this build's log")] = 0,
     run_number: Annotated[int, typer.Option("--run", help="print this run's console")] = 0,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on until it ends")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="follow until it ends")] = False,
 ) -> None:
     """Print a build's log or a run's console."""
     from time import sleep
@@ -175,14 +175,14 @@ def log(
 def notes(
     door: Door,
     experiment_id: ExperimentId,
-    add: Annotated[str, typer.Option(help="write this note")] = "",
+    add: Annotated[str, typer.Option(help="add this note")] = "",
 ) -> None:
     """Show what people wrote about an experiment, or write to it."""
     if add:
         door.write_note(experiment_id, add)
     said = list(door.notes(experiment_id))
     if not said:
-        err.print(f"nobody has written about experiment {experiment_id} yet")
+        err.print(f"experiment {experiment_id} has no notes yet")
     for note in said:
         head = (
             f"{plain_line(note.get('author') or 'somebody')}, {plain_line(note.get('created_at', ''))[:16]}"

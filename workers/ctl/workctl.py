@@ -31,17 +31,19 @@ def register(cli: typer.Typer) -> None:
 
 
 Builds = Annotated[
-    bool, typer.Option("--builds", help="kernels, by every compiler installed here", rich_help_panel=FLEET)
+    bool,
+    typer.Option("--builds", help="kernel images, by every compiler installed here", rich_help_panel=FLEET),
 ]
 Targets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--target", metavar="NAME", help="the boots of a target; may be repeated", rich_help_panel=FLEET
-    ),
+    typer.Option("--target", metavar="NAME", help="boot on this target; repeatable", rich_help_panel=FLEET),
 ]
-Upkeep = Annotated[bool, typer.Option("--upkeep", help="whatever keeps the lab going", rich_help_panel=FLEET)]
+Upkeep = Annotated[
+    bool, typer.Option("--upkeep", help="also run periodic maintenance", rich_help_panel=FLEET)
+]
 Beat = Annotated[
-    bool, typer.Option("--beat", help="the one process that wakes all others", rich_help_panel=FLEET)
+    bool,
+    typer.Option("--beat", help="also run the scheduler (one process in the lab)", rich_help_panel=FLEET),
 ]
 
 

@@ -104,7 +104,7 @@ def _follow_datagrams(console: NetConsole, tap: Tap) -> None:
         try:
             listener.bind((console.to, console.port))
         except OSError as error:
-            tap.problem = f"nobody can listen on {console.to}:{console.port}: {error.strerror}"
+            tap.problem = f"cannot listen on {console.to}:{console.port}: {error.strerror}"
             tap.ready.set()
             return
         listener.settimeout(LOOK_S)

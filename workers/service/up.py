@@ -174,7 +174,7 @@ def _need_port(wishes: ServiceOptions, supervisor: Supervisor) -> None:
             one.bind((wishes.bind, wishes.port))
         except OSError as exc:
             raise PortTaken(
-                f"{wishes.bind}:{wishes.port} cannot be had ({exc.strerror}): give another one, as in PORT=8001 make up"
+                f"{wishes.bind}:{wishes.port} is not available ({exc.strerror}): choose another port, for example PORT=8001 make up"
             ) from exc
 
 

@@ -81,7 +81,7 @@ def test_the_table_fits_80_columns_and_says_false_alarm_of_a_control() -> None:
     text = printed(80, bad=False)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "inconclusive (26)" in text
-    assert "A/A on this target to this day, false alarms: ns_per_open 1 of 40" in text
+    assert "control: wrongly flagged on this target so far: ns_per_open 1 of 40" in text
 
 
 def test_names_of_strangers_cannot_command_the_terminal() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong between us and a guest's user space."""
+"""Errors between the lab and a guest's user space."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _MOST = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class Farewell:
-    """How a guest left: whether its plan was carried out, and the clock source it then had ("" if it did not say)."""
+    """A guest's last message: whether its plan was carried out, and its clock source at the end ("" if unknown)."""
 
     completed: bool = False
     clocksource: str = ""

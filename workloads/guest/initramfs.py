@@ -77,7 +77,7 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
 
 
 def kexec_archive() -> bytes:
-    """What a machine needs beside its initramfs to start the next kernel itself. Raises GuestToolMissing."""
+    """Return the archive of tools with which a machine starts the next kernel by kexec. Raises GuestToolMissing."""
     archive = Archive()
     _add_tools(archive, KEXEC)
     return archive.pack()

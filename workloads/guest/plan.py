@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest is told to do: steps in order, and the disk it needs.
+"""A guest's plan: steps in order, and the disk it needs.
 
 A plan is pure data. `pack.py` turns it into the second cpio that the kernel
 unpacks over the initramfs; the agent there runs the steps one by one.

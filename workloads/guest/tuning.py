@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a machine is set up before it measures: what is asked, and the words on its kernel's command line.
+"""Tuning of a machine before it measures: the settings, and the words on its kernel's command line.
 
 The agent (agent/tune.c) does the rest, and says in its hello what the machine is like then.
 """
@@ -17,7 +17,7 @@ LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a machine is set to; nothing said leaves it as it comes.
+    """The settings of a machine; an unset field keeps the machine's default.
 
     governor: of cpufreq, on every CPU. turbo: whether CPUs may go beyond their base frequency. smt: whether
     sibling threads are on. isolcpus: CPUs that the scheduler leaves alone, "1-3,5". irq_affinity: CPUs that
@@ -32,7 +32,7 @@ class Tuning:
     hugepages: HugePages | None = None
 
     def asked(self) -> dict[str, str]:
-        """What is asked for, by name, as the kernel would say it."""
+        """Return the requested settings by name, as the kernel writes them."""
         told = {True: "on", False: "off"}
         given = {name: value for name, value in asdict(self).items() if value is not None}
         return {name: told[value] if isinstance(value, bool) else str(value) for name, value in given.items()}

@@ -43,7 +43,7 @@ class Lab:
         return waiting.pop(0) if len(waiting) > 1 else waiting[0]
 
     def offer(self, kernel: bytes = KERNEL, initrd: bytes = INITRD) -> bytes:
-        """What follows, with the sums of these."""
+        """Return the offer of the next kernel, with the checksums of these files."""
         lines = (
             f"kernel {sum_of(kernel)} /lab/netboot/1.a/kernel",
             f"initrd {sum_of(initrd)} /lab/netboot/1.a/initrd",

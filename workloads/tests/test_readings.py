@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What guests really sent (golden/, refreshed by golden.py), and what no guest should send."""
+"""Real output of guests (golden/, refreshed by golden.py), and output that no guest should send."""
 
 from __future__ import annotations
 

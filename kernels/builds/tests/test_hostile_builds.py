@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a broken or hostile tree may try, and that it gets nowhere. The fake tree's `trouble` file says what."""
+"""Broken and hostile trees get nowhere. The fake tree's `trouble` file selects the attack."""
 
 from __future__ import annotations
 

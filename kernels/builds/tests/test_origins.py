@@ -214,7 +214,7 @@ def test_sources_out_of_a_strangers_repository_stand_in_for_no_others(
 
 
 def test_a_config_fragment_makes_no_layer_of_the_base(pretend: PretendKernel, tmp_path: Path) -> None:
-    """What a config switch says is in the variant's keys only."""
+    """A config switch changes the variant's keys only."""
     builder = fresh(tmp_path)
     switched = pretend.request(config=with_lines("CONFIG_HZ=1000"), base_config=CONFIG)
     built = builder.build(switched)

@@ -115,7 +115,7 @@ def test_what_contradicts_itself_is_refused_whatever_the_submitter_says(mails: l
         (
             [mail("[PATCH 1/2] a"), mail("[PATCH 2/2] b"), mail("[PATCH v2 1/2] a"), mail("[PATCH v2 2/2] b")],
             [(2, 1, 2), (2, 2, 2)],
-            ("version 2 is taken, 2 patches of version 1 left out",),
+            ("version 2 is used, 2 patches of version 1 ignored",),
         ),
         (
             [mail("[PATCH 2/2] b"), mail("[PATCH 1/2] a"), mail("[PATCH 1/2] a")],
@@ -126,17 +126,17 @@ def test_what_contradicts_itself_is_refused_whatever_the_submitter_says(mails: l
         (
             [mail("[PATCH v2] a"), mail("[PATCH] a", line="old")],
             [(2, 0, 0)],
-            ("version 2 is taken, 1 patch of version 1 left out",),
+            ("version 2 is used, 1 patch of version 1 ignored",),
         ),
         (
             [mail("[PATCH 1/2] a"), mail("Re: [PATCH 1/2] a", line="better"), mail("[PATCH 2/2] b")],
             [(1, 1, 2), (1, 2, 2)],
-            ('left out: the diff in a reply, "a" (1/2)',),
+            ('ignored: the diff in a reply, "a" (1/2)',),
         ),
         (
             [mail("[PATCH 0/2] all", line="interdiff"), mail("[PATCH 1/2] a"), mail("[PATCH 2/2] b")],
             [(1, 1, 2), (1, 2, 2)],
-            ('left out: the diff in the cover letter, "all" (0/2)',),
+            ('ignored: the diff in the cover letter, "all" (0/2)',),
         ),
         ([mail("[PATCH v2] a"), talk("Re: [PATCH v3] a")], [(2, 0, 0)], ()),
         ([mail("Re: [RESEND PATCH 4/5] a")], [(1, 4, 5)], ()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What archives and attackers may send is repaired, or refused at a bounded cost."""
+"""Patches from archives and attackers are repaired, or refused at a bounded cost."""
 
 import contextlib
 import time

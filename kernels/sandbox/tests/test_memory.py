@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a killed builder leaves in its control group is ended by the next one; what a living one has there stays."""
+"""A builder ends the processes of a killed builder's control group, and leaves those of a living one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gone() -> int:
 
 @pytest.fixture
 def parent() -> Path:
-    """Where this machine's groups are made."""
+    """Return the directory of this machine's control groups."""
     with memory_group(64 << 20) as group:
         if not group.procs:
             pytest.skip("no control groups can be made here: run as root")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a build may try against the machine that runs it, and that nothing outside its own folders changes."""
+"""Attacks of a build on its machine; nothing outside its own folders changes."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def every_call() -> list[str]:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What each call answered in a sandbox: the name of the error, "" without one, or by which signal it was killed."""
+    """Return the result of each call in a sandbox: the name of the error, "" without one, or by which signal it was killed."""
     place = new_place(tmp_path_factory.mktemp("calls"))
     program = place.source.lower / "calls"
     subprocess.run(["gcc", "-O1", "-static", "-o", str(program), str(SOURCE)], check=True, timeout=60)

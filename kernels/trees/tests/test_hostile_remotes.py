@@ -172,7 +172,7 @@ def test_a_partial_clone_of_somebody_runs_no_program_of_its_configuration(tmp_pa
 
 
 def test_filters_of_a_tree_are_never_run(stranger: Stranger, tmp_path: Path) -> None:
-    """What git LFS would fetch stays the pointer that it is, and no .gitattributes changes a byte."""
+    """An LFS pointer stays a pointer, and no .gitattributes changes a byte."""
     from kernels.trees.extract import extract_tree
 
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"

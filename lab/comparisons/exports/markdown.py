@@ -91,7 +91,7 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
     )
     why = [doubt(cell, fine=fine)]
     if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
-        why.append(f"about {cell['boots_needed']:,} boots would tell")
+        why.append(f"about {cell['boots_needed']:,} boots needed")
     if any(why):
         verdict += f" ({'; '.join(filter(None, why))})"
     unit = f" [{plain(metric['unit'])}]" if metric["unit"] else ""

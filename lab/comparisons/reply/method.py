@@ -69,9 +69,9 @@ def _control(data: ComparisonData) -> list[str]:
                     seen = metric["alarms"]
                     told.append(
                         f"{name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, "
-                        f"false alarms to this day {seen['called']} of {seen['compared']}"
+                        f"wrongly flagged so far: {seen['called']} of {seen['compared']}"
                     )
-    return fold(f"A/A, the base against itself: {'; '.join(told[:4])}.", rest="  ") if told else []
+    return fold(f"Control, the base against itself: {'; '.join(told[:4])}.", rest="  ") if told else []
 
 
 def environment(data: ComparisonData) -> list[str]:

@@ -50,8 +50,8 @@ def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Rep
         ["Hi,"],
         _opening(data, asked.patch),
         *_tables(data, chosen),
-        _said("Certain:", _certain(data, chosen)),
-        _said("Not certain yet:", _uncertain(data, chosen)),
+        _said("Significant:", _certain(data, chosen)),
+        _said("Inconclusive:", _uncertain(data, chosen)),
         _effects(data) if not asked.patch else [],
         method(data),
         environment(data),
@@ -198,9 +198,9 @@ def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]
         if cell["verdict"] != "inconclusive" or not metric["primary"]:
             continue
         what = f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)}"
-        # Where there is no ratio, the reason says how many boots would tell.
+        # Where there is no ratio, the reason says how many boots needed.
         known = cell["ratio"] is not None
-        more = f"; about {cell['boots_needed']:,} boots would tell" if known and cell["boots_needed"] else ""
+        more = f"; about {cell['boots_needed']:,} boots needed" if known and cell["boots_needed"] else ""
         shift = f" {told_change(cell, fine=fine)}" if known else ""
         why = doubt(cell, fine=fine) if known else name(cell["reason"], 200)
         why = f" ({why})" if why else ""

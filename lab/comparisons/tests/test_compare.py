@@ -56,7 +56,7 @@ def test_boots_are_paired_within_their_block() -> None:
     assert found.p_value == found.q_value
     assert (found.base_median, found.median) == (400, 441)
     assert (found.unit, found.better, found.margin) == ("ns", "lower", 0.02)
-    assert "5 blocks" in found.method
+    assert "5 randomised blocks" in found.method
 
 
 def test_a_boot_that_panicked_takes_only_its_own_pair_out() -> None:

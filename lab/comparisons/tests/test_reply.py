@@ -145,9 +145,9 @@ def test_one_patch_is_told_before_and_after_with_change_interval_and_verdict() -
 
 def test_what_cannot_be_told_is_said_with_the_boots_it_would_take() -> None:
     text = reply(one_patch("inconclusive", boots_needed=1026))
-    assert "Not certain yet:" in text
-    assert "is inconclusive; about 1,026 boots would tell" in " ".join(text.split())
-    assert "Certain:" not in text
+    assert "Inconclusive:" in text
+    assert "is inconclusive; about 1,026 boots needed" in " ".join(text.split())
+    assert "Significant:" not in text
 
 
 def test_unchanged_is_a_statement_with_its_margin() -> None:

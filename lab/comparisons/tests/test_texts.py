@@ -86,14 +86,14 @@ def test_in_junit_a_regression_fails_and_what_cannot_be_told_is_skipped_with_its
         make_cell("worse", "regression", ratio=1.2, low=1.1, high=1.3),
         make_cell("better", "improvement", ratio=0.8, low=0.7, high=0.9),
         make_cell("same", "unchanged"),
-        make_cell("unclear", "inconclusive", reason="about 26 boots would tell"),
+        make_cell("unclear", "inconclusive", reason="about 26 boots needed"),
         make_cell("base-again", "regression", "a/a"),
     ]
     data = make_data([make_case([make_metric("m", cells), make_metric("n", cells[:1], primary=False)])], [])
     found = results(data)
     assert found["worse: m"] == "Failure: regression: +20.0% [+10.0%, +30.0%]"
     assert (found["better: m"], found["same: m"]) == ("passed", "passed")
-    assert found["unclear: m"] == "Skipped: inconclusive: about 26 boots would tell"
+    assert found["unclear: m"] == "Skipped: inconclusive: about 26 boots needed"
     assert found["worse: n"].startswith("Skipped: regression of a metric that does not decide")
     assert not any(name.startswith("base-again") for name in found)
 
@@ -170,9 +170,7 @@ def test_ktap_keeps_its_plan_and_a_parent_fails_with_its_children(data: Comparis
 def test_ktap_gives_the_figures_before_the_line_they_are_about() -> None:
     inner = ktap_levels(write_ktap(two_patches()))[1]
     at = next(n for n, line in enumerate(inner) if line.startswith("ok 1 iattr-global: ns_per_open"))
-    assert inner[at].endswith(
-        "# SKIP inconclusive: the interval holds both better and worse; about 26 boots would tell"
-    )
+    assert inner[at].endswith("# SKIP inconclusive: could be faster or slower; about 26 boots needed")
     assert inner[at - 1].startswith("# iattr-global: ns_per_open: 39,210 -> 41,837 ns, +6.7%")
 
 

@@ -57,7 +57,7 @@ def test_lost_samples_and_a_warm_cache_are_named() -> None:
     lines = gates_of(lost_share=0.02, state_proven=False)
     assert lines == [
         "2.0% of the samples were lost, 1% are allowed",
-        "the caches were not in the state that was asked for",
+        "the caches were not in the requested state",
     ]
 
 

@@ -92,7 +92,7 @@ def test_one_wild_boot_does_not_move_ranks() -> None:
     calm = estimate(base, arm("new", 90, 91, 89, 90, 92, 88, 90))
     wild = estimate(base, arm("new", 90, 91, 89, 90, 92, 88, 9000))
     assert wild.ratio == pytest.approx(calm.ratio, rel=0.02)
-    assert "ranks within 7 blocks" in wild.method
+    assert "rank test in 7 randomised blocks" in wild.method
 
 
 def test_missing_boots_leave_the_others_comparable() -> None:

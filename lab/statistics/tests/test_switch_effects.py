@@ -87,7 +87,7 @@ def test_pruned_combinations_leave_what_can_be_told() -> None:
     [
         ([(), ("a",)], ("b",), "b was never on"),
         ([("a",), ("a", "b")], ("a",), "a was never off"),
-        ([(), ("a", "b")], ("a",), "the variants that were run cannot tell it from other effects"),
+        ([(), ("a", "b")], ("a",), "not separable from other effects with these variants"),
         ([(), ("a",), ("a", "b")], ("a", "b"), "b was never on without a"),
         ([("a",), ("b",), ("a", "b")], ("a", "b"), "a and b were never off together"),
     ],

@@ -239,12 +239,12 @@ def test_a_run_knows_all_that_a_worker_needs(describe: Describe, home: Path) -> 
         ({"patches": [{"name": "p", "range": "v6.1..nowhere"}]}, 'has no revision "nowhere"'),
         (
             {"patches": [{"name": "p", "text": diff("fs/inode.c", 10, "x").replace("line 9", "line nine")}]},
-            'switch "p" is on in no variant of design full: p does not apply to v6.1: fs/inode.c',
+            'switch "p" applies in no variant of design full: p does not apply to v6.1: fs/inode.c',
         ),
         ({"configs": [{"name": "c", "lines": ["CONFIG_X = y"]}]}, 'switch "c": config fragment "c" line 1'),
         (
             {"design": "cumulative", "patches": [P1, RIVAL]},
-            'switch "rival" is on in no variant of design cumulative: rival clashes with one in fs/inode.c',
+            'switch "rival" applies in no variant of design cumulative: rival clashes with one in fs/inode.c',
         ),
     ],
 )

@@ -216,7 +216,7 @@ def test_a_viewer_is_refused_at_every_door(
     tab = visit("/", by=bob, refused=403)
     expect(tab.get_by_role("link", name="New experiment")).to_have_count(0)
     tab.goto(f"{live_server}/experiments/new")
-    expect(tab.get_by_role("heading", name="Not with this account")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Permission denied")).to_be_visible()
     expect(tab.get_by_text("Ask an operator for another role")).to_be_visible()
     _, token = issue_token(user=bob, name="t", scopes=["read"])
     with client(live_server, token) as api:

@@ -73,7 +73,7 @@ def test_a_claim_is_taken_back_and_the_page_keeps_itself_up_to_date(
     page = visit("/lab/", by=charlie)
     page.get_by_role("button", name=f"Take back run {troubled.pk}").click()
     expect(page.get_by_role("status")).to_contain_text(f"Run {troubled.pk} is queued again")
-    expect(page.get_by_text("nobody builds or boots now")).to_be_visible()
+    expect(page.get_by_text("nothing is being built or booted")).to_be_visible()
     claimed_run(troubled)
     expect(page.get_by_role("button", name=f"Take back run {troubled.pk}")).to_be_visible(timeout=30_000)
     page.get_by_role("button", name="Release rack-7-left").click()

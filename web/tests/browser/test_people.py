@@ -118,7 +118,7 @@ def test_a_viewer_is_offered_nothing_to_change(visit: Open, talked: Experiment, 
     for address in ("/", *(people_pages(talked)[name] for name in ("triage", "talk"))):
         page = visit(address, by=bob)
         expect(page.get_by_role("link", name="New experiment")).to_have_count(0)
-        expect(page.get_by_text("Decide on it")).to_have_count(0)
+        expect(page.get_by_text("Decide")).to_have_count(0)
         expect(page.get_by_text("Write a note")).to_have_count(0)
 
 
@@ -126,7 +126,7 @@ def test_a_regression_is_triaged_from_the_list(visit: Open, profiled: Experiment
     Comparison.objects.update(verdict="regression")
     page = visit("/regressions/", by=alice)
     page.get_by_role("link", name="p: ns_per_open").click()
-    page.get_by_text("Decide on it").click()
+    page.get_by_text("Decide").click()
     page.get_by_label("State").select_option("fixed")
     page.get_by_label("Fixed by").fill("1da177e4c3f4")
     page.get_by_label("Reason").fill("found by bisection")
@@ -145,7 +145,7 @@ def test_a_decision_made_from_an_old_page_is_asked_for_again(
     page = visit(f"/experiments/{profiled.pk}/explain/{row.pk}/", by=alice, refused=409)
     on = Regression(row.case_id, row.variant_id, row.metric)
     decide(by=charlie, on=on, decision=Decision("expected", "meant so"), seen=None)
-    page.get_by_text("Decide on it").click()
+    page.get_by_text("Decide").click()
     page.get_by_label("Reason").fill("mine")
     page.get_by_role("button", name="Decide").click()
     expect(page.get_by_role("alert")).to_contain_text("charlie has made it expected", ignore_case=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a verified stat-walk proves: calls of find_inode_fast by returned NULL or not, with stacks."""
+"""The counts of a verified stat-walk: calls of find_inode_fast by returned NULL or not, with stacks."""
 
 from __future__ import annotations
 
