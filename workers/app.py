@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Celery application; importing it makes Django ready, so it comes before `lab.models`.
 
-A task is called where it is sent, in one process and without a broker, unless the process is one of a fleet's workers: those
-call `over_the_broker()` first. Messages are wake-ups and nothing else, so that none of Celery's promises matters: they are
-acknowledged before the work, never sent again, and a lost or a doubled one does no harm.
+Only a fleet's processes send and take messages: they call `over_the_broker()` first. One machine's worker calls the tasks as
+functions. Messages are wake-ups and nothing else, so that none of Celery's promises matters: they are acknowledged before the
+work, never sent again, and a lost or a doubled one does no harm.
 """
 
 import os
@@ -24,9 +24,6 @@ from workers.errors import NoBroker  # noqa: E402
 
 app = Celery("kperflab")
 app.conf.update(
-    # One process, no broker: errors reach the caller.
-    task_always_eager=True,
-    task_eager_propagates=True,
     broker_url="memory://localhost/",
     result_backend=None,
     task_ignore_result=True,
@@ -66,7 +63,7 @@ def over_the_broker() -> Celery:
         raise NoBroker(
             "workers of a fleet are woken over Redis: set KPERFLAB_REDIS, or run `labctl work --local` on one machine"
         )
-    app.conf.update(broker_url=broker_url(settings.REDIS), task_always_eager=False)
+    app.conf.update(broker_url=broker_url(settings.REDIS))
     return app
 
 

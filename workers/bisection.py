@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bisections and trends worked through in this process, by the same tasks as any experiment."""
+"""Bisections and trends worked through in this process, by the same loop as any experiment."""
 
 from __future__ import annotations
 
@@ -62,8 +62,7 @@ def measure(specs: list[ExperimentSpec], screen: Screen) -> list[int]:
         experiments = [local.take_up(spec, say=say) for spec in specs]
     for experiment_id in experiments:
         with screen.bar(experiment_id):
-            while local.build_next(experiment_id):
-                pass
+            local.build_all(experiment_id)
         build_over(experiments[0], experiments[1:])
     generator = random.Random(len(experiments))  # noqa: S311 (order, not secrecy)
     waiting = list(experiments)

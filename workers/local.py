@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole lab in one process: the same tasks as a worker's, in order, over SQLite."""
+"""The whole lab in one process: one experiment is carried out by the loop of every worker, over SQLite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from lab.submission.submit import OPEN, find_unfinished, submit_experiment
 from lab.targets.usable import why_unusable
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.metal import MetalDriver
-from workers.tasks import boot_kernel, build_kernel
+from workers.loop import Scope, take_all, take_one
+from workers.readiness import why_idle
 
 Say = Callable[[str], None]
 # How long to wait for what another process is at.
@@ -50,35 +51,31 @@ def work_through(experiment_id: int) -> None:
     Raises TargetUnusable where it would wait for an operator; what was measured is kept, and it goes on when run again.
     """
     while True:
-        while build_next(experiment_id) or boot_next(experiment_id):
-            pass
+        take_all(Scope(experiment_id=experiment_id))
         if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN:
             return
         return_dead_claims()
-        why = why_unusable(experiment_id)
+        why = why_idle(builds=next_build(experiment_id) is not None) or why_unusable(experiment_id)
         if why and not is_worked_on(experiment_id):
             raise TargetUnusable(f"experiment {experiment_id} waits: {why}")
-        # Others are at what is left, or more blocks were just queued.
+        # Other workers have what is left, or more blocks were just queued.
         sleep(OTHERS_S)
 
 
-def build_next(experiment_id: int) -> bool:
-    """Make the next kernel that waits; False if none does."""
-    build_id = next_build(experiment_id)
-    if build_id is not None:
-        build_kernel.delay(build_id)
-    return build_id is not None
+def build_all(experiment_id: int) -> None:
+    """Make the kernels of an experiment that wait."""
+    take_all(Scope(experiment_id=experiment_id, boots=False))
 
 
 def boot_next(experiment_id: int) -> bool:
-    """Carry out the next boot that is ready; False if none is."""
-    run_id = next_run(experiment_id)
-    if run_id is not None:
-        boot_kernel.delay(run_id)
-        if next_run(experiment_id) == run_id:
-            # Its target boots for somebody else.
-            sleep(OTHERS_S)
-    return run_id is not None
+    """Carry out the next boot of an experiment; return False if none is ready, or this machine is not ready for it."""
+    if take_one(Scope(experiment_id=experiment_id, builds=False)):
+        return True
+    if next_run(experiment_id) is None or why_idle(builds=False):
+        return False
+    # Its target boots for another worker.
+    sleep(OTHERS_S)
+    return True
 
 
 def cancel(experiment_id: int) -> None:

@@ -26,17 +26,15 @@ _LOCKS: dict[str, Lock] = defaultdict(Lock)
 
 
 class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the class differ
-    """A task of a fleet that is sent again anyway: while the database or the broker is away it is one line in the log."""
+    """A task that comes again anyway: while the database or the broker is away it is one line in the log."""
 
     abstract = True
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Do it, as far as it goes. In the process that sent it, its errors are the sender's."""
+        """Do it, as far as it goes."""
         try:
             return super().__call__(*arguments, **named)
         except (OperationalError, InterfaceError, RedisError, BrokerAway) as exc:
-            if self.request.is_eager:
-                raise
             log.warning("%s waits for its next turn: %s", self.name, " ".join(str(exc).split())[:300])
             return None
 

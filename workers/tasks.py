@@ -1,70 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One Celery task per step: claim, do, record. The only place that catches everything.
+"""The chores that keep the lab going, as often as upkeep.py says; each logs what it did.
 
-`build_kernel` and `boot_kernel` do one piece of work (those of a fleet are in wakeups.py); the others keep the lab going and
-are sent every so often, as upkeep.py lists them: by the loop in work.py on one machine, by Celery's beat in a fleet. Each says in the log what it did.
+One machine's worker (work.py) calls them in its own process; a fleet's beat sends them as Celery messages.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from kernels.builds.builder import Builder
 from lab.audit.log import forget_audit
 from lab.hooks.deliver import deliver_due, forget_old
-from lab.leases.process import worker_identity
-from lab.models.states import Outcome
-from lab.operations.logs import about
 from lab.operations.retention import bytes_left, expire, plan_expiry
-from lab.runs.claim import Claim
-from lab.runs.claiming import claim_build, claim_run, release, return_dead_claims
-from lab.runs.open_claims import claim_subjects
-from lab.runs.pages import ended
-from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
+from lab.runs.claiming import return_dead_claims
 from lab.runs.settle import settle_open
 from lab.runs.workers import forget_workers
 from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.new_revisions import due_standings, look
-from lab.storage.artifacts import artifacts_of
 from lab.targets.netboot.boots import forget_old_netboots
 from lab.targets.operator_mails import tell_operators
 from workers.app import app
-from workers.bench import make_bench
-from workers.build import build_claimed
 from workers.drivers.metal import MetalDriver
-from workers.errors import ClaimLost
-from workers.run import run_claimed
 from workers.task_rules import OneAtATime, seldom
 
 log = logging.getLogger(__name__)
 
 HOUR_S, DAY_S = 3600.0, 86400.0
-
-
-@app.task
-def build_kernel(build_id: int) -> None:
-    """Build one kernel, if nobody else is at it."""
-    claim = claim_build(build_id, by=worker_identity())
-    if claim is not None:
-        guarded(
-            claim, lambda: build_claimed(claim, Builder(settings.HOME, artifacts=artifacts_of(settings.HOME)))
-        )
-        log.info("%s", ended(claim.kind, claim.id))
-
-
-@app.task
-def boot_kernel(run_id: int) -> None:
-    """Boot one run, if nobody else is at it."""
-    claim = claim_run(run_id, by=worker_identity())
-    if claim is not None:
-        guarded(claim, lambda: run_claimed(claim, make_bench(settings.HOME)))
-        log.info("%s", ended(claim.kind, claim.id))
 
 
 @app.task(base=OneAtATime)
@@ -157,57 +120,3 @@ def tell_of_quarantines() -> None:
     """Send operators what they have not been told of targets in quarantine."""
     if told := tell_operators():
         log.log(logging.WARNING if told.problem else logging.INFO, "told operators: %s", told)
-
-
-def guarded(claim: Claim, work: Callable[[], None]) -> None:
-    """Run claimed work; a fault nobody foresaw is the lab's, kept with its traceback, never retried: but for a full disk.
-
-    An interrupt gives the work back to the queue and goes on up.
-    """
-    with about(**claim_subjects(claim)):
-        _caught(claim, work)
-
-
-def _caught(claim: Claim, work: Callable[[], None]) -> None:
-    try:
-        work()
-    except ClaimLost as exc:
-        log.info("%s", exc)
-    except (KeyboardInterrupt, SystemExit):
-        _give_back(claim)
-        raise
-    except (OperationalError, InterfaceError) as exc:
-        # Nobody could be told now. Its lease is not renewed any more, so that upkeep queues it again.
-        connection.close()
-        log.warning(
-            "%s %s is left to its lease, the database went away: %s", claim.kind, claim.id, _line(exc)
-        )
-    except Exception as exc:
-        log.exception("%s %s failed for a reason of ours", claim.kind, claim.id)
-        full = isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT)
-        problem = f"the lab {'has no room' if full else 'failed'} here: {type(exc).__name__}: {exc}"
-        _record_fault(claim, " ".join(problem.split()), traceback.format_exc(), retry=full)
-
-
-def _give_back(claim: Claim) -> None:
-    """Queue it again at once; where the signal came into the middle of a query, over another connection."""
-    try:
-        release(claim)
-    except DatabaseError:
-        connection.close()
-        try:
-            release(claim)
-        except DatabaseError as exc:
-            log.warning("%s %s is left to its lease: %s", claim.kind, claim.id, _line(exc))
-
-
-def _line(exc: Exception) -> str:
-    return " ".join(str(exc).split())[:300]
-
-
-def _record_fault(claim: Claim, problem: str, detail: str, *, retry: bool) -> None:
-    if claim.kind == "build":
-        record_build_failure(claim, Failure("lab", problem, detail, retry=retry))
-    else:
-        lost = RunRecord(Outcome.LOST, blame="lab", problem=problem, problem_detail=detail, retry=retry)
-        record_run(claim, lost)

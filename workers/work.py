@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One machine's worker: builds, boots and keeps the lab going, one thing at a time, until it is told to stop.
+"""One machine's worker: it polls the tables, enters the loop (loop.py) when there is work, and keeps the lab going.
 
-Boots are timed, so nothing else is done beside them; a build goes before a boot for the same reason. Only hooks are told
-meanwhile: that takes no time of ours, and who waits for a verdict should not wait for somebody else's kernel. In a fleet the
-same tasks are sent by Celery's beat.
+Boots are timed, so nothing else is done beside them. Only hooks are called meanwhile: that takes no time of this machine, and
+the receiver of a verdict should not wait for another experiment's kernel.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from time import monotonic
 
 from django.db import close_old_connections, connections
 
-from lab.runs.claiming import next_build, next_run
-from lab.targets.health_checks import due_checks
 from workers import tasks
 from workers.errors import AlreadyWorking
-from workers.health import check_due
+from workers.loop import Scope, take_one
 from workers.upkeep import UPKEEP
 
 log = logging.getLogger(__name__)
 
+EVERYTHING = Scope()
 # Work that was queued is seen within this time.
 IDLE_S = 0.5
 # After a fault of the loop's own, such as a database that does not answer.
@@ -44,7 +42,7 @@ def work(stopped: Event) -> None:
     while not stopped.is_set():
         try:
             _upkeep(due)
-            busy = build_or_boot()
+            busy = take_one(EVERYTHING)
         except Exception:
             log.exception("the worker could not go on; it tries again in %g s", FAULT_S)
             close_old_connections()
@@ -57,23 +55,8 @@ def work(stopped: Event) -> None:
 def _upkeep(due: dict[int, float]) -> None:
     for number, (task, every_s) in enumerate(UPKEEP):
         if monotonic() >= due[number]:
-            task.delay()
+            task()
             due[number] = monotonic() + every_s
-
-
-def build_or_boot() -> bool:
-    """Make the next kernel, or else carry out the next boot; False if there was nothing that we could do."""
-    build_id = next_build()
-    if build_id is not None:
-        tasks.build_kernel.delay(build_id)
-        return next_build() != build_id
-    run_id = next_run()
-    if run_id is not None:
-        tasks.boot_kernel.delay(run_id)
-        # The same again: its target boots for another process.
-        return next_run() != run_id
-    # With nothing else to do, it may be time to see how the machines are.
-    return any(check_due(name) for name in due_checks())
 
 
 @contextmanager
@@ -84,7 +67,7 @@ def delivering() -> Iterator[None]:
     def deliver() -> None:
         while not stopped.wait(DELIVER_S):
             try:
-                tasks.deliver_events.delay()
+                tasks.deliver_events()
             except Exception:
                 log.exception("hooks could not be told; tried again in %g s", FAULT_S)
                 close_old_connections()

@@ -5,9 +5,7 @@ The database holds the truth. A claim is one conditional UPDATE that only one pr
 carries a lease, renewed while the work goes on, and a token. Everything written about the work
 names the token, so an answer that arrives after the claim was returned to the queue writes nothing.
 
-In a fleet, whoever is woken for a queue takes the next piece: `claim_next_build`, `claim_next_run`. In one process:
-`return_dead_claims()` at the start (lab/runs/expired_claims.py), then while there is something, `next_build` before `next_run`:
-boots are not timed while the same experiment compiles. What goes next is lab/runs/order.py's to say.
+Workers take the next piece with `claim_next_build` and `claim_next_run`; lab/runs/order.py says which is next.
 """
 
 from __future__ import annotations
@@ -41,13 +39,13 @@ __all__ = [
     "claim_build",
     "claim_next_build",
     "claim_next_run",
-    "claim_run",
     "is_alive",
     "is_held",
     "is_worked_on",
     "lease_seconds",
     "next_build",
     "next_run",
+    "ready_targets",
     "release",
     "renew",
     "return_dead_claims",
@@ -86,10 +84,22 @@ def is_worked_on(experiment_id: int) -> bool:
     return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
 
+def ready_targets(experiment_id: int | None = None) -> list[str]:
+    """Return the names of targets that have a boot ready, the target of the best boot first."""
+    best = list(islice(ready_runs(None, experiment_id), TRIED))
+    if not best:
+        return []
+    found = {
+        row.name: next(ready_runs(row, experiment_id), None) for row in usable_targets().order_by("name")
+    }
+    rank = {run_id: place for place, run_id in enumerate(best)}
+    return sorted(filter(found.get, found), key=lambda name: rank.get(found[name] or 0, TRIED))
+
+
 def claim_next_build(
-    *, queue: str, by: str, experiment_id: int | None = None, lease_s: float | None = None
+    *, by: str, queue: str | None = None, experiment_id: int | None = None, lease_s: float | None = None
 ) -> Claim | None:
-    """Claim the next build of a queue; None if none waits."""
+    """Claim the next build of a queue, or of any; None if none waits."""
     for build_id in islice(ready_builds(queue, experiment_id), TRIED):
         claim = claim_build(build_id, by=by, lease_s=lease_s)
         if claim is not None:
@@ -134,27 +144,6 @@ def _is_locked(build_id: int) -> bool:
     """Whether somebody is claiming it this moment: to wait for that would be to wait for nothing."""
     free = Build.objects.select_for_update(skip_locked=True).filter(pk=build_id, state=BuildState.QUEUED)
     return not free.exists()
-
-
-def claim_run(run_id: int, *, by: str, lease_s: float | None = None) -> Claim | None:
-    """Claim a queued run; None if it no longer waits, or its target boots another or may not boot.
-
-    In a group that has begun no boot of its block it goes to the first target that is free.
-    """
-    found = Run.objects.select_related("experiment").only(*_PLACE)
-    run = found.filter(pk=run_id, state=RunState.QUEUED).first()
-    if run is None:
-        return None
-    places = Target.objects.filter(pk=run.target_id or run.experiment.target_id)
-    if run.experiment.group and run.target_id is None:
-        places = usable_targets().filter(group=run.experiment.group)
-    for place in sorted(places, key=lambda one: (one.pk == run.lost_on_id, one.pk)):
-        with transaction.atomic():
-            row = Target.objects.select_for_update().get(pk=place.pk)
-            claim = _take(run_id, row, by, lease_s) if _may_boot(row) else None
-        if claim is not None:
-            return claim
-    return None
 
 
 def _may_boot(target: Target) -> bool:

@@ -4,6 +4,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+
 from lab.models import (
     Bisection,
     BisectionStep,
@@ -18,10 +20,11 @@ from lab.models import (
     User,
     Variant,
 )
-from lab.models.states import Outcome, Purpose, Role
+from lab.models.states import Outcome, Purpose, Role, RunState
 from lab.runs.claim import Claim
-from lab.runs.claiming import claim_build, claim_run
+from lab.runs.claiming import _PLACE, _may_boot, _take, claim_build
 from lab.runs.record import BuildSuccess, RunRecord, SampleValue, record_build_success, record_run
+from lab.targets.usable import usable_targets
 
 NS_PER_OPEN = {"name": "ns_per_open", "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
 USER = {"name": "user", "unit": "s", "better": "lower", "margin": 0.05, "primary": False}
@@ -155,6 +158,27 @@ def claimed_build(build: Build) -> Claim:
     claim = claim_build(build.pk, by=ME)
     assert claim is not None
     return claim
+
+
+def claim_run(run_id: int, *, by: str, lease_s: float | None = None) -> Claim | None:
+    """Claim this very run, next or not; None if it no longer waits, or its target boots another or may not boot.
+
+    In a group that has begun no boot of its block it goes to the first target that is free.
+    """
+    found = Run.objects.select_related("experiment").only(*_PLACE)
+    run = found.filter(pk=run_id, state=RunState.QUEUED).first()
+    if run is None:
+        return None
+    places = Target.objects.filter(pk=run.target_id or run.experiment.target_id)
+    if run.experiment.group and run.target_id is None:
+        places = usable_targets().filter(group=run.experiment.group)
+    for place in sorted(places, key=lambda one: (one.pk == run.lost_on_id, one.pk)):
+        with transaction.atomic():
+            row = Target.objects.select_for_update().get(pk=place.pk)
+            claim = _take(run_id, row, by, lease_s) if _may_boot(row) else None
+        if claim is not None:
+            return claim
+    return None
 
 
 def claimed_run(run: Run) -> Claim:

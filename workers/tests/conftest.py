@@ -145,7 +145,7 @@ def fake_lab(
 
     lab.driver.script_for = script_for
     lab.scripts[""] = lambda request: opens(1000.0 + len(lab.driver.requests) % 3)
-    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(fake_home, {"libvirt": lab.driver}))
+    monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(fake_home, {"libvirt": lab.driver}))
     return lab
 
 

@@ -200,7 +200,7 @@ def test_a_fault_of_the_lab_is_tried_again_and_never_becomes_an_answer(
         def fails(*_: object) -> None:
             raise ZeroDivisionError("ours")
 
-        broken.setattr("workers.tasks.build_claimed", fails)
+        broken.setattr("workers.loop.build_claimed", fails)
         found = start_bisection(asked=asked)
         step = take_step(found.pk)
         assert step is not None
@@ -218,7 +218,7 @@ def test_three_faults_about_one_revision_end_it_without_an_answer(
     def fails(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("workers.tasks.build_claimed", fails)
+    monkeypatch.setattr("workers.loop.build_claimed", fails)
     found = start_bisection(asked=asked)
     assert answers(run(found)) == [(7, "fault")] * 3
     row = get_bisection(found.pk)
@@ -245,8 +245,7 @@ def test_a_killed_bisection_goes_on_with_the_very_experiment_it_had_begun(
     assert step is not None
     # Killed after the submission, before it was noted: the same description finds it.
     begun = local.take_up(step_spec(step), say=print)
-    for _ in range(3):
-        local.build_next(begun)
+    local.build_all(begun)
     local.boot_next(begun)
     assert start_bisection(asked=asked).pk == found.pk
     assert next(run(found)).experiment_id == begun

@@ -13,7 +13,6 @@ import pytest
 from kernels.artifacts.store import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from lab.models import Build, Experiment, Run
-from lab.runs.claiming import next_build, next_run
 from lab.runs.settle import settle
 from lab.storage.artifact_locks import in_use
 from lab.storage.artifacts import artifacts_of, in_store, send_artifact
@@ -25,7 +24,7 @@ from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
 from workers import artifact_transfer as carry
-from workers import tasks
+from workers.loop import Scope, take_all, take_one
 from workers.run import MOST_CORRUPT, Bench
 from workers.tests.conftest import FakeLab
 
@@ -38,20 +37,18 @@ class Machines:
     def __init__(self, lab: FakeLab, settings: Any, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lab, self.settings, self.other = lab, settings, other
         bench = Bench(other, {"libvirt": lab.driver})
-        monkeypatch.setattr("workers.tasks.make_bench", lambda home: bench)
+        monkeypatch.setattr("workers.loop.make_bench", lambda home: bench)
 
     def submit(self) -> Experiment:
         return submit_experiment(spec=self.lab.spec({}), home=self.lab.home)
 
     def build(self) -> None:
-        while (build_id := next_build()) is not None:
-            tasks.build_kernel(build_id)
+        take_all(Scope(boots=False))
 
     def boot(self, times: int = 1000) -> None:
         self.settings.HOME = self.other
         try:
-            while times and (run_id := next_run()) is not None:
-                tasks.boot_kernel(run_id)
+            while times and take_one(Scope(builds=False)):
                 times -= 1
         finally:
             self.settings.HOME = self.lab.home
@@ -177,9 +174,7 @@ def test_a_build_whose_store_does_not_answer_is_tried_again(
     directory_store(settings, tmp_path / "store")
     machines.submit()
     (tmp_path / "store" / "artifacts").write_text("in the way")
-    build_id = next_build()
-    assert build_id is not None
-    tasks.build_kernel(build_id)
+    assert take_one(Scope(boots=False))
     build = Build.objects.get()
     assert (build.state, build.blame) == ("queued", "lab")
     assert "the store" in build.problem

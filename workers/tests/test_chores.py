@@ -49,18 +49,18 @@ def ago(**columns: timedelta) -> None:
 
 def test_a_chore_is_done_once_a_period_however_often_it_is_sent(expired: list[str]) -> None:
     for _ in range(3):
-        tasks.expire_files.delay()
+        tasks.expire_files()
     assert expired == ["applied"]
     ago(done_at=timedelta(hours=23, minutes=59))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == ["applied"]
     ago(done_at=timedelta(hours=24, seconds=1))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == ["applied"] * 2
 
 
 def test_what_the_policy_left_is_noted_with_it(expired: list[str]) -> None:
-    tasks.expire_files.delay()
+    tasks.expire_files()
     found = Chore.objects.get(name="expire_files").found
     assert (found["home"]["run"], found["store"]["run"], found["home"]["artifact"]) == (3, 5, 0)
 
@@ -99,12 +99,12 @@ def test_a_chore_that_was_broken_off_is_begun_again_within_the_hour(
 ) -> None:
     monkeypatch.setattr(tasks, "expire", broken(error))
     with pytest.raises(type(error)):
-        tasks.expire_files.delay()
+        tasks.expire_files()
     monkeypatch.setattr(tasks, "expire", applying(expired))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == [], "whoever began it may still be at it"
     ago(begun_at=timedelta(minutes=61))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == ["applied"]
 
 
@@ -112,18 +112,18 @@ def test_a_policy_that_waits_for_a_store_is_no_policy_that_was_applied(
     monkeypatch: pytest.MonkeyPatch, expired: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(tasks, "expire", broken(LabError("the store is away")))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert "expire_files waits: the store is away" in caplog.text
     monkeypatch.setattr(tasks, "expire", applying(expired))
     ago(begun_at=timedelta(minutes=61))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == ["applied"]
 
 
 def test_a_clock_that_was_set_back_keeps_no_chore_from_being_done(expired: list[str]) -> None:
-    tasks.expire_files.delay()
+    tasks.expire_files()
     ago(done_at=timedelta(days=-30))
-    tasks.expire_files.delay()
+    tasks.expire_files()
     assert expired == ["applied"] * 2
     assert Chore.objects.filter(done_at__gt=timezone.now() + timedelta(seconds=5)).count() == 0
 

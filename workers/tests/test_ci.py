@@ -145,7 +145,7 @@ def test_a_mbox_is_taken_as_well_and_a_lab_that_fails_is_3(
     def fails(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("workers.tasks.build_claimed", fails)
+    monkeypatch.setattr("workers.loop.build_claimed", fails)
     command = (
         f"git format-patch -q --stdout {series} >topic.mbox; sh ci/kperflab.sh topic.mbox ci/kperflab.json"
     )

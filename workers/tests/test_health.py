@@ -18,7 +18,7 @@ from lab.targets.health_checks import Checked, ask_check, claim_check, due_check
 from lab.targets.quarantine import quarantine_target, release_target
 from lab.tests.factories import make_build, make_user
 from lab.tests.made import make_artifact
-from workers import local, tasks, upkeep, wakeups, work
+from workers import local, loop, tasks, upkeep, wakeups, work
 from workers.drivers.fake import Script
 from workers.errors import GuestPanicked
 from workers.health import check_target
@@ -105,8 +105,8 @@ def test_an_operator_asks_for_one_and_the_worker_that_has_nothing_to_do_carries_
     ask_check(by=None, target_id=guest().pk)
     queue = waiting_queues()["target.guest"]
     assert (queue.waiting, queue.free) == (1, True)
-    assert work.build_or_boot()
-    assert not work.build_or_boot()
+    assert loop.take_one(work.EVERYTHING)
+    assert not loop.take_one(work.EVERYTHING)
     assert HealthCheck.objects.count() == 1
     assert guest().check_asked_at is None
 
@@ -129,8 +129,7 @@ def test_boots_and_checks_keep_off_each_other(known: FakeLab) -> None:
     assert claim_next_run(target="guest", by="me") is None
     # Its process was killed: what it held ends by itself.
     Target.objects.update(checked_until=timezone.now() - timedelta(seconds=1))
-    while local.build_next(Run.objects.latest("pk").experiment_id):
-        pass
+    local.build_all(Run.objects.latest("pk").experiment_id)
     assert claim_next_run(target="guest", by="me") is not None
     assert claim_check("guest", force=True) is None
 
@@ -173,10 +172,10 @@ def test_upkeep_mails_operators_of_a_quarantine_and_says_so(
     make_user("boss", User.Role.OPERATOR, email="boss@lab.example")
     target = Target.objects.create(name="box")
     assert tasks.tell_of_quarantines in [task for task, _ in upkeep.UPKEEP]
-    tasks.tell_of_quarantines.delay()
+    tasks.tell_of_quarantines()
     assert mail.outbox == []
     quarantine_target(target.pk, "it smells")
-    tasks.tell_of_quarantines.delay()
-    tasks.tell_of_quarantines.delay()
+    tasks.tell_of_quarantines()
+    tasks.tell_of_quarantines()
     assert [sent.to for sent in mail.outbox] == [["boss@lab.example"]]
     assert caplog.text.count("told operators: box is in quarantine: it smells") == 1

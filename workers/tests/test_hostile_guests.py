@@ -33,10 +33,9 @@ def attacked(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, act: Act) -> tu
     monkeypatch.setattr("workers.drivers.guest_session.STACKS_S", 0.05)
     monkeypatch.setattr("workers.run.SLACK_S", 0.0)
     bench = type("Bench", (), {"home": fake_lab.home, "drivers": {"libvirt": driver}})()
-    monkeypatch.setattr("workers.tasks.make_bench", lambda home: bench)
+    monkeypatch.setattr("workers.loop.make_bench", lambda home: bench)
     experiment_id = local.take_up(fake_lab.spec({}), say=lambda line: None)
-    while next_run(experiment_id) is None:
-        local.build_next(experiment_id)
+    local.build_all(experiment_id)
     run_id = next_run(experiment_id)
     assert run_id is not None
     local.boot_next(experiment_id)

@@ -84,7 +84,7 @@ def test_an_experiment_without_its_base_exits_with_3(
     def fails(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("workers.tasks.build_claimed", fails)
+    monkeypatch.setattr("workers.loop.build_claimed", fails)
     experiment = fake_lab.run(fake_lab.spec({}))
     assert call(monkeypatch, "show", str(experiment.pk), "--local") == 0
     assert call(monkeypatch, "compare", str(experiment.pk), "--local") == labctl.EXIT_LAB

@@ -21,10 +21,10 @@ from lab.leases.process import worker_identity
 from lab.models import Build, LateAnswer, Run
 from lab.models.states import Outcome
 from lab.runs.claim import Claim
-from lab.runs.claiming import claim_build, claim_run, is_held, release, return_dead_claims
+from lab.runs.claiming import claim_build, is_held, release, return_dead_claims
 from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.runs.settle import cancel_experiment
-from lab.tests.factories import ME, finish_builds, make_build, make_grid
+from lab.tests.factories import ME, claim_run, finish_builds, make_build, make_grid
 from workers import lease as leases
 from workers.errors import ClaimLost
 from workers.lease import Lease

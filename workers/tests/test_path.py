@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 
 from lab.models import Build, Experiment, Run, Sample
-from lab.runs.claiming import claim_run, next_run
+from lab.runs.claiming import next_run
+from lab.tests.factories import claim_run
 from workers import local
 from workers.build import build_claimed
 from workers.drivers.base import BootRequest
@@ -154,8 +155,7 @@ def test_what_a_dead_process_had_claimed_is_taken_up_and_nothing_recorded_is_los
 ) -> None:
     spec = fake_lab.spec({"faster": faster})
     experiment_id = local.take_up(spec, say=print)
-    while next_run(experiment_id) is None:
-        local.build_next(experiment_id)
+    local.build_all(experiment_id)
     for _ in range(3):
         local.boot_next(experiment_id)
     before = set(Sample.objects.values_list("pk", flat=True))
@@ -173,8 +173,7 @@ def test_what_a_dead_process_had_claimed_is_taken_up_and_nothing_recorded_is_los
 
 def test_an_artifact_that_was_cleared_away_is_built_again(fake_lab: FakeLab, faster: str) -> None:
     experiment_id = local.take_up(fake_lab.spec({"faster": faster}), say=print)
-    while local.build_next(experiment_id):
-        pass
+    local.build_all(experiment_id)
     shutil.rmtree(fake_lab.home / "artifacts")
     local.work_through(experiment_id)
     assert Run.objects.filter(experiment=experiment_id, state="done").count() == 15
@@ -187,7 +186,7 @@ def test_a_fault_of_ours_is_kept_with_its_traceback_and_is_no_verdict(
     def fails(*_: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("workers.tasks.build_claimed", fails)
+    monkeypatch.setattr("workers.loop.build_claimed", fails)
     experiment = fake_lab.run(fake_lab.spec({"faster": faster}))
     build = Build.objects.get(variants__experiment=experiment, variants__name="base")
     assert (build.state, build.blame) == ("failed", "lab")

@@ -115,7 +115,7 @@ def test_an_experiment_on_a_fake_target_is_played_by_its_access(
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500, "noise": 0.001})
     driver = DRIVERS["fake"](fake_lab.home)
-    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     experiment = fake_lab.run(fake_lab.spec({}, target="fake-1"))
     assert experiment.state == "done"
     assert set(Run.objects.values_list("outcome", flat=True)) == {"finished"}
@@ -128,7 +128,7 @@ def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_qua
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
     driver = DRIVERS["fake"](fake_lab.home)
-    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     spec = fake_lab.spec({}, target="fake-1")
     told = (
         r'"fake-1" is in quarantine: 3 faults .*fake target "fake-1": seconds.*labctl target release fake-1'
@@ -149,7 +149,7 @@ def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
 ) -> None:
     target = Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500})
     driver = DRIVERS["fake"](fake_lab.home)
-    monkeypatch.setattr("workers.tasks.make_bench", lambda home: Bench(home, {"fake": driver}))
+    monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     quarantine_target(target.pk, "it smokes")
     spec = fake_lab.spec({}, target="fake-1")
     with pytest.raises(TargetUnusable, match="it smokes"):

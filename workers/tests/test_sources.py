@@ -13,15 +13,14 @@ from kernels.builds.builder import Builder
 from kernels.errors import BundleRefused
 from kernels.trees.git_bundle import has_commit
 from lab.models import Build, Tree
-from lab.runs.claiming import next_build
 from lab.runs.work_orders import build_order
 from lab.storage.artifacts import artifacts_of
 from lab.storage.store import Store
 from lab.submission.shared_sources import name_in_store
 from lab.submission.submit import submit_experiment
 from lab.tests.stores import directory_store
-from workers import tasks
 from workers.errors import SourceMissing
+from workers.loop import Scope, take_all
 from workers.sources import bring_sources
 from workers.tests.conftest import FakeLab
 
@@ -49,10 +48,9 @@ def test_a_worker_without_the_tree_builds_what_was_submitted_elsewhere(
 ) -> None:
     home = tmp_path / "worker"
     monkeypatch.setattr(
-        "workers.tasks.Builder", lambda _, artifacts: Builder(home, artifacts=artifacts_of(home))
+        "workers.loop.Builder", lambda _, artifacts: Builder(home, artifacts=artifacts_of(home))
     )
-    while (build_id := next_build()) is not None:
-        tasks.build_kernel(build_id)
+    take_all(Scope(boots=False))
     assert set(Build.objects.values_list("state", "problem")) == {("built", "")}
     assert (home / "artifacts" / patched().artifact_key / "vmlinux").is_file()
 

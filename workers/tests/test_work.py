@@ -19,9 +19,9 @@ import pytest
 from lab.hooks.changes import HookFields, make_hook, try_hook
 from lab.models import Build, Delivery, Experiment, Run
 from lab.models.states import RunState
-from lab.runs.claiming import claim_run, next_run
+from lab.runs.claiming import next_run
 from lab.submission.submit import submit_experiment
-from lab.tests.factories import make_user
+from lab.tests.factories import claim_run, make_user
 from lab.tests.receiver import receiving
 from workers import local, work
 from workers.drivers.fake import Script
@@ -61,7 +61,7 @@ def test_what_is_queued_is_built_booted_and_compared(
         work.work(StopsWhen(over(queued)))
     assert Experiment.objects.get(pk=queued.pk).state == "done"
     assert Run.objects.filter(state="done").count() == 10
-    said = [one.getMessage() for one in caplog.records if one.name == "workers.tasks"]
+    said = [one.getMessage() for one in caplog.records if one.name == "workers.loop"]
     assert any(line.startswith("build ") and line.endswith(": built") for line in said)
     assert sum(": finished" in line for line in said) == 10
     assert said[-1].endswith(f"; experiment {queued.pk} is done")
@@ -130,15 +130,14 @@ def test_an_experiment_that_somebody_was_killed_before_ending_is_ended(
 def test_a_database_that_does_not_answer_does_not_end_the_worker(
     queued: Experiment, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answers = iter([OSError("no database"), None])
+    answers = iter([OSError("no database")])
 
-    def fails_once() -> int | None:
-        fault = next(answers, None)
-        if fault:
+    def fails_once(_scope: object) -> bool:
+        if fault := next(answers, None):
             raise fault
-        return None
+        return False
 
-    monkeypatch.setattr("workers.work.next_build", fails_once)
+    monkeypatch.setattr("workers.work.take_one", fails_once)
     closed: list[int] = []
     monkeypatch.setattr("workers.work.close_old_connections", lambda: closed.append(1))
     work.work(StopsWhen(lambda: False, turns=2))

@@ -13,7 +13,6 @@ from lab.models import Build, Run
 from lab.models.states import Outcome
 from lab.runs.claiming import (
     claim_build,
-    claim_run,
     is_alive,
     next_build,
     next_run,
@@ -25,6 +24,7 @@ from lab.runs.claiming import (
 from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.tests.factories import (
     ME,
+    claim_run,
     claimed_build,
     claimed_run,
     finish_build,

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The loop of every worker: claim the next piece of work, run it, record it, until nothing is left for this worker.
+
+Only what wakes it differs. A fleet's workers are woken by a Celery message that names a queue (wakeups.py); one machine's worker
+polls the tables (work.py), and so does a command that carries out one experiment (local.py). This is also the only place that
+catches every exception of the work.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from kernels.builds.builder import Builder
+from lab.errors import UnknownRow
+from lab.leases.process import worker_identity
+from lab.models import Target
+from lab.models.states import Outcome
+from lab.operations.logs import about
+from lab.runs.claim import Claim
+from lab.runs.claiming import claim_next_build, claim_next_run, next_run, ready_targets, release
+from lab.runs.open_claims import claim_subjects
+from lab.runs.pages import ended
+from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
+from lab.runs.work_orders import run_order
+from lab.storage.artifacts import artifacts_of
+from lab.targets.health_checks import due_checks
+from workers.bench import make_bench, takes_machine_time
+from workers.build import build_claimed
+from workers.errors import ClaimLost
+from workers.health import check_due
+from workers.machine_turns import Turn, turn
+from workers.readiness import why_idle
+from workers.run import clock_of, run_claimed
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The work that a worker takes.
+
+    queue, target: builds of this queue, boots of this target alone; None is all of them. experiment_id: of one experiment alone.
+    """
+
+    builds: bool = True
+    boots: bool = True
+    queue: str | None = None
+    target: str | None = None
+    experiment_id: int | None = None
+
+
+def take_all(scope: Scope) -> None:
+    """Take one piece of work after the other until nothing is left for this worker."""
+    while take_one(scope):
+        pass
+
+
+def take_one(scope: Scope) -> bool:
+    """Build the next kernel, or carry out the next boot, or a health check; return False if there is nothing to do.
+
+    Builds come first, since a boot is timed and nothing may compile beside it.
+    """
+    if scope.builds and take_build(scope):
+        return True
+    if not scope.boots or why_idle(builds=False):
+        return False
+    targets = [scope.target] if scope.target else ready_targets(scope.experiment_id)
+    if any(take_boot(target, scope.experiment_id) for target in targets):
+        return True
+    return scope.experiment_id is None and any(
+        map(check_due, [scope.target] if scope.target else due_checks())
+    )
+
+
+def take_build(scope: Scope) -> bool:
+    """Build the next kernel of the scope; return False if there is none for this worker."""
+    if why_idle(builds=True):
+        return False
+    with turn(settings.HOME, "shared"):
+        claim = claim_next_build(queue=scope.queue, by=worker_identity(), experiment_id=scope.experiment_id)
+        if claim is None:
+            return False
+        builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME))
+        _guarded(claim, lambda: build_claimed(claim, builder))
+    return True
+
+
+def take_boot(target: str, experiment_id: int | None = None) -> bool:
+    """Carry out the next boot of a target; return False if none is ready, or the target boots for another worker."""
+    run_id = next_run(experiment_id, target=target)
+    if run_id is None:
+        return False
+    how = _turn_of(run_id, target)
+    with turn(settings.HOME, how):
+        claim = claim_next_run(target=target, by=worker_identity(), experiment_id=experiment_id)
+        if claim is None:
+            return False
+        if how != "alone" and _turn_of(claim.id, target) != how:
+            # While this worker waited, another run came first that needs the machine in another way.
+            release(claim)
+            return True
+        _guarded(claim, lambda: run_claimed(claim, make_bench(settings.HOME)))
+    return True
+
+
+def _turn_of(run_id: int, target: str) -> Turn:
+    """Return how much of this machine a boot takes: "alone", the safe one, where the run cannot be read."""
+    driver = Target.objects.filter(name=target).values_list("driver", flat=True).first() or ""
+    if not takes_machine_time(driver):
+        return "free"
+    try:
+        return "shared" if clock_of(run_order(run_id)) == "instructions" else "alone"
+    except UnknownRow:
+        return "alone"
+
+
+def _guarded(claim: Claim, work: Callable[[], None]) -> None:
+    """Run claimed work. An unforeseen fault is the lab's: kept with its traceback, and retried only where the disk is full.
+
+    An interrupt returns the work to the queue, and is raised again.
+    """
+    with about(**claim_subjects(claim)):
+        _caught(claim, work)
+    log.info("%s", ended(claim.kind, claim.id))
+
+
+def _caught(claim: Claim, work: Callable[[], None]) -> None:
+    try:
+        work()
+    except ClaimLost as exc:
+        log.info("%s", exc)
+    except (KeyboardInterrupt, SystemExit):
+        _give_back(claim)
+        raise
+    except (OperationalError, InterfaceError) as exc:
+        # Nothing can be recorded now. The lease is not renewed any more, so that upkeep queues the work again.
+        connection.close()
+        log.warning(
+            "%s %s is left to its lease, the database went away: %s", claim.kind, claim.id, _line(exc)
+        )
+    except Exception as exc:
+        log.exception("%s %s failed for a reason of ours", claim.kind, claim.id)
+        full = isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT)
+        problem = f"the lab {'has no room' if full else 'failed'} here: {type(exc).__name__}: {exc}"
+        _record_fault(claim, " ".join(problem.split()), traceback.format_exc(), retry=full)
+
+
+def _give_back(claim: Claim) -> None:
+    """Queue the work again at once; over another connection if the signal interrupted a query."""
+    try:
+        release(claim)
+    except DatabaseError:
+        connection.close()
+        try:
+            release(claim)
+        except DatabaseError as exc:
+            log.warning("%s %s is left to its lease: %s", claim.kind, claim.id, _line(exc))
+
+
+def _line(exc: Exception) -> str:
+    return " ".join(str(exc).split())[:300]
+
+
+def _record_fault(claim: Claim, problem: str, detail: str, *, retry: bool) -> None:
+    if claim.kind == "build":
+        record_build_failure(claim, Failure("lab", problem, detail, retry=retry))
+    else:
+        lost = RunRecord(Outcome.LOST, blame="lab", problem=problem, problem_detail=detail, retry=retry)
+        record_run(claim, lost)
