@@ -27,6 +27,7 @@ from pathlib import Path
 
 import django
 
+from kernels.architecture import BUILT
 from kernels.artifacts.store import Artifact
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.toolchain import detect_toolchain
@@ -34,7 +35,7 @@ from kernels.configs.request import ConfigRequest, Fragment
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from workers.accelerator import choose_accelerator
 from workers.drivers.base import BootRequest, Machine
-from workers.drivers.domain_xml import MACHINE, PORT_NAME, kernel_cmdline
+from workers.drivers.domain_xml import PORT_NAME, kernel_cmdline
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.streams import LocalStreams, accept, listen
 from workloads.guest.initramfs import build_initramfs
@@ -184,8 +185,8 @@ def _qemu_command(request: BootRequest, sockets: Path) -> list[str]:
     machine = request.machine
     accelerator = "tcg" if machine.accelerator == "tcg" else "kvm"
     return [
-        "qemu-system-x86_64",
-        *("-machine", f"{MACHINE},usb=off,dump-guest-core=off"),
+        BUILT.qemu,
+        *("-machine", f"{BUILT.machine},usb=off,dump-guest-core=off"),
         *("-accel", accelerator),
         *("-cpu", "max" if accelerator == "tcg" else "host"),
         *("-smp", str(machine.vcpus)),
@@ -207,7 +208,7 @@ def _qemu_command(request: BootRequest, sockets: Path) -> list[str]:
 def virtme_ng(command: Path, artifact: Artifact, request: BootRequest) -> float:
     """Seconds from starting vng to the output of the command it runs."""
     arguments = [
-        *(str(command), "--run", str(artifact.bzimage)),
+        *(str(command), "--run", str(artifact.image)),
         *("--force-9p", "--cpus", str(VCPUS), "--memory", f"{MEMORY_MIB}M"),
         *(() if request.machine.accelerator == "kvm" else ("--disable-kvm",)),
         *("--exec", f"echo {MARK.decode()}"),

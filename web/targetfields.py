@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from lab.targets.drivers import DRIVERS
+
 _SWITCH: Final = (("", "as it comes"), ("on", "on"), ("off", "off"))
 
 
@@ -46,11 +48,7 @@ MACHINE = Group(
             "driver",
             "Driver",
             "libvirt on the worker’s host, over the network, or simulated.",
-            choices=(
-                ("libvirt", "libvirt: a guest"),
-                ("metal", "metal: a machine of its own"),
-                ("fake", "fake: plays boots"),
-            ),
+            choices=tuple((kind.name, kind.label) for kind in DRIVERS.values()),
         ),
         Field("group", "Group", "Targets of one group are equal; an experiment may name it.", "none"),
         Field("vcpus", "CPUs", "Of a guest what it is given, of metal what it has.", kind="number"),

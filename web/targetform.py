@@ -15,6 +15,7 @@ from typing import Any, Final
 from lab.errors import FieldRefused
 from lab.models import Target
 from lab.targets.changes import CHANGEABLE, TargetFields
+from lab.targets.drivers import DRIVERS
 from web.targetfields import GROUPS, Field, Group
 
 # Longer than all that a field can be, and short enough to be shown again.
@@ -54,7 +55,7 @@ def as_typed(row: Target | None) -> dict[str, str]:
     typed["access.kexec"] = typed["access.kexec"].replace("off", "")
     if not _at(told, "access.mac"):
         typed["access.fragments"] = "metal"
-    typed["access"] = json.dumps(told["access"] if of.driver == "fake" else {}, indent=2)
+    typed["access"] = json.dumps(told["access"] if DRIVERS[of.driver].access == "object" else {}, indent=2)
     return typed | {"enabled": "on" if of.enabled else ""}
 
 
@@ -81,7 +82,7 @@ def place_of(refused: FieldRefused, typed: Mapping[str, str]) -> str:
     path = list(refused.path)
     if path[:2] == ["access", "console"] and path[2:] not in ([], ["kind"]):
         path.insert(2, typed["access.console.kind"])
-    if path[0] == "access" and typed["driver"] == "fake":
+    if path[0] == "access" and _kind(typed) == "object":
         return "access"
     while path and ".".join(path) not in _PLACES:
         path.pop()
@@ -94,9 +95,9 @@ def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) ->
 
 
 def _access(typed: Mapping[str, str]) -> dict[str, Any]:
-    if typed["driver"] == "fake":
+    if _kind(typed) == "object":
         return _object(typed["access"])
-    if typed["driver"] != "metal":
+    if _kind(typed) != "machine":
         return {}
     access: dict[str, Any] = {
         "fragments": re.findall(r"[^\s,]+", typed["access.fragments"]),
@@ -120,6 +121,12 @@ def _part(typed: Mapping[str, str], place: str) -> dict[str, Any]:
     """What was typed in the fields right below a place; what is empty is not said."""
     found = {key.removeprefix(place): typed[key] for key in _FIELDS if key.startswith(place) and typed[key]}
     return {name: text for name, text in found.items() if "." not in name}
+
+
+def _kind(typed: Mapping[str, str]) -> str:
+    """Return how a target of the typed driver is reached; "none" for a driver that does not exist, which is refused later."""
+    driver = DRIVERS.get(typed["driver"])
+    return driver.access if driver else "none"
 
 
 def _object(text: str) -> dict[str, Any]:

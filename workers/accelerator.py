@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from kernels.architecture import BUILT
 from kernels.artifacts.store import ArtifactMetadata
 from kernels.trees.tree import DEFAULT_ARCHIVES
 from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
@@ -91,7 +92,7 @@ def _identity(kernel: Path) -> str:
 
 def host_fingerprint() -> str:
     """A hash of all that decides whether an accelerator works: device, processor, QEMU, this boot of the host."""
-    qemu = Path(shutil.which("qemu-system-x86_64") or "/nonexistent")
+    qemu = Path(shutil.which(BUILT.qemu) or "/nonexistent")
     parts = [cpu_model(), os.uname().release, Path("/proc/sys/kernel/random/boot_id").read_text().strip()]
     for path in (KVM_DEVICE, qemu):
         status = path.stat() if path.exists() else None

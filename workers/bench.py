@@ -14,19 +14,12 @@ from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.metal import MetalDriver
 from workers.run import Bench
 
-DRIVERS: Mapping[str, Callable[[Path], Driver]] = {
+# One for each of lab.targets.drivers.DRIVERS.
+MAKERS: Mapping[str, Callable[[Path], Driver]] = {
     "libvirt": LibvirtDriver,
     "metal": MetalDriver,
     "fake": lambda home: FakeDriver(play),
 }
-
-# Whose guests run on the processors of the machine that the worker is on.
-ON_THIS_MACHINE = frozenset({"libvirt"})
-
-
-def takes_machine_time(driver: str) -> bool:
-    """Whether boots of this driver and builds would spoil each other's times here."""
-    return driver in ON_THIS_MACHINE
 
 
 class Drivers(Mapping[str, Driver]):
@@ -38,14 +31,14 @@ class Drivers(Mapping[str, Driver]):
 
     def __getitem__(self, name: str) -> Driver:
         if name not in self._made:
-            self._made[name] = DRIVERS[name](self._home)
+            self._made[name] = MAKERS[name](self._home)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(DRIVERS)
+        return iter(MAKERS)
 
     def __len__(self) -> int:
-        return len(DRIVERS)
+        return len(MAKERS)
 
 
 @cache

@@ -25,9 +25,9 @@ import workers.upkeep  # noqa: F401  registers every task
 from kernels.sandbox.memory import end_leftovers
 from lab.models import Target
 from lab.runs.queues import target_queue
+from lab.targets.drivers import is_guest
 from workers import local, tasks, wakeups
 from workers.app import over_the_broker
-from workers.bench import takes_machine_time
 from workers.boot_request import user_space
 from workers.broker_watch import Hearing, end_deaf
 from workers.errors import LibvirtMissing, NoSuchTarget
@@ -153,7 +153,7 @@ def _sweep(post: Post) -> None:
     if post.target:
         for name in remove_initrds(settings.HOME):
             log.info("removed what run %s was booted with, whose worker was killed", name)
-        if not takes_machine_time(_driver_of(post.target)):
+        if not is_guest(_driver_of(post.target)):
             return
         for line in local.sweep():
             log.info("removed what a killed process left: %s", line)

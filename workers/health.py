@@ -19,6 +19,7 @@ from kernels.errors import KernelsError
 from lab.errors import LabError
 from lab.models import HealthCheck, Target
 from lab.targets.access_schema import read_tuning
+from lab.targets.drivers import is_guest
 from lab.targets.health_checks import (
     ITERATIONS,
     PRESET,
@@ -33,7 +34,7 @@ from lab.targets.health_checks import (
 )
 from workers.accelerator import choose_accelerator, is_trusted
 from workers.artifact_transfer import at_hand
-from workers.bench import make_bench, takes_machine_time
+from workers.bench import make_bench
 from workers.boot_request import Job, boot_request
 from workers.collect.dmesg import FATAL, scan_console
 from workers.collect.fromguest import Sent, read_guest
@@ -57,7 +58,7 @@ def check_due(name: str) -> bool:
 def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
     """Check a target; None if it is not due, or boots. force: due or not, in quarantine too."""
     driver = Target.objects.filter(name=name).values_list("driver", flat=True).first() or ""
-    with turn(settings.HOME, "alone" if takes_machine_time(driver) else "free"):
+    with turn(settings.HOME, "alone" if is_guest(driver) else "free"):
         target = claim_check(name, force=force)
         if target is None:
             return None
@@ -122,8 +123,7 @@ def _checked(target: Target, bench: Bench) -> Checked:
 def _job(target: Target, artifact: Artifact, bench: Bench) -> Job:
     workload = load_catalog()[WORKLOAD]
     plan = workload.plan(workload.resolve(PRESET, {}), iterations=ITERATIONS, warmup=WARMUP)
-    guest = target.driver == "libvirt"
-    trusted = is_trusted(artifact.metadata)
+    guest, trusted = is_guest(target.driver), is_trusted(artifact.metadata)
     accelerator = choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"
     machine = Machine(target.vcpus, target.memory_mib, accelerator)
     tuning = read_tuning(target.tuning)

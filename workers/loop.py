@@ -30,8 +30,9 @@ from lab.runs.pages import ended
 from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
 from lab.runs.work_orders import run_order
 from lab.storage.artifacts import artifacts_of
+from lab.targets.drivers import is_guest
 from lab.targets.health_checks import due_checks
-from workers.bench import make_bench, takes_machine_time
+from workers.bench import make_bench
 from workers.build import build_claimed
 from workers.errors import ClaimLost
 from workers.health import check_due
@@ -113,7 +114,7 @@ def take_boot(target: str, experiment_id: int | None = None) -> bool:
 def _turn_of(run_id: int, target: str) -> Turn:
     """Return how much of this machine a boot takes: "alone", the safe one, where the run cannot be read."""
     driver = Target.objects.filter(name=target).values_list("driver", flat=True).first() or ""
-    if not takes_machine_time(driver):
+    if not is_guest(driver):
         return "free"
     try:
         return "shared" if clock_of(run_order(run_id)) == "instructions" else "alone"

@@ -35,6 +35,7 @@ from lab.storage.artifacts import artifacts_of
 from lab.storage.files import name_of
 from lab.storage.signing_keys import heed_revocation
 from lab.targets.access_schema import read_tuning
+from lab.targets.drivers import is_guest
 from workers.accelerator import choose_accelerator, is_trusted
 from workers.artifact_transfer import at_hand
 from workers.boot_request import Job, boot_request
@@ -182,7 +183,7 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
     if clock == "instructions":
         machine = Machine(1, order.memory_mib, "tcg", clock)
     else:
-        guest = order.driver == "libvirt"
+        guest = is_guest(order.driver)
         trusted = is_trusted(artifact.metadata)
         accelerator = (
             choose_accelerator(bench.home, artifact.boot_vmlinux, trusted=trusted) if guest else "none"

@@ -12,6 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.architecture import BUILT
 from kernels.artifacts.metadata import (
     METADATA,
     ArtifactMetadata,
@@ -40,9 +41,9 @@ class Artifact:
     metadata: ArtifactMetadata
 
     @property
-    def bzimage(self) -> Path:
+    def image(self) -> Path:
         """The compressed image, for boot loaders."""
-        return self.directory / "bzImage"
+        return self.directory / BUILT.image
 
     @property
     def vmlinux(self) -> Path:

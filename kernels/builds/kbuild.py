@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from kernels.architecture import BUILT
 from kernels.builds.toolchain import Toolchain
 from kernels.sandbox.command import OBJECTS, OUT, SOURCE
 
@@ -49,7 +50,7 @@ do
     make -C {SOURCE} O={OBJECTS} --no-print-directory -j "$cores" "$@" M="${{module%/}}" modules
 done
 mkdir {OUT}/{HANDOUT} {OUT}/{HANDOUT}/modules
-cp vmlinux System.map arch/x86/boot/bzImage {OUT}/{HANDOUT}/
+cp vmlinux System.map {BUILT.image_path} {OUT}/{HANDOUT}/
 objcopy --strip-all vmlinux {OUT}/{HANDOUT}/vmlinux.boot
 if [ -f modules.order ]
 then sed 's/\\.o$/.ko/' modules.order | while read -r module

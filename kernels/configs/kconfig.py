@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernels.architecture import BUILT
+
 # The kernel has 1,700 files with 6 MB.
 MAX_FILE_BYTES = 1 << 20
 MAX_ALL_BYTES = 64 << 20
 MAX_LINE = 4096
 MAX_DEPTH = 60
-# What the kernel's Makefile exports for x86 and Kconfig's source lines use.
-_VARIABLES = {"SRCARCH": "x86", "ARCH": "x86", "HEADER_ARCH": "x86", "KBUILD_EXTMOD": ""}
+# What Kconfig's source lines use of what the kernel's Makefile exports.
+_VARIABLES = {**BUILT.kconfig, "KBUILD_EXTMOD": ""}
 _ENTRY = re.compile(r"(config|menuconfig|choice|menu|if|comment)(?:\s+(.*))?")
 _END = re.compile(r"(endchoice|endmenu|endif)(?:\s|$)")
 _SOURCE = re.compile(r'([or]{0,2})source\s+"?([^"]+)"?')

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
+from kernels.architecture import BUILT
 from lab.experiments.priority import ACTIVE
 from lab.models import Build, Run, Target, Worker
 from lab.models.states import BuildState, RunState, VariantState
@@ -22,8 +23,6 @@ from lab.targets.usable import usable_targets
 # A worker that was not heard of for so long is gone.
 GONE_S = 30.0
 TARGET = "target."
-# Of the kernels that are built here.
-ARCHITECTURE = "x86_64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ def target_queue(name: str) -> str:
 
 def build_queue(request: Mapping[str, Any]) -> str:
     """The queue of the workers that can make what a build asks for."""
-    return f"build.{ARCHITECTURE}.{request['cc']}"[:100]
+    return f"build.{BUILT.name}.{request['cc']}"[:100]
 
 
 def waiting_queues() -> Mapping[str, WaitingQueue]:

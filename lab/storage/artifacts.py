@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from kernels.architecture import BUILT
 from kernels.artifacts.metadata import read_record
 from kernels.artifacts.signature import Seal
 from kernels.artifacts.store import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore
@@ -28,10 +29,10 @@ from lab.storage.signing_keys import is_ours
 from lab.storage.store import Store, lab_store
 
 # Compressed by the kernel's own makefile.
-PACKED_ALREADY = frozenset({"bzImage"})
+PACKED_ALREADY = frozenset({BUILT.image})
 # Without these there is nothing to boot and nothing to say about it.
 NEEDED = frozenset(
-    {"bzImage", "config", "build.log", "reproducer.sh", "System.map", "vmlinux", "vmlinux.boot"}
+    {BUILT.image, "config", "build.log", "reproducer.sh", "System.map", "vmlinux", "vmlinux.boot"}
 )
 # What pages show of an artifact that is not on their machine.
 PAPERS = frozenset({"config", "build.log", "reproducer.sh"})
@@ -126,7 +127,7 @@ def fetch_papers(store: Store, folder: Path, key: str) -> Artifact:
 def fetch_kernel(store: Store, folder: Path, key: str) -> Path:
     """Bring an artifact's bzImage beside its papers, for a host that hands it to a machine. Raises as fetch_artifact."""
     artifact = fetch_papers(store, folder, key)
-    path = artifact.bzimage
+    path = artifact.image
     if not path.is_file():
         record = recorded(artifact)
         with _room(folder, record.files[path.name][0]) as place:

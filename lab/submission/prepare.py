@@ -32,6 +32,7 @@ from lab.submission.sources import (
     with_catalogue_rules,
 )
 from lab.submission.tree_rows import registered_sources
+from lab.targets.drivers import DRIVERS
 from lab.trends.base_points import WORKLOAD_FRAGMENT
 from lab.validation_messages import nearest
 from workloads.catalog import Workload, load_catalog
@@ -120,7 +121,7 @@ def _base(
 
 def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None) -> Prepared:
     target = find_target(spec.target)
-    if target.driver == "metal" and spec.measure.clock == "instructions":
+    if spec.measure.clock not in DRIVERS[target.driver].clocks:
         raise SubmissionRejected(
             f'measure.clock: {target.name} is a machine, which has no instruction clock; take "wall", or a guest as the target',
             place="measure.clock",
@@ -281,11 +282,8 @@ def inputs_digest(tree_id: str, request: Mapping[str, Any]) -> str:
 
 def _target_fragments(target: models.Target) -> list[Fragment]:
     """What kernels for this machine hold besides: all variants of an experiment alike."""
-    return (
-        [load_fragment(name) for name in target.access.get("fragments", ())]
-        if target.driver == "metal"
-        else []
-    )
+    machine = DRIVERS[target.driver].access == "machine"
+    return [load_fragment(name) for name in target.access.get("fragments", ())] if machine else []
 
 
 def _base_fragments() -> list[Fragment]:

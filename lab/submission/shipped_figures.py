@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from lab.models import Target
+from lab.targets.drivers import DRIVERS
 
 # What a preview says beside every figure that comes from here.
 SHIPPED = "estimated from shipped figures, not from this lab"
@@ -32,7 +33,7 @@ def build_seconds(*, alone: bool, cores: int | None = None) -> float:
 
 def boot_seconds(target: Target, clock: str) -> float | None:
     """Return the wall seconds that a boot takes at least; None for metal."""
-    if target.driver == "metal":
+    if not DRIVERS[target.driver].estimated:
         return None
     return BOOT_S * (BY_INSTRUCTIONS if clock == "instructions" else 1)
 
@@ -42,6 +43,6 @@ def boot_deviation(workload: str, target: Target) -> float | None:
 
     A workload without a figure of its own has the largest one.
     """
-    if target.driver == "metal":
+    if not DRIVERS[target.driver].estimated:
         return None
     return DEVIATIONS.get(workload, max(DEVIATIONS.values()))

@@ -16,11 +16,11 @@ from lab.models import Bisection, Experiment, Run, Target, User
 from lab.models.storable import storable, storable_text
 from lab.people.permissions import may
 from lab.targets.access_schema import read_access, read_tuning
+from lab.targets.drivers import DRIVERS, MACHINES
 from lab.targets.usable import leave_unusable
 from lab.trends.base_points import follow_target
 from lab.validation_messages import nearest
 
-DRIVERS: Final = ("libvirt", "metal", "fake")
 MOST_VCPUS, LEAST_MIB, MOST_MIB = 1024, 64, 16 << 20
 LONGEST_REMARK = 2000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -188,15 +188,16 @@ def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
         raise FieldRefused("remark", f"remark: a text of at most {LONGEST_REMARK:,} characters, without NUL")
     read_tuning(wanted.tuning)
     columns = {one: getattr(wanted, one) for one in CHANGEABLE}
-    columns |= {"tuning": dict(wanted.tuning), "access": _access(wanted, others.filter(driver="metal"))}
+    columns |= {"tuning": dict(wanted.tuning), "access": _access(wanted, others.filter(driver__in=MACHINES))}
     return columns
 
 
 def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
     """Access, as it is stored."""
-    if wanted.driver == "libvirt" and wanted.access:
+    kind = DRIVERS[wanted.driver].access
+    if kind == "none" and wanted.access:
         raise FieldRefused("access", "access: a guest of this host is reached without; leave it out")
-    if wanted.driver != "metal":
+    if kind != "machine":
         return _plain(wanted.access)
     access = read_access(wanted.access)
     for row in others:

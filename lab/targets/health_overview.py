@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from lab.models import Build, HealthCheck, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState
+from lab.targets.drivers import DRIVERS
 
 # What is older says little of a machine now.
 LATELY = timedelta(days=1)
@@ -45,6 +46,11 @@ class TargetHealth:
     quarantine_reason: str = ""
     checked_at: datetime | None = None
     check_ok: bool | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Return whether its vCPUs and memory are what the lab gives it."""
+        return DRIVERS[self.driver].sized
 
 
 @dataclass(frozen=True, slots=True)

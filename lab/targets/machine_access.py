@@ -7,11 +7,12 @@ from lab.errors import UnknownRow
 from lab.models import Run, Target
 from lab.models.states import RunState
 from lab.targets.access_schema import Access, read_access
+from lab.targets.drivers import MACHINES
 
 
 def access_of(name: str) -> Access:
     """How a machine is reached. Raises UnknownRow, FieldRefused."""
-    target = Target.objects.filter(name=name, driver="metal").first()
+    target = Target.objects.filter(name=name, driver__in=MACHINES).first()
     if target is None:
         raise UnknownRow(f'there is no machine "{name}"')
     return read_access(target.access)

@@ -16,7 +16,6 @@ from rest_framework.response import Response
 from lab.models import HealthCheck, Target, User
 from lab.people.permissions import may
 from lab.targets.changes import (
-    DRIVERS,
     LEAST_MIB,
     LONGEST_REMARK,
     MOST_MIB,
@@ -26,6 +25,7 @@ from lab.targets.changes import (
     change_target,
     remove_target,
 )
+from lab.targets.drivers import DRIVERS
 from lab.targets.health_checks import ask_check
 from lab.targets.quarantine import release_target
 from web.api.doors import scopes_of
@@ -103,7 +103,7 @@ class WantedTarget(Body):
     """A target to be; access and tuning as docs/howto/metal.md says. Given anew, each is replaced whole."""
 
     name = Text(min_length=1, max_length=63)
-    driver = Word(DRIVERS, default="libvirt")
+    driver = Word(tuple(DRIVERS), default="libvirt")
     group = Text(max_length=63, default="")
     vcpus = Whole(min_value=1, max_value=MOST_VCPUS, default=2)
     memory_mib = Whole(min_value=LEAST_MIB, max_value=MOST_MIB, default=1024)

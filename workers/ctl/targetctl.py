@@ -25,6 +25,7 @@ from lab.targets.changes import (
     remove_target,
     set_target_enabled,
 )
+from lab.targets.drivers import MACHINES
 from lab.targets.health_checks import known_kernel
 from lab.targets.quarantine import release_target
 from lab.validation_messages import nearest
@@ -179,8 +180,10 @@ def power(
     row = named_target(name)
     if switch not in SWITCHES:
         raise typer.BadParameter(f'"{switch}" is not valid; {nearest(switch, SWITCHES)}')
-    if row.driver != "metal":
-        raise typer.BadParameter(f"{row.name} is a {row.driver} target: only metal has a BMC")
+    if row.driver not in MACHINES:
+        raise typer.BadParameter(
+            f"{row.name} is a {row.driver} target: only {' and '.join(MACHINES)} has a BMC"
+        )
     bmc = power_of(read_access(row.access))
     if switch == "on":
         bmc.turn_on()

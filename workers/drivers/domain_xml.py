@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from kernels.architecture import BUILT
 from workers.drivers import instruction_machine
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.tsc import tsc_khz
 
 QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
 PORT_NAME = "kperflab.records"
-MACHINE = "q35"
 CMDLINE = (
-    "console=ttyS0",
+    f"console={BUILT.console}",
     # A kernel that oopsed measures nothing any more: end at once, by a reset that ends the domain.
     "oops=panic",
     "panic=-1",
@@ -100,7 +100,7 @@ def plugin_argument(request: BootRequest, wiring: Wiring) -> str:
 
 def _add_boot(domain: ET.Element, request: BootRequest) -> None:
     system = ET.SubElement(domain, "os")
-    _text(system, "type", "hvm", arch="x86_64", machine=MACHINE)
+    _text(system, "type", "hvm", arch=BUILT.name, machine=BUILT.machine)
     _text(system, "kernel", str(request.kernel))
     _text(system, "initrd", str(request.initrd))
     _text(system, "cmdline", kernel_cmdline(request))

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import libvirt
 
+from kernels.architecture import BUILT
 from workers.drivers.guest_session import Ending
 from workers.errors import DomainRefused, LibvirtMissing, TargetLost
 
@@ -78,7 +79,7 @@ class Hypervisor:
                     "libvirt needs virtlogd to start guests; start it: virtlogd -d", str(error)
                 ) from error
             # QEMU's own words come last and say most.
-            line = str(error).splitlines()[0].rpartition("qemu-system-x86_64: ")[2]
+            line = str(error).splitlines()[0].rpartition(f"{BUILT.qemu}: ")[2]
             raise DomainRefused(f"libvirt would not start the guest: {line}", f"{error}\n\n{xml}") from error
 
     def how_it_ended(self, name: str, timeout_s: float) -> Ending:

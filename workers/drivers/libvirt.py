@@ -16,11 +16,12 @@ from pathlib import Path
 
 import libvirt
 
+from kernels.architecture import BUILT
 from kernels.processes.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.base import BootRequest, Disk
 from workers.drivers.calls import bring_home, own_directory
-from workers.drivers.domain_xml import MACHINE, Wiring, domain_xml
+from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
@@ -86,7 +87,7 @@ class LibvirtDriver:
                 request.console.open("wb"),
                 request.raw_records.open("wb"),
             )
-            facts = {"machine": MACHINE, **self.hypervisor.versions()}
+            facts = {"machine": BUILT.machine, **self.hypervisor.versions()}
             session = GuestSession(request, streams, _Remote(self.hypervisor, name), facts)
             session.greet()
             session.host["boot_s"] = time.monotonic() - started_at

@@ -18,6 +18,7 @@ from typing import Any
 
 from django.db import connections
 
+from kernels.architecture import BUILT
 from lab.errors import LabError
 from lab.targets.access_schema import Access, read_access
 from lab.targets.machine_access import access_of, is_booting
@@ -269,8 +270,8 @@ def _open(request: BootRequest, access: Access, home: Path, before_s: float, bef
         raise MachineUnfit(f"a command line of {len(cmdline)} bytes is too long; {LONGEST_CMDLINE} fit")
     by_kexec = {}
     if before is not None:
-        bzimage = request.kernel.parent / "bzImage"
-        by_kexec = {"kernel_sha256": sha256_of(bzimage), "initrd_sha256": sha256_of(request.initrd)}
+        image = request.kernel.parent / BUILT.image
+        by_kexec = {"kernel_sha256": sha256_of(image), "initrd_sha256": sha256_of(request.initrd)}
     try:
         netboot_url()
         return open_netboot(

@@ -14,8 +14,8 @@ from django.db import connection
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.models import Deployment, Experiment, Target
 from lab.operations.version import code_version, deploy, lab_version
+from lab.targets.drivers import is_guest
 from workers import local
-from workers.bench import takes_machine_time
 from workers.service.targets import targets_here
 
 
@@ -40,7 +40,7 @@ def settle() -> dict[str, object]:
 def sweep() -> dict[str, object]:
     """Remove what workers that were killed left on this machine."""
     drivers = Target.objects.values_list("driver", flat=True)
-    return {"removed": local.sweep() if any(map(takes_machine_time, drivers)) else []}
+    return {"removed": local.sweep() if any(map(is_guest, drivers)) else []}
 
 
 if __name__ == "__main__":

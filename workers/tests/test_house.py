@@ -65,7 +65,18 @@ ROOMS = {
         *("service_urls", "settings", "apps", "management"),
     ),
     "kernels": (
-        *("printable", "errors", "processes", "files", "diffs", "trees", "mails", "patches", "repair"),
+        *(
+            "printable",
+            "errors",
+            "architecture",
+            "processes",
+            "files",
+            "diffs",
+            "trees",
+            "mails",
+            "patches",
+            "repair",
+        ),
         *("sandbox", "configs", "artifacts", "builds"),
     ),
 }

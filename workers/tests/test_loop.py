@@ -11,8 +11,10 @@ from lab.errors import TargetUnusable
 from lab.models import Experiment, Run, Target
 from lab.runs.claiming import claim_next_build, ready_targets
 from lab.submission.submit import submit_experiment
+from lab.targets.drivers import DRIVERS
 from lab.tests.factories import ME, finish_builds, make_grid
 from workers import local, loop, wakeups
+from workers.bench import MAKERS
 from workers.loop import Scope
 from workers.tests.conftest import FakeLab
 
@@ -77,3 +79,7 @@ def test_an_experiment_of_one_machine_that_is_not_ready_ends_with_the_reason(
         local.work_through(experiment.pk)
     assert not loop.take_one(Scope())
     assert not Run.objects.exclude(state="queued").exists()
+
+
+def test_every_declared_driver_can_be_made() -> None:
+    assert set(MAKERS) == set(DRIVERS)

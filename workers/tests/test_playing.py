@@ -14,7 +14,7 @@ import pytest
 from lab.errors import TargetUnusable
 from lab.models import Experiment, Run, Sample, Target
 from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
-from workers.bench import DRIVERS
+from workers.bench import MAKERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver
 from workers.drivers.fake_guest import play
@@ -114,7 +114,7 @@ def test_an_experiment_on_a_fake_target_is_played_by_its_access(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500, "noise": 0.001})
-    driver = DRIVERS["fake"](fake_lab.home)
+    driver = MAKERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     experiment = fake_lab.run(fake_lab.spec({}, target="fake-1"))
     assert experiment.state == "done"
@@ -127,7 +127,7 @@ def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_qua
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Target.objects.create(name="fake-1", driver="fake", access={"seconds": "soon"})
-    driver = DRIVERS["fake"](fake_lab.home)
+    driver = MAKERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     spec = fake_lab.spec({}, target="fake-1")
     told = (
@@ -148,7 +148,7 @@ def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = Target.objects.create(name="fake-1", driver="fake", access={"ns_per_open": 500})
-    driver = DRIVERS["fake"](fake_lab.home)
+    driver = MAKERS["fake"](fake_lab.home)
     monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     quarantine_target(target.pk, "it smokes")
     spec = fake_lab.spec({}, target="fake-1")

@@ -46,8 +46,8 @@ def _kernel(artifact: Artifact) -> None:
 
 
 def _image(artifact: Artifact) -> None:
-    data = artifact.bzimage.read_bytes()
-    artifact.bzimage.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    data = artifact.image.read_bytes()
+    artifact.image.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
 
 
 def _unsigned(artifact: Artifact) -> None:
@@ -90,7 +90,7 @@ def test_a_spoilt_kernel_is_built_again_and_never_booted(
     fake_lab: FakeLab, built: tuple[Experiment, Artifact], spoil: Callable[[Artifact], None]
 ) -> None:
     experiment, artifact = built
-    honest = {path: path.read_bytes() for path in (artifact.boot_vmlinux, artifact.bzimage)}
+    honest = {path: path.read_bytes() for path in (artifact.boot_vmlinux, artifact.image)}
     spoil(artifact)
     spoilt = {path.read_bytes() for path in honest if path.is_file()} - set(honest.values())
     booted: list[bytes] = []

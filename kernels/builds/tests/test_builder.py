@@ -36,7 +36,7 @@ def test_the_base_becomes_an_artifact_with_all_its_files(pretend: PretendKernel,
     assert artifact.metadata.tree_id == pretend.base.tree_id
     assert artifact.metadata.layer == ""
     for path in (
-        artifact.bzimage,
+        artifact.image,
         artifact.vmlinux,
         artifact.boot_vmlinux,
         artifact.system_map,

@@ -22,6 +22,7 @@ from typing import Any
 
 from django.conf import settings
 
+from kernels.architecture import BUILT
 from kernels.mails.stored_diff import diff_of
 from lab.comparisons.exports.data import comparison_data, public_location
 from lab.comparisons.exports.figures import doubt, many, told_change
@@ -109,7 +110,7 @@ def _build(variant: Variant, checkout: str, origin: str, link: str) -> Item:
         id=_build_id(build, origin),
         origin=origin,
         checkout_id=checkout,
-        architecture="x86_64",
+        architecture=BUILT.name,
         compiler=kernel.metadata.toolchain if kernel else build.request.get("cc"),
         config_name="+".join(name for name, _ in build.request.get("fragments", [])) or None,
         start_time=build.started_at.isoformat() if build.started_at else None,

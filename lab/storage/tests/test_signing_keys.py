@@ -166,7 +166,7 @@ def test_a_machine_boots_no_kernel_that_was_changed_in_the_store(
     stored.write_bytes(whole)
     for _ in range(2):
         kernel = kernel_file(KEY)
-        assert kernel.read(0, kernel.size) == made.bzimage.read_bytes()
+        assert kernel.read(0, kernel.size) == made.image.read_bytes()
     with pytest.raises((StoreLacks, ArtifactMissing)):
         kernel_file(key_of(9))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from kernels.architecture import BUILT
 from lab.errors import StoreLacks
 from lab.storage.artifacts import fetch_kernel
 from lab.storage.store import Store, lab_store
@@ -37,7 +38,7 @@ def kernel_file(key: str) -> BootFile:
 
     Raises StoreLacks where it is nowhere, ArtifactCorrupt, DiskFull, and what the store raises.
     """
-    here = settings.HOME / "artifacts" / key / "bzImage"
+    here = settings.HOME / "artifacts" / key / BUILT.image
     if here.is_file():
         return BootFile(here.stat().st_size, here)
     path = fetch_kernel(_store(f"artifact {key[:12]}"), settings.HOME / "papers", key)

@@ -26,6 +26,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from lab.audit.refusals import note_refusal
 from lab.errors import NetbootClosed, PieceRefused
 from lab.models import Netboot, NetbootPiece
+from lab.targets.drivers import MACHINES
 from lab.targets.netboot.files import BootFile, initrd_file, kernel_file
 
 log = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ def hand_out(mac: str, address: str) -> Handout | None:
     """
     if not MAC.fullmatch(mac):
         return None
-    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver="metal")
+    boots = Netboot.objects.filter(closed_at=None, expires_at__gt=timezone.now(), target__driver__in=MACHINES)
     boot = boots.filter(target__access__mac__iexact=mac.replace("-", ":")).order_by("pk").last()
     if boot is None or not _is_expected(boot, address):
         return None
