@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exceptions of the lab; `blame` and `retry` decide in one place what happens next."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 from kernels.printable import shown, shown_line
@@ -36,13 +38,40 @@ class SubmissionRejected(LabError):
     """A well-formed description that cannot be carried out, such as one without its tree.
 
     place: the field at fault as a description writes it, such as `patches[0].text`; "" for no single one.
+    others: what else is wrong with the same description.
     """
 
     blame: ClassVar[Blame] = "submission"
 
-    def __init__(self, message: str, detail: str = "", place: str = "") -> None:
+    def __init__(
+        self, message: str, detail: str = "", place: str = "", others: Sequence["SubmissionRejected"] = ()
+    ) -> None:
         super().__init__(message, detail)
         self.place = place
+        self.others = tuple(others)
+
+
+class Refusals:
+    """Collects what is wrong with a description, so that all of it is reported at once."""
+
+    def __init__(self) -> None:
+        self._refused: list[SubmissionRejected] = []
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Keep a SubmissionRejected of the block for `check`."""
+        try:
+            yield
+        except SubmissionRejected as exc:
+            self._refused.append(exc)
+
+    def check(self) -> None:
+        """Raise the first refusal with the others, where there is one."""
+        if not self._refused:
+            return
+        first, *others = self._refused
+        detail = "\n\n".join(one.detail for one in self._refused if one.detail)
+        raise SubmissionRejected(str(first), detail, first.place, others) from first
 
 
 class LabUnable(LabError):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turn pydantic's validation errors into one line that says what to correct."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -10,19 +11,58 @@ from pydantic import BaseModel, ValidationError
 from lab.errors import SpecError
 
 SHOWN = 80
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+# What a pattern of one of our models allows, in words: nobody reads regular expressions in a refusal.
+PATTERNS: Mapping[str, str] = {
+    _NAME: "use letters, digits, dots, dashes and underscores, and begin with a letter or digit",
+    r"^[^\x00-\x1f]*$": "write one line without control characters",
+    r"^[0-9a-f]*$": "write hexadecimal digits",
+    r"^[^\s\x00-\x1f.-][^\s\x00-\x1f]*\.\.[^\s\x00-\x1f.-][^\s\x00-\x1f]*$": "write base..tip without blanks",
+    r"^[^\s\x00-\x1f-]?[^\s\x00-\x1f]*$": "write a revision without blanks, which does not begin with a dash",
+    r"^[^\x00-\x20\x7f]+$": "write it without blanks and control characters",
+    r"^[^\x00-\x1f\x7f]+$": "write it without control characters",
+    r"^[a-z_]+$": "use lower-case letters and underscores",
+    r"^[A-Za-z0-9._/:-]*$": "use letters, digits and . _ / : -",
+    r"^ttyS[0-9](,[0-9]{4,7}[noe]?[78]?)?$": "write it as ttyS0 or ttyS0,115200n8",
+    r"^[a-z0-9]{1,15}$": "use 1 to 15 lower-case letters and digits",
+}
+_LENGTHS = {
+    "string_too_short": "enter at least",
+    "string_too_long": "enter at most",
+    "too_short": "give at least",
+    "too_long": "give at most",
+}
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_NO_NUMBER, _NO_LIST, _NO_TABLE = "is not a whole number", "is not a list", "is not a table of fields"
+_KINDS = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _NO_NUMBER),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "is not a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false"),
+    **dict.fromkeys(("string_type", "string_unicode", "string_sub_type"), "is not text"),
+    **dict.fromkeys(("tuple_type", "list_type", "set_type"), _NO_LIST),
+    **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), _NO_TABLE),
+}
 # Nobody reads more; each is compared with all valid names.
 MOST_FAULTS = 50
 # Comparing is quadratic in the length of a name.
 LONGEST_COMPARED = 60
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> SpecError:
-    """Turn a validation error into a SpecError: the first fault in a line, all of them in detail."""
+def fault_lines(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Return the faults of a validation error as lines that name their fields, at most MOST_FAULTS."""
     faults = error.errors(include_url=False)
-    lines = list(dict.fromkeys(fault_line(dict(fault), model) for fault in faults[:MOST_FAULTS]))
-    others = len(lines) - 1 + max(0, len(faults) - MOST_FAULTS)
-    more = f" (and {others} more)" if others else ""
-    return SpecError(lines[0] + more, detail="\n".join(lines))
+    return list(dict.fromkeys(fault_line(dict(fault), model) for fault in faults[:MOST_FAULTS]))
+
+
+def as_error(lines: Sequence[str]) -> SpecError:
+    """Return a SpecError of some faults: the first one in its line, all of them in detail."""
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return SpecError(lines[0] + more, detail="\n".join(lines[:MOST_FAULTS]))
 
 
 def nearest(value: str, valid: Iterable[str]) -> str:
@@ -47,14 +87,39 @@ def fault_line(fault: dict[str, Any], model: type[BaseModel]) -> str:
         return f"{where}: {context['error']}" if where else str(context["error"])
     if kind == "literal_error":
         valid = [part.strip().strip("'") for part in context["expected"].replace(" or ", ", ").split(",")]
-        return f"{where}: {_shown(given)} is not valid; {nearest(str(given), valid)}"
+        return f"{where}: {shown_value(given)} is not valid; {nearest(str(given), valid)}"
     if kind == "string_pattern_mismatch":
-        return f"{where}: {_shown(given)} has characters that are not allowed there ({context['pattern']})"
-    message = fault["msg"][:1].lower() + fault["msg"][1:]
-    return f"{where}: {_shown(given)}: {message}"
+        allowed = PATTERNS.get(context["pattern"], "")
+        near = _proposal(str(given)) if context["pattern"] == _NAME else ""
+        return (
+            f"{where}: {shown_value(given)} has characters that are not allowed there"
+            + (allowed and f"; {allowed}")
+            + near
+        )
+    return f"{where}: {_in_words(kind, given, context)}" if where else _in_words(kind, given, context)
 
 
-def _shown(value: Any) -> str:
+def _in_words(kind: str, given: Any, context: Mapping[str, Any]) -> str:
+    """Return what is wrong with a value in plain words; pydantic's own are for programmers."""
+    if kind in _LENGTHS:
+        limit = context.get("min_length", context.get("max_length"))
+        size = f", not {len(given):,}" if kind.endswith("_long") and hasattr(given, "__len__") else ""
+        unit = ("entry", "entries") if kind in ("too_short", "too_long") else ("character", "characters")
+        return f"{_LENGTHS[kind]} {limit:,} {unit[limit != 1]}{size}"
+    if kind in _BOUNDS:
+        sign, field = _BOUNDS[kind]
+        return f"must be {sign} {context[field]}, not {shown_value(given)}"
+    return f"{shown_value(given)} {_KINDS.get(kind, 'is not valid here')}"
+
+
+def _proposal(name: str) -> str:
+    """Return a question with the name that is nearest to an invalid one, "" where nothing is left of it."""
+    near = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:60].strip("-._")
+    return f'; did you mean "{near}"?' if near else ""
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as a refusal quotes it: in one line of at most SHOWN characters."""
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

@@ -10,9 +10,11 @@ from typing import Any
 
 from django.conf import settings as conf
 
+from lab.experiments.switch_names import name_of_patch
 from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
 from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
+from lab.submission.usual import UsualChoices
 from web.forms import SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 
@@ -42,11 +44,12 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class SwitchSlot:
-    """One place to paste a patch or a fragment."""
+    """One place to paste a patch or a fragment. name: as typed, or the one that it gets from its subject."""
 
     id: str
     number: int
     typed: TypedSwitch
+    name: str
     open: bool
     name_error: str
     text_error: str
@@ -92,12 +95,23 @@ class FormPage:
     previewing: bool = False
 
 
-def fresh(choices: SubmissionChoices) -> TypedForm:
-    """The form before anything was typed: the first tree, the first target, no case ticked."""
+def fresh(choices: SubmissionChoices, usual: UsualChoices | None = None) -> TypedForm:
+    """Return the form before anything was typed, with a workload ticked: a pasted patch can be submitted as it is.
+
+    usual: what its reader measured last; without it the first tree, target and workload.
+    """
+    last = usual or UsualChoices()
+    trees = [tree.name for tree in choices.trees]
+    presets = {name: preset for name, preset in last.cases if name in {one.name for one in choices.workloads}}
+    if not presets:
+        presets = {one.name: "small" for one in choices.workloads[:1]}
     return TypedForm(
-        tree=choices.trees[0].name if choices.trees else "",
-        target=choices.targets[0] if choices.targets else "",
-        cases={workload.name: TypedCase(preset="small") for workload in choices.workloads},
+        tree=last.tree if last.tree in trees else next(iter(trees), ""),
+        target=last.target if last.target in choices.targets else next(iter(choices.targets), ""),
+        cases={
+            one.name: TypedCase(chosen=one.name in presets, preset=presets.get(one.name, "small"))
+            for one in choices.workloads
+        },
     )
 
 
@@ -212,6 +226,7 @@ def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str])
             id=key,
             number=number + 1,
             typed=switch,
+            name=switch.name or (name_of_patch(switch.text) if kind == "patch" and switch.text else ""),
             open=any(faults.values()) or (switch.filled and len(typed) == 1),
             **{f"{part}_error": fault for part, fault in faults.items()},
         )

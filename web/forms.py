@@ -160,7 +160,7 @@ def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
 def describe(typed: TypedForm) -> Description:
     """Turn the form into a description; errors are those that only the form can have."""
     made = Description(
-        mapping={"name": typed.name, "base": typed.base, "design": typed.design},
+        mapping={**_named(typed.name), "base": typed.base, "design": typed.design},
         fields={name: name for name in ("name", "tree", "git", "base", "design", "target", "priority")},
         errors={},
     )
@@ -264,10 +264,15 @@ def _sources(switch: TypedSwitch) -> dict[str, str]:
 
 def _partners(switch: TypedSwitch) -> dict[str, Any]:
     return {
-        "name": switch.name,
+        **_named(switch.name),
         "requires": re.split(r"[\s,]+", switch.requires) if switch.requires else [],
         "excludes": re.split(r"[\s,]+", switch.excludes) if switch.excludes else [],
     }
+
+
+def _named(name: str) -> dict[str, str]:
+    """Return the name as a description has it; without one the lab takes it from a patch's subject."""
+    return {"name": name} if name else {}
 
 
 def read_params(text: str) -> tuple[dict[str, Any], str]:

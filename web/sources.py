@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lab.errors import FieldRefused, LabError
-from lab.submission.fetches.series import WantedSeries, free_name
+from lab.experiments.switch_names import free_name, name_of_patch
+from lab.submission.fetches.series import WantedSeries
 from lab.submission.received_series import (
     UPLOAD_MIB,
     BranchRequest,
@@ -87,8 +88,9 @@ def with_fetched(typed: TypedForm, fetched: Sequence[Received]) -> Arrived:
 
 
 def received(switch: TypedSwitch) -> Received:
-    """What was pasted, as if it had been received."""
-    return Received(switch.name, switch.text, f"switch {switch.name}")
+    """Return what was pasted, as if it had been received."""
+    name = switch.name or name_of_patch(switch.text)
+    return Received(name, switch.text, f"switch {name}")
 
 
 def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
@@ -132,13 +134,14 @@ def _split(arrived: Arrived) -> None:
             patches.append(switch)
             continue
         others = {one.name for one in (*typed.patches, *patches) if one is not switch}
+        series = received(switch)
         try:
-            parts = each_patch(received(switch), others=others, partial=switch.partial)
+            parts = each_patch(series, others=others, partial=switch.partial)
         except LabError as exc:
             arrived.errors["each"] = str(exc)
             return
         divided = True
         patches += [TypedSwitch(part.name, part.text) for part in parts]
-        arrived.told.append(f"{switch.name}: {len(parts)} patches, each a switch of its own")
+        arrived.told.append(f"{series.name}: {len(parts)} patches, each a switch of its own")
     design = "cumulative" if divided and typed.design == "full" else typed.design
     arrived.typed = replace(typed, patches=tuple(patches), design=design)

@@ -163,7 +163,8 @@ def _explain(exc: Exception) -> int:
     if format_message is None and blame is None:
         raise exc
     said = format_message().removeprefix("Invalid value: ") if format_message else exc
-    err.print(Text(f"labctl: {said}", style="red"), soft_wrap=True)
+    for line in (said, *getattr(exc, "others", ())):
+        err.print(Text(f"labctl: {line}", style="red"), soft_wrap=True)
     if detail := getattr(exc, "detail", ""):
         err.print(Text(detail, style="dim"))
     return EXIT_LAB if blame in {"lab", "kernel"} else EXIT_USAGE

@@ -210,6 +210,7 @@ def find_workload(name: str, catalog: Mapping[str, Workload]) -> Workload:
 
 
 def _unknown(what: str, name: str, valid: Mapping[str, object]) -> str:
-    near = difflib.get_close_matches(name, valid, n=1)
+    near = difflib.get_close_matches(name[:60], valid, n=1)
     meant = f', did you mean "{near[0]}"?' if near else ";"
-    return f'no {what} is called "{name}"{meant} valid: {", ".join(valid)}'
+    shown = name if len(name) <= 60 else f"{name[:59]}…"
+    return f'no {what} is called "{shown}"{meant} valid: {", ".join(valid)}'

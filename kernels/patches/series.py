@@ -17,6 +17,7 @@ from kernels.diffs.unified import FileDiff, parse_diff, render_diff
 from kernels.errors import GitFailed, OutputTooLong, PatchDamaged, PatchRejected
 from kernels.mails.letters import Letter, Title, diff_text, read_letters
 from kernels.mails.series_order import Lineup, line_up
+from kernels.mails.shown_commit import read_shown_commit
 from kernels.trees.git import TOO_MUCH_MEMORY, run_git
 from kernels.trees.listing import check_tree
 from kernels.trees.tree import SourceTree, resolve
@@ -24,6 +25,8 @@ from kernels.trees.tree import SourceTree, resolve
 Diff = TypeVar("Diff")
 # What git may allocate to compare commits; a kernel's take 100 MiB.
 RANGE_MEMORY = 2 << 30
+# What git format-patch --cover-letter leaves for the author to fill in.
+_UNTITLED = re.compile(r"(?:\*\*\* SUBJECT HERE \*\*\*)?")
 _BASE_COMMIT = re.compile(r"^base-commit: ([0-9a-f]{40,64})[ \t]*$", re.MULTILINE)
 
 
@@ -70,7 +73,7 @@ def read_series(data: bytes, *, partial: bool = False) -> Series:
     `partial`, PatchDamaged where a diff cannot be read.
     """
     check_size(data)
-    letters = read_letters(data) or (Letter(Title(""), "", "", "", "", diff_text(data)),)
+    letters = read_letters(data) or (_no_mail(data),)
     read = _read_diffs(letters)
     lineup = line_up([(letter, files) for letter, files in read if files], partial=partial)
     if not lineup.patches:
@@ -78,6 +81,11 @@ def read_series(data: bytes, *, partial: bool = False) -> Series:
         raise kind("there is no diff in it; send what git format-patch wrote, or a unified diff")
     patches = tuple(make_patch(letter, files) for letter, files in lineup.patches)
     return make_series(patches, letters, lineup)
+
+
+def _no_mail(data: bytes) -> Letter:
+    """Return what is no mail as one: the commit that `git show` printed, else a bare diff."""
+    return read_shown_commit(data) or Letter(Title(""), "", "", "", "", diff_text(data))
 
 
 def _read_diffs(letters: Sequence[Letter]) -> list[tuple[Letter, tuple[FileDiff, ...]]]:
@@ -106,7 +114,7 @@ def make_series(patches: tuple[Patch, ...], letters: Sequence[Letter], lineup: L
     covers = [letter for letter in covers if letter.title.number == 0]
     cover = covers[0] if covers else None
     return Series(
-        title=cover.title.text if cover and cover.title.text else patches[0].title,
+        title=cover.title.text if cover and not _UNTITLED.fullmatch(cover.title.text) else patches[0].title,
         version=lineup.version,
         cover=cover.text.strip() if cover else "",
         patches=patches,

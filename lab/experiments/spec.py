@@ -7,9 +7,9 @@ one line that names the field, the value given and the valid ones.
 
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -28,17 +28,19 @@ from pydantic import (
 
 from kernels.errors import KernelsError
 from kernels.mails.letters import as_text
-from kernels.patches.catalog import load_catalog as load_switches
 from lab.errors import SpecError
+from lab.experiments.description_faults import description_faults
 from lab.experiments.spec_size import check_toml, check_values
+from lab.experiments.switch_names import BASE as BASE
+from lab.experiments.switch_names import BASE_AGAIN as BASE_AGAIN
+from lab.experiments.switch_names import OWN_VARIANTS as OWN_VARIANTS
+from lab.experiments.switch_names import PLACEBO as PLACEBO
+from lab.experiments.switch_names import switch_name as switch_name
+from lab.experiments.switch_names import with_names
 from lab.harmful_characters import check_lines
-from lab.validation_messages import explain, nearest
-from workloads.catalog import load_catalog as load_workloads
-from workloads.errors import WorkloadsError
+from lab.validation_messages import MOST_FAULTS, as_error, fault_lines, shown_value
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
-# The variants that the lab adds by itself: the base, the base once more, the base laid out otherwise.
-BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placebo")
 # Where boots agree to the last instruction, more of them say nothing new.
 LEAST_BOOTS, MOST_BOOTS = 2, 500
 MOST_PROFILE_BOOTS = 50
@@ -56,12 +58,6 @@ SwitchName = Annotated[
 Digest = Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9a-f]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
-
-
-def switch_name(text: str, length: int = 60) -> str:
-    """A switch's name from what people call the thing: its plain characters."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:length].strip("-._") or "patch"
-    return f"{name}-patch" if name in OWN_VARIANTS else name
 
 
 class _Part(BaseModel):
@@ -114,13 +110,6 @@ class PatchSpec(_Switch):
 
     alternative: Annotated[StrictInt, Field(ge=1, le=16)] | None = None
     partial: StrictBool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_named_after_its_catalogue_entry(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and given.get("catalog") and "name" not in given:
-            return {**given, "name": given["catalog"]}
-        return given
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -176,7 +165,7 @@ class MeasureSpec(_Part):
     @model_validator(mode="before")
     @classmethod
     def _boots_suit_the_clock(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in DEFAULT_BOOTS:
+        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in tuple(DEFAULT_BOOTS):
             return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
         return given
 
@@ -185,8 +174,9 @@ class MeasureSpec(_Part):
     def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
         whole = isinstance(given, int) and not isinstance(given, bool)
         if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
-            shown = f'"{given}"' if isinstance(given, str) else given
-            raise ValueError(f'{shown} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"')
+            raise ValueError(
+                f'{shown_value(given)} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"'
+            )
         return given
 
     @model_validator(mode="after")
@@ -274,28 +264,6 @@ class ExperimentSpec(_Part):
             )
         return self
 
-    @model_validator(mode="after")
-    def _switches_know_each_other(self) -> Self:
-        names = [switch.name for switch in self.switches]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f'two switches are named "{name}"; each needs its own name')
-        for switch in self.switches:
-            for field in ("requires", "excludes"):
-                for other in getattr(switch, field):
-                    _check_partner(switch.name, field, other, names)
-        return self
-
-
-def _check_partner(name: str, field: str, other: str, names: list[str]) -> None:
-    if other == name:
-        raise ValueError(f'switch "{name}" {field} itself')
-    if other not in names:
-        valid = [known for known in names if known != name]
-        raise ValueError(
-            f'{field} of switch "{name}": there is no switch "{other}"; there are {", ".join(valid) or "no others"}'
-        )
-
 
 def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:
     """Read a TOML description; files it names are looked up from `directory`, none if that is None.
@@ -316,33 +284,17 @@ def toml_mapping(data: bytes) -> dict[str, Any]:
 
 
 def spec_from_mapping(mapping: Mapping[str, Any], directory: Path | None = None) -> ExperimentSpec:
-    """Validate a description that a form or an API sends. Raises SpecError."""
+    """Validate a description that a form or an API sends; what has no name gets one. Raises SpecError with every fault."""
     check_values(mapping)
+    named = with_names(inline_files(mapping, directory))
+    lines = list(islice(description_faults(named), MOST_FAULTS))
     try:
-        spec = ExperimentSpec.model_validate(inline_files(mapping, directory))
+        spec = ExperimentSpec.model_validate(named)
     except ValidationError as exc:
-        raise explain(exc, ExperimentSpec) from exc
-    _check_catalogues(spec)
+        raise as_error([*fault_lines(exc, ExperimentSpec), *lines]) from exc
+    if lines:
+        raise as_error(lines)
     return spec
-
-
-def _check_catalogues(spec: ExperimentSpec) -> None:
-    """Look up by name what our catalogues hold: workloads, presets, parameters, switches."""
-    workloads, switches = load_workloads(), load_switches()
-    for index, case in enumerate(spec.cases):
-        if case.workload not in workloads:
-            raise SpecError(
-                f'cases[{index}].workload: there is no workload "{case.workload}"; {nearest(case.workload, workloads)}'
-            )
-        try:
-            workloads[case.workload].resolve(case.preset, case.params, spec.measure.clock)
-        except WorkloadsError as exc:
-            raise SpecError(f"cases[{index}]: {exc}", exc.detail) from exc
-    for index, patch in enumerate(spec.patches):
-        if patch.catalog is not None and patch.catalog not in switches:
-            raise SpecError(
-                f'patches[{index}].catalog: there is no switch "{patch.catalog}"; {nearest(patch.catalog, switches)}'
-            )
 
 
 def spec_digest(spec: ExperimentSpec) -> str:

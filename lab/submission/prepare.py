@@ -16,7 +16,7 @@ from kernels.configs.request import Fragment, load_fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.trees.tree import NamedRevision, SourceTree, keep, resolve
 from lab import models
-from lab.errors import LabUnable, SpecError, SubmissionRejected
+from lab.errors import LabUnable, Refusals, SubmissionRejected
 from lab.experiments.expand import Clash, Combination, expand
 from lab.experiments.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
 from lab.statistics.sequential import LOOKS
@@ -120,14 +120,15 @@ def _base(
 
 
 def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None) -> Prepared:
-    target = find_target(spec.target)
-    if spec.measure.clock not in DRIVERS[target.driver].clocks:
-        raise SubmissionRejected(
-            f'measure.clock: {target.name} is a machine, which has no instruction clock; take "wall", or a guest as the target',
-            place="measure.clock",
-        )
-    workloads = _workloads(spec)
-    source = find_source(spec, registered_sources())
+    faults = Refusals()
+    with faults.collect():
+        target = find_target(spec.target)
+        _check_clock(spec, target)
+    with faults.collect():
+        workloads = _workloads(spec)
+    with faults.collect():
+        source = find_source(spec, registered_sources())
+    faults.check()
     with _blamed_on("tree" if spec.git is None else "git"):
         tree = open_source(source, root / "trees", on_progress)
     with _blamed_on("base"):
@@ -137,8 +138,9 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin
     switches = {}
     for place, switch in _placed(spec):
         on_progress(f"reading {switch.name}")
-        with _blamed_on(place), blamed_on_claims(claimed, tree):
+        with faults.collect(), _blamed_on(place), blamed_on_claims(claimed, tree):
             switches[switch.name] = with_note(take_in(switch, tree, base), claimed)
+    faults.check()
     ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
     switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
     applier = Applier(tree, base, switches)
@@ -146,6 +148,14 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin
         combinations = _combine(spec, switches, applier, on_progress)
     toolchain = detect_toolchain()
     return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
+
+
+def _check_clock(spec: ExperimentSpec, target: models.Target) -> None:
+    if spec.measure.clock not in DRIVERS[target.driver].clocks:
+        raise SubmissionRejected(
+            f'measure.clock: {target.name} is a machine, which has no instruction clock; take "wall", or a guest as the target',
+            place="measure.clock",
+        )
 
 
 def _placed(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
@@ -195,7 +205,10 @@ def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
     workloads = tuple(known[case.workload] for case in spec.cases)
     if spec.measure.verify and not any(workload.verifies for workload in workloads):
         able = [name for name, workload in known.items() if workload.verifies]
-        raise SpecError(f"measure.verify: none of the cases can be verified; those of {', '.join(able)} can")
+        raise SubmissionRejected(
+            f"measure.verify: none of the cases can be verified; those of {', '.join(able)} can",
+            place="measure.verify",
+        )
     return workloads
 
 
@@ -207,17 +220,26 @@ def _combine(
         return applier.try_to_apply(chosen)
 
     combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
-    for name in switches:
-        holding = [c for c in combinations if name in c.switches]
-        clashes = [c.clash for c in holding if c.clash]
-        if len(clashes) == len(holding):
-            # A hunk that does not fit tells more than a rule of the description.
-            worst = next((clash for clash in clashes if clash.detail), clashes[0])
-            raise SubmissionRejected(
-                f'switch "{name}" applies in no variant of design {spec.design}: {worst.reason}', worst.detail
-            )
+    faults = Refusals()
+    for place, switch in _placed(spec):
+        with faults.collect():
+            _check_applies(switch.name, place, combinations, spec.design)
+    faults.check()
     _check_size(spec, sum(1 for c in combinations if not c.clash))
     return combinations
+
+
+def _check_applies(name: str, place: str, combinations: tuple[Combination, ...], design: str) -> None:
+    """Refuse a switch that no variant has on."""
+    holding = [c for c in combinations if name in c.switches]
+    clashes = [c.clash for c in holding if c.clash]
+    if len(clashes) < len(holding):
+        return
+    # A hunk that does not fit tells more than a rule of the description.
+    worst = next((clash for clash in clashes if clash.detail), clashes[0])
+    raise SubmissionRejected(
+        f'switch "{name}" applies in no variant of design {design}: {worst.reason}', worst.detail, place
+    )
 
 
 def boots_at_most(measure: MeasureSpec) -> int:

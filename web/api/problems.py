@@ -156,8 +156,8 @@ def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Pr
         return Problem(422, str(exc), "idempotency-key-reused")
     if isinstance(exc, KeyBusy):
         return Problem(409, str(exc), "idempotency-key-busy", headers={"Retry-After": "2"})
-    if isinstance(exc, SubmissionRejected) and exc.place:
-        return Problem(422, str(exc), "refused", (Fault(str(exc), pointer=_at(exc.place)),))
+    if isinstance(exc, SubmissionRejected) and (exc.place or exc.others):
+        return _refused(exc)
     if exc.blame == "submission" or isinstance(exc, TreeDamaged):
         return Problem(422, str(exc), "refused")
     return None
@@ -169,6 +169,12 @@ def _of_a_description(exc: SpecError) -> Problem:
     if not lines or not str(exc).startswith(lines[0]):
         lines = [str(exc)]
     return Problem(422, str(exc), "refused", tuple(Fault(line, pointer=pointer(line)) for line in lines))
+
+
+def _refused(exc: SubmissionRejected) -> Problem:
+    faults = tuple(Fault(str(one), pointer=_at(one.place)) for one in (exc, *exc.others))
+    more = f" (and {len(exc.others)} more)" if exc.others else ""
+    return Problem(422, f"{exc}{more}", "refused", faults)
 
 
 @contextmanager

@@ -101,7 +101,11 @@ class DescriptionSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """The description, its parts as components of their own."""
         whole = ExperimentSpec.model_json_schema(ref_template="#/components/schemas/{model}")
+        # Names that are left out are taken from subjects and symbols.
+        whole["required"].remove("name")
         for name, part in whole.pop("$defs", {}).items():
+            if name == "ConfigSpec":
+                part["required"].remove("name")
             if name == "PatchSpec":
                 # Where the text was read from is labctl's to know.
                 part["properties"].pop("origin")

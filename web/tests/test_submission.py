@@ -11,13 +11,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from lab.errors import LabUnable, SubmissionRejected
+from lab.errors import LabUnable, Refusals, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_digest
 from lab.models import User
 from lab.submission.preview import Detectable, Preview, VariantPreview
 from lab.submission.received_series import MOST_FILES
 from lab.submission.shipped_figures import SHIPPED
 from lab.tests.factories import make_experiment
+from web.tests.browserform import BrowserForm
 from web.tests.conftest import SCRIPT, Page
 
 FILLED = {
@@ -102,7 +103,7 @@ def test_uploaded_files_become_switches(submitter: Client, taken: list[Experimen
 @pytest.mark.parametrize(
     ("field", "typed", "beside", "said"),
     [
-        ("name", "", "name", "too short|at least 1|missing"),
+        ("name", "x" * 201, "name", "enter at most 200 characters, not 201"),
         ("boots", "1", "boots", "2"),
         ("boots", "many", "boots", "“many” is not a whole number"),
         ("design", "best", "design", "valid"),
@@ -297,3 +298,39 @@ def test_a_fault_of_the_lab_is_one_line_on_the_form(
     page = submitter.post("/experiments/new", FILLED)
     assert page.status_code == 422
     assert "no space left on device" in page.content.decode()
+
+
+def test_an_empty_form_has_a_workload_ticked_and_asks_for_no_name(
+    submitter: Client, alice: User, taken: list[ExperimentSpec]
+) -> None:
+    patch = "From: A <a@example.org>\nSubject: [PATCH v2 1/1] fs: x\n\n---\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+    page = submitter.get("/experiments/new").content.decode()
+    form = BrowserForm(page, "new").as_post() | {"patch-0-text": [patch.replace("\n", "\r\n")]}
+    assert " required" not in page
+    assert submitter.post("/experiments/new", form).status_code == 302
+    assert (taken[0].name, taken[0].patches[0].name) == ("fs: x", "fs-x")
+    usual = taken[0].model_dump(mode="json") | {"cases": [{"workload": "stat-walk", "preset": "smoke"}]}
+    make_experiment(submitter=alice, spec=usual)
+    form = BrowserForm(submitter.get("/experiments/new").content.decode(), "new").as_post()
+    assert (form["case"], form["preset-stat-walk"]) == (["stat-walk"], ["smoke"])
+
+
+def test_all_refusals_of_the_lab_are_each_beside_their_field(
+    submitter: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
+        faults = Refusals()
+        for place, words in (
+            ("target", "target: no such target"),
+            ("patches[0].text", 'switch "mine": no'),
+            ("", "odd"),
+        ):
+            with faults.collect():
+                raise SubmissionRejected(words, "", place)
+        faults.check()
+
+    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
+    answer = submitter.post("/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff"})
+    assert error_beside(answer, "target") == "no such target"
+    assert error_beside(answer, "patch-0-text") == "switch &quot;mine&quot;: no"
+    assert "<li>odd</li>" in answer.content.decode()

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import TypeAdapter
 
-from lab.errors import FieldRefused, NotAllowed, Outdated, SpecError
+from lab.errors import NotAllowed, Outdated, SpecError
 from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S, PREVIEW_UNWATCHED_S
 from lab.models import Fetch
 from lab.submission.choices import submission_choices
@@ -22,8 +22,9 @@ from lab.submission.fetches.requests import OPEN, cancel_fetch, fetches_before, 
 from lab.submission.preview import Preview
 from lab.submission.received_series import Received
 from web.access import needs, person
+from web.faults import form_faults
 from web.formpage import FormPage, fresh
-from web.forms import TypedForm, describe, sort_errors
+from web.forms import TypedForm, describe
 from web.sources import with_fetched
 from web.views.missing import found
 from web.views.submission import show_form
@@ -96,33 +97,28 @@ def _why_not(row: Fetch) -> str:
 def _result(row: Fetch) -> FormPage:
     """The form as it was sent, with what was fetched for it, and the preview or why there is none."""
     previewing = row.kind == Fetch.Kind.PREVIEW
+    typed: TypedForm | None
     if "typed" not in row.form:
         toml = str(row.form.get("toml", ""))
         page = FormPage(fresh(submission_choices()), toml=toml, previewing=previewing)
-        fields: dict[str, str] = {}
+        typed = None
     else:
         arrived = with_fetched(
             _TYPED.validate_python(row.form["typed"]), _RECEIVED.validate_python(row.received)
         )
         page = FormPage(arrived.typed, told=arrived.told, previewing=previewing)
-        fields = describe(arrived.typed).fields
+        typed = arrived.typed
     if row.preview is not None:
         return replace(page, preview=_PREVIEW.validate_python(row.preview))
     if not row.problem:
         return replace(page, told=[*page.told, f"The {_noun(row)} was cancelled. Nothing was queued."])
-    return replace(page, **_faults(row, fields))
+    return replace(page, **_faults(row, typed))
 
 
-def _faults(row: Fetch, fields: dict[str, str]) -> dict[str, Any]:
+def _faults(row: Fetch, typed: TypedForm | None) -> dict[str, Any]:
     error = error_of(row.problem)
-    if "typed" not in row.form:
-        return {"errors": {"toml": str(error)}, "detail": error.detail}
-    if isinstance(error, FieldRefused):
-        return {"errors": {error.field: str(error)}, "detail": error.detail}
-    lines = [str(error)]
-    if isinstance(error, SpecError) and error.detail:
-        return {"errors": sort_errors(error.detail.splitlines(), fields)}
-    return {"errors": sort_errors(lines, fields), "detail": error.detail}
+    faults = {"toml": str(error)} if typed is None else form_faults(error, describe(typed))
+    return {"errors": faults, "detail": "" if isinstance(error, SpecError) and typed else error.detail}
 
 
 def _noun(row: Fetch) -> str:

@@ -19,11 +19,13 @@ from lab.models import Experiment, Fetch
 from lab.submission.choices import submission_choices
 from lab.submission.fetches.requests import FetchRequest, request_fetch
 from lab.submission.fetches.series import WantedSeries
+from lab.submission.usual import usual_choices
 from lab.submission.web_process import preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from
+from web.faults import form_faults
 from web.formpage import FormPage, form_context, fresh
-from web.forms import Description, TypedForm, describe, read_form, sort_errors
+from web.forms import Description, TypedForm, describe, read_form
 from web.sources import receive, wanted_series
 from web.views.missing import found
 
@@ -33,7 +35,9 @@ from web.views.missing import found
 def submit(request: HttpRequest) -> HttpResponse:
     """The empty form, or one filled from an experiment; a posted one becomes an experiment or comes back."""
     if request.method != "POST":
-        return show_form(request, _cloned(request) or FormPage(fresh(submission_choices())))
+        return show_form(
+            request, _cloned(request) or FormPage(fresh(submission_choices(), usual_choices(person(request))))
+        )
     if "toml" in request.POST:
         return _submit_toml(request)
     typed = read_form(request.POST.dict(), dict(request.POST.lists()))
@@ -49,15 +53,13 @@ def submit(request: HttpRequest) -> HttpResponse:
     try:
         spec = spec_from_mapping(description.mapping)
     except SpecError as exc:
-        lines = (exc.detail or str(exc)).splitlines()
-        return show_form(request, replace(page, errors=sort_errors(lines, description.fields) | errors))
+        return show_form(request, replace(page, errors=form_faults(exc, description) | errors))
     if errors:
         return show_form(request, replace(page, errors=errors))
     try:
         return _taken(request, page, description, spec)
     except LabError as exc:
-        told = sort_errors([str(exc)], description.fields)
-        return show_form(request, replace(page, errors=told, detail=exc.detail))
+        return show_form(request, replace(page, errors=form_faults(exc, description), detail=exc.detail))
 
 
 def _taken(

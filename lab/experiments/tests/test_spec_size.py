@@ -75,8 +75,8 @@ def test_what_texts_and_comments_hold_counts_nothing(text: str) -> None:
         ({"k" * 100_000: 1}, "has a name of more than 200 characters"),
         ({"measure": {"seed": 10**400}}, "does not fit into 64 bits"),
         ({"measure": {"seed": float("inf")}}, "larger than a double can be"),
-        ({"patches": [{"name": "p", "text": "x", "requires": ["q"] * 900}]}, "at most 32 items"),
-        ({"configs": [{"name": f"c{n}", "lines": ["CONFIG_A=y"]} for n in range(40)]}, "at most 16 items"),
+        ({"patches": [{"name": "p", "text": "x", "requires": ["q"] * 900}]}, "at most 32 entries"),
+        ({"configs": [{"name": f"c{n}", "lines": ["CONFIG_A=y"]} for n in range(40)]}, "at most 16 entries"),
     ],
 )
 def test_a_description_of_too_much_is_refused_in_one_line(more: dict[str, Any], said: str) -> None:

@@ -34,7 +34,8 @@ def problem_of(error: LabError) -> dict[str, Any]:
     if isinstance(error, FieldRefused):
         return told | {"kind": "FieldRefused", "path": list(error.path)}
     if isinstance(error, SubmissionRejected):
-        return told | {"kind": "SubmissionRejected", "place": error.place}
+        others = [problem_of(one) for one in error.others]
+        return told | {"kind": "SubmissionRejected", "place": error.place, "others": others}
     kind = next((name for name, kind in _KINDS.items() if isinstance(error, kind)), "LabUnable")
     return told | {"kind": kind}
 
@@ -46,5 +47,6 @@ def error_of(problem: Mapping[str, Any]) -> LabError:
         first, *within = problem["path"]
         return FieldRefused(first, message, tuple(within))
     if problem["kind"] == "SubmissionRejected":
-        return SubmissionRejected(message, detail, problem["place"])
+        others = [SubmissionRejected(one["message"], "", one["place"]) for one in problem.get("others", ())]
+        return SubmissionRejected(message, detail, problem["place"], others)
     return _KINDS[problem["kind"]](message, detail)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import FieldRefused
+from lab.experiments.switch_names import free_name
 from lab.models import User
 from lab.submission.received_series import (
     BranchRequest,
@@ -89,15 +90,6 @@ def with_series(wanted: WantedSeries, series: Sequence[Received]) -> dict[str, A
         # Patches of a series stand on one another: all combinations of them say little.
         description["design"] = "cumulative"
     return description | {"patches": parts}
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """Return the name, or the first of name-2, name-3 … that is not taken."""
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name[:56]}-{number}"
-    return free
 
 
 def _names(patches: Sequence[Any]) -> set[str]:

@@ -7,7 +7,7 @@ import pytest
 from kernels.errors import GitFailed
 from kernels.patches.series import read_series
 from lab.conftest import P1, P2, Describe
-from lab.errors import LabUnable, SpecError, SubmissionRejected
+from lab.errors import LabUnable, SubmissionRejected
 from lab.models import Build, Experiment, Run, Target, Variant
 from lab.runs.record import Failure, record_build_failure
 from lab.runs.settle import cancel_experiment
@@ -213,7 +213,7 @@ def test_a_verified_run_is_made_for_workloads_that_have_something_to_count(
 
 def test_verifying_what_nothing_counts_is_refused(describe: Describe, home: Path) -> None:
     with pytest.raises(
-        SpecError, match=r"measure\.verify: none of the cases can be verified; those of .*stat-walk"
+        SubmissionRejected, match=r"measure\.verify: none of the cases can be verified; those of .*stat-walk"
     ):
         submit_experiment(spec=describe(measure={"boots": 2, "verify": True}), home=home)
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find what the catalogues and the other switches have to say against a description, all of it at once.
+
+Works on the description as it was received, so that these faults are reported beside those of its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kernels.patches.catalog import load_catalog as load_switches
+from lab.validation_messages import nearest, shown_value
+from workloads.catalog import Workload
+from workloads.catalog import load_catalog as load_workloads
+from workloads.errors import WorkloadsError
+
+_SWITCHES = ("patches", "configs")
+
+
+def description_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each name that nothing has, each led by its field. Parts of the wrong type are passed over."""
+    yield from _case_faults(mapping)
+    known = load_switches()
+    for place, patch in _tables(mapping, "patches"):
+        name = patch.get("catalog")
+        if isinstance(name, str) and name not in known:
+            yield f"{place}.catalog: there is no switch {shown_value(name)}; {nearest(name, known)}"
+    yield from _partner_faults(mapping)
+
+
+def _tables(mapping: Mapping[str, Any], field: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    parts = mapping.get(field)
+    for number, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
+        if isinstance(part, Mapping):
+            yield f"{field}[{number}]", part
+
+
+def _case_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
+    known = load_workloads()
+    measure = mapping.get("measure")
+    clock = measure.get("clock", "wall") if isinstance(measure, Mapping) else "wall"
+    for place, case in _tables(mapping, "cases"):
+        name = case.get("workload")
+        if not isinstance(name, str):
+            continue
+        if name not in known:
+            yield f"{place}.workload: there is no workload {shown_value(name)}; {nearest(name, known)}"
+        elif fault := _unresolved(known[name], case, clock):
+            yield f"{place}: {fault}"
+
+
+def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
+    """Return why a case has no parameters; "" where it has, or where the form's own faults come first."""
+    preset, params = case.get("preset", "small"), case.get("params", {})
+    if (
+        not isinstance(preset, str)
+        or not isinstance(params, Mapping)
+        or clock not in ("wall", "instructions")
+    ):
+        return ""
+    try:
+        workload.resolve(preset, params, clock)
+    except WorkloadsError as exc:
+        return str(exc)
+    return ""
+
+
+def _partner_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each name that two switches have, and for each that a switch requires or excludes in vain."""
+    switches = [one for field in _SWITCHES for one in _tables(mapping, field)]
+    names = [str(switch.get("name", "")) for _, switch in switches]
+    for (place, switch), name in zip(switches, names, strict=True):
+        if names.count(name) > 1 and name:
+            yield f"{place}.name: two switches are named {shown_value(name)}; each needs its own name"
+        for field in ("requires", "excludes"):
+            others = switch.get(field)
+            for other in others if isinstance(others, list | tuple) else ():
+                if isinstance(other, str) and (fault := _wrong_partner(name, other, names)):
+                    yield f"{place}.{field}: {fault}"
+
+
+def _wrong_partner(name: str, other: str, names: Iterable[str]) -> str:
+    if other == name:
+        return f"switch {shown_value(name)} names itself"
+    valid = [known for known in dict.fromkeys(names) if known and known != name]
+    if other in valid:
+        return ""
+    return f"there is no switch {shown_value(other)}; {nearest(other, valid) if valid else 'there are no others'}"

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Put everything that is wrong with a submission beside the fields of the form. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lab.errors import FieldRefused, LabError, SpecError, SubmissionRejected
+from lab.experiments.switch_names import with_names
+from web.forms import Description, sort_errors
+
+
+def form_faults(error: LabError, description: Description) -> dict[str, str]:
+    """Return the faults of an error by the ids of the form's fields; "form" for what has no field."""
+    if isinstance(error, FieldRefused):
+        return {error.field: str(error)}
+    if isinstance(error, SpecError):
+        return sort_errors((error.detail or str(error)).splitlines(), description.fields)
+    fields = description.fields | _named_switches(description)
+    faults: dict[str, str] = {}
+    for line, place in _refusals(error):
+        field = fields.get(place)
+        found = {field: line.removeprefix(f"{place}: ")} if field else sort_errors([line], fields)
+        faults = {**found, **faults}
+    return faults
+
+
+def _refusals(error: LabError) -> Iterator[tuple[str, str]]:
+    """Yield each line of an error with the field of the description that it is about, "" for none."""
+    if not isinstance(error, SubmissionRejected):
+        yield str(error), ""
+        return
+    for one in (error, *error.others):
+        yield str(one), one.place
+
+
+def _named_switches(description: Description) -> dict[str, str]:
+    """Return where a message about `switch "name"` belongs, also for names taken from the patches' subjects."""
+    named = with_names(description.mapping)
+    return {
+        f'switch "{switch["name"]}"': description.fields[place]
+        for kind in ("patches", "configs")
+        for number, switch in enumerate(named[kind])
+        if (place := f"{kind}[{number}]") in description.fields
+    }
