@@ -168,7 +168,7 @@ WRONG: list[Any] = [
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize("field", list(ExperimentSpec.model_fields))
 def test_no_fault_is_worded_by_the_validator(field: str, wrong: Any) -> None:
-    parts = {
+    parts: dict[str, dict[str, Any]] = {
         "patches": {"name": "p", "text": "x"},
         "configs": {"name": "c", "lines": ["CONFIG_A=y"]},
         "cases": {"workload": "showgids"},
@@ -201,10 +201,10 @@ def _patterns(schema: Any) -> set[str]:
 
 
 def test_every_pattern_of_our_models_is_explained_in_words() -> None:
-    models = [
+    models: list[type[BaseModel]] = [
         one
         for one in vars(access_schema).values()
         if isinstance(one, type) and issubclass(one, BaseModel) and one is not BaseModel
     ]
-    used = {found for model in (ExperimentSpec, *models) for found in _patterns(model.model_json_schema())}
+    used = {found for model in [*models, ExperimentSpec] for found in _patterns(model.model_json_schema())}
     assert used <= set(PATTERNS)
