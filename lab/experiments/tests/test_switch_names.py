@@ -201,10 +201,10 @@ def _patterns(schema: Any) -> set[str]:
 
 
 def test_every_pattern_of_our_models_is_explained_in_words() -> None:
-    models: list[type[BaseModel]] = [
-        one
-        for one in vars(access_schema).values()
-        if isinstance(one, type) and issubclass(one, BaseModel) and one is not BaseModel
+    models: list[type[BaseModel]] = [ExperimentSpec]
+    models += [
+        one for one in vars(access_schema).values() if isinstance(one, type) and issubclass(one, BaseModel)
     ]
-    used = {found for model in [*models, ExperimentSpec] for found in _patterns(model.model_json_schema())}
+    models.remove(BaseModel)
+    used = {found for model in models for found in _patterns(model.model_json_schema())}
     assert used <= set(PATTERNS)
