@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a variant's build costs: from nothing, with a hot ccache, and over the layer of its base.
+"""The cost of a variant's build: from nothing, with a hot ccache, and over the layer of its base.
 
 All three run in the same sandbox at the same paths with the same flags, in random order for each
 patch, and must make the same vmlinux. ccache is at its best: primed by a build of the base at the very
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def identical(self) -> bool:
-        """Whether all three made the same bytes."""
+        """Return whether all three made the same bytes."""
         return self.clean.sha256 == self.ccache.sha256 == self.ours.sha256
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many crashes on labelled consoles our rules and LAVA's see, how many they imagine, and how quickly they read.
+"""Crashes on labelled consoles that our rules and LAVA's find, false reports, and reading speed.
 
 Two corpora: consoles that our own guests printed when they were made to fail (workers/tests/golden/consoles/corpus),
 and syzkaller's pkg/report/testdata/linux/report or a part of it, which is not part of the project. A file's header

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How exactly the instruction clock repeats, what it costs, and what kernels differ by that should not.
+"""The repeatability and cost of the instruction clock, and differences of kernels that should be equal.
 
 Boots each kernel several times for each case while busy loops load the host. Tells whether every number of every
 iteration was the same in all boots, what QEMU spent beside the same machine on the wall clock, and each metric's
@@ -48,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What one boot gave: each timed iteration's values by metric, and QEMU's CPU seconds."""
+    """The results of one boot: each timed iteration's values by metric, and QEMU's CPU seconds."""
 
     values: dict[str, tuple[float, ...]]
     cpu_s: float

@@ -76,7 +76,7 @@ def main() -> int:
 
 
 class _Ground:
-    """What experiments stand on: trees with their history, a target, people, and the day it all began."""
+    """The rows that experiments need: trees with their history, a target, people, and the first day."""
 
     def __init__(self) -> None:
         self.target, _ = Target.objects.get_or_create(name="guest")

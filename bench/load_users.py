@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What fifty people and their scripts do on a lab's pages; run by bench/load.py through locust."""
+"""The load of fifty people and their scripts on a lab's pages; run by bench/load.py through locust."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Reader(HttpUser):
 
     @task(1)
     def regressions(self) -> None:
-        """What got worse lately."""
+        """Open the list of recent regressions."""
         self.client.get("/regressions/")
 
     @task(4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What pages and the API's lists take with 1,000 experiments and a million samples, and the same rows as DRF makes them of instances.
+"""CPU time of pages and the API's lists with 1,000 experiments and a million samples, and the same rows as DRF makes them of instances.
 
     python -m bench.pages [--rounds N] [--home DIR]
 

@@ -83,7 +83,7 @@ def _options() -> argparse.Namespace:
 
 
 def _recording(options: argparse.Namespace, home: Path) -> Recording:
-    """What was asked for, or a recording of this machine with enough samples."""
+    """Return the requested recording, or a recording of this machine with enough samples."""
     home.mkdir(parents=True, exist_ok=True)
     if options.perf_data:
         return Recording(Path(options.perf_data), Path(options.system_map))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a scrape of /metrics costs on PostgreSQL with a filled database and a busy last hour: milliseconds and queries.
+"""The cost of a scrape of /metrics on PostgreSQL with a filled database and a busy last hour: milliseconds and queries.
 
     make bench-scrape, or python -m bench.scrape [--experiments 1000] [--rounds 50]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often our verdicts and our peers' are wrong, and how many boots they take, by simulation.
+"""Error rates of our verdicts and our peers', and the boots that they need, by simulation.
 
 Each simulated experiment boots the base, its twin and a candidate in blocks of random order, through noise recorded on
 real guests (bench/noise/*.json) and through made noise of known shapes, many of which our methods do not

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who calls a change: our rule, and those of LKP, LNT, Pinpoint and PerfCompare as their sources describe them.
+"""Rules that call a change: ours, and those of LKP, LNT, Pinpoint and PerfCompare as their sources describe them.
 
 All get the same boots. Each rule takes logs of boot numbers of the base, shape (trials, boots), and of the candidate, and
 answers True where it calls a change. Ours also knows the blocks; theirs have no place for them.

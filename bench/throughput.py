@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab itself costs: wall time of a run beyond its boot and workload, over a live service.
+"""The cost of the lab itself: wall time of a run beyond its boot and workload, over a live service.
 
 Fake targets whose boots take a known time work off a queue, 1, 4 and 16 of them side by side. Overhead is the time from
 one target's first claim to its last record, for each run, less the boot: claiming, waking, packing the guest's files,
@@ -47,7 +47,7 @@ class Spent:
 
     @property
     def goal_s(self) -> float:
-        """What it may be."""
+        """Return the goal in seconds."""
         return max(GOAL_SHARE * self.boot_s, GOAL_S)
 
 

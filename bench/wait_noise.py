@@ -66,7 +66,7 @@ def _table(
 
 
 def _restless(rng: np.random.Generator, shape: str, rows: int, boots: int) -> Floats:
-    """How much more or less each row does in each boot."""
+    """Return how much more or less each row does in each boot."""
     one = np.ones((rows, boots))
     if shape == "restless":
         return rng.lognormal(0, 0.3, one.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How Sphinx builds the documentation; `make docs` does it, into build/docs."""
+"""Sphinx's configuration; `make docs` builds the documentation into build/docs."""
 
 import sys
 from pathlib import Path

@@ -16,7 +16,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """What Sphinx calls."""
+    """Register the extension with Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
     return {"parallel_read_safe": True}
 
@@ -118,7 +118,7 @@ def metrics_page() -> str:
 
 
 def labctl_page() -> str:
-    """What `labctl COMMAND --help` says, of every command."""
+    """Return the page with the help of every command of labctl."""
     from typer.main import get_group
 
     from workers.labctl import cli
@@ -151,7 +151,7 @@ def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _spelled(param: Any) -> str:
-    """How a parameter is written: `--boots N|auto`, `FILE`."""
+    """Return the notation of a parameter: `--boots N|auto`, `FILE`."""
     if param.param_type_name == "argument":
         return f"`{param.metavar or param.name.upper()}`"
     names = "`, `".join([*param.opts, *param.secondary_opts])

@@ -108,7 +108,7 @@ def open_secrets() -> list[str]:
 
 
 def read_flag(name: str) -> bool:
-    """Whether the variable is 1."""
+    """Return whether the variable is 1."""
     return read_variable(name) == "1"
 
 

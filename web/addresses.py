@@ -30,7 +30,7 @@ def _proxies() -> int:
 
 
 def is_of_this_machine(request: HttpRequest) -> bool:
-    """Whether it was asked on the loopback address or our own socket, and not passed on by a proxy nobody told us of."""
+    """Return whether it was asked on the loopback address or our own socket, and not passed on by a proxy nobody told us of."""
     if not _proxies() and any(name in request.META for name in _FORWARDED):
         return False
     address = client_address(request)

@@ -172,7 +172,7 @@ def _edges(values: Sequence[float]) -> list[float]:
 
 
 def _gather(values: Mapping[float, int], edges: Sequence[float]) -> list[int]:
-    """How many samples fall into each class; what is not above zero joins the lowest."""
+    """Return how many samples fall into each class; what is not above zero joins the lowest."""
     levels = [0] * (len(edges) - 1)
     for value, n in values.items():
         at = bisect_right(edges, value) - 1

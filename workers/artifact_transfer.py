@@ -118,7 +118,7 @@ def make_room(home: Path) -> int:
 
 
 def most_bytes(home: Path) -> int:
-    """How many bytes of artifacts this machine keeps at hand."""
+    """Return how many bytes of artifacts this machine keeps at hand."""
     if settings.CACHE_GIB:
         return int(settings.CACHE_GIB * (1 << 30))
     return shutil.disk_usage(home).total // CACHE_SHARE

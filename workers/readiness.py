@@ -18,7 +18,7 @@ BOOT_SHARE = 0.2
 
 
 def least_free(total: int, *, builds: bool) -> int:
-    """How many bytes must be free on a disk of this size."""
+    """Return how many bytes must be free on a disk of this size."""
     wanted = int(settings.DISK_GIB * GIB)
     if builds:
         return wanted or max(BUILD_BYTES, int(total * BUILD_SHARE))

@@ -104,7 +104,7 @@ def _claimed(kind: str, columns: tuple[str, ...], over: tuple[str, ...]) -> str:
 
 
 def entries(kind: str = "", row: int = 0) -> Iterator[Entry]:
-    """What was written, in order; of one kind or row alone where that is asked."""
+    """Return the diary's entries in order; on request only of one kind or row."""
     where = ""
     given: list[str | int] = []
     if kind:

@@ -39,7 +39,7 @@ SETTLE_S, DRAIN_S = 120.0, 600.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which faults at which stages, how often the lab is drained and looked over, and when no new one is begun."""
+    """A campaign: its faults and stages, how often the lab is drained and checked, and when no new fault begins."""
 
     count: int
     seed: int
@@ -180,7 +180,7 @@ def _follow(lab: Lab, one: Injected, held: dict[tuple[str, int], str], since: fl
 
 
 def _freed(kind: str, row: int, token: str) -> tuple[float, str] | None:
-    """When a claim was given up or fulfilled, and what the work became then; None while it stands."""
+    """Return when a claim was given up or fulfilled, and the new state of the work; None while it stands."""
     for entry in entries(kind, row):
         if entry.token == token and entry.was in {"running", "building"}:
             return entry.at.timestamp(), entry.became
@@ -212,14 +212,14 @@ def _wait_until_whole(lab: Lab) -> None:
 
 
 def _messages() -> int:
-    """How many messages were ever put into Redis' queues; beat puts some each second, nobody else begins to."""
+    """Return how many messages were ever put into Redis' queues; beat puts some each second, nobody else begins to."""
     with Redis.from_url(settings.REDIS, socket_timeout=2) as client:
         stats = cast("dict[str, dict[str, int]]", client.info("commandstats"))
     return stats.get("cmdstat_lpush", {}).get("calls", 0)
 
 
 def _release_quarantined() -> int:
-    """What an operator does: look, and let it work again."""
+    """Release quarantined targets, as an operator would; return their number."""
     ill = list(Target.objects.filter(quarantined_at__isnull=False).values_list("pk", flat=True))
     for pk in ill:
         release_target(target_id=pk, by=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is done to a lab: each fault is a context manager that strikes, then lasts after its block, and mends at its end."""
+"""Faults for a lab: each is a context manager that strikes, lasts beyond its block, and is repaired at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workers.service.supervising import Supervisor
 
 @dataclass(frozen=True, slots=True)
 class Blow:
-    """What hits a lab. victims: processes that are gone or cut off, by their number; lasts_s: until it is mended."""
+    """One strike against a lab. victims: processes that are gone or cut off, by their number; lasts_s: until it is mended."""
 
     lab: Lab
     moment: Moment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must hold whatever was done to the lab: read from its tables, its diary and its files."""
+"""Invariants of a lab under faults, read from its tables, its diary and its files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _moves() -> Iterator[Breach]:
 def told_by_history(
     kind: str, row: int, history: list[Entry], table: dict[str, frozenset[str]]
 ) -> Iterator[Breach]:
-    """What is wrong with what happened to one row; table: the moves that its states know."""
+    """Yield the breaches in one row's history; table: the allowed changes of its state."""
     ends = Counter(entry.became for entry in history if entry.was != entry.became)
     if kind == "run" and sum(ends[state] for state in ("done", "failed")) > 1:
         yield Breach("doubled", f"run {row} was recorded {ends['done'] + ends['failed']} times")

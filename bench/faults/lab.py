@@ -24,7 +24,7 @@ _START_S = 900
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What lab it is to be. boot_s: how long a fake boot takes; machine: with disks to fill and another host."""
+    """Settings of the lab under test. boot_s: how long a fake boot takes; machine: with disks to fill and another host."""
 
     home: Path
     seed: int = 1
@@ -102,7 +102,7 @@ class Lab:
         return [f"fake-{number}" for number in range(1, self.wishes.targets + 1)]
 
     def service(self, *words: str) -> str:
-        """What a command of workers.service prints."""
+        """Run a command of workers.service and return its output."""
         done = subprocess.run(
             [sys.executable, "-m", "workers.service.control", *words],
             capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an idle lab must not have: processes, mounts, scratch directories and locks of work that is over."""
+"""Leftovers that an idle lab must not have: processes, mounts, scratch directories and locks of work that is over."""
 
 from __future__ import annotations
 

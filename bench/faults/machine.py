@@ -73,7 +73,7 @@ class Wire:
         _run("ip", "link", "set", f"{self.name}-s", "up")
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """How a program is started on the other host, under a host name of its own."""
+        """Return the command that starts a program on the other host, under a host name of its own."""
         inner = f'hostname {self.name}; exec "$@"'
         return ["ip", "netns", "exec", self.name, "unshare", "--uts", "sh", "-c", inner, "sh", *command]
 
@@ -109,7 +109,7 @@ class WrongClock:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a program is to be started with."""
+        """Return the environment of a program."""
         return {"LD_PRELOAD": str(self.library), "KPERFLAB_CLOCK_OFF": str(self.file)}
 
 
@@ -148,7 +148,7 @@ def kill(pid: int) -> bool:
 
 
 def is_able() -> str:
-    """Why this machine cannot have such disks and wires; empty if it can."""
+    """Return why this machine cannot have such disks and networks; empty if it can."""
     if os.geteuid() != 0:
         return "only root mounts disks and makes network namespaces"
     missing = [tool for tool in ("mkfs.ext4", "losetup", "ip", "unshare", "gcc") if not shutil.which(tool)]

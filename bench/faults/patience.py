@@ -15,7 +15,7 @@ AWAY_S = 120.0
 
 
 def patiently(ask: Callable[[], Found]) -> Found:
-    """What `ask` returns, asked again for two minutes while the database does not answer."""
+    """Return the result of `ask`, retried for two minutes while the database does not answer."""
     end = time.monotonic() + AWAY_S
     while True:
         try:

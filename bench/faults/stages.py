@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the lab's experiments are, and waiting for a certain moment of one."""
+"""The stages of the lab's experiments, and waiting for a certain moment of one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ WHERE e.state IN ('queued', 'running') GROUP BY e.id, e.state
 
 
 def look() -> Scene:
-    """What goes on now."""
+    """Return the current stage of each experiment."""
     with connection.cursor() as cursor:
         cursor.execute(_HELD)
         held = tuple(Held(*row) for row in cursor.fetchall())

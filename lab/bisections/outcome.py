@@ -78,7 +78,7 @@ def _judged(step: BisectionStep, comparison: Comparison) -> Conclusion:
 
 
 def _trouble(variant: Variant) -> tuple[str, str]:
-    """Who is to blame for what kept a variant from being measured, and the problem; empty if nothing did."""
+    """Return the blame and the problem that kept a variant from being measured; empty if nothing did."""
     if variant.state in {VariantState.FAILED, VariantState.PRUNED}:
         blame = variant.build.blame if variant.build else ""
         return blame or "submission", variant.problem

@@ -46,7 +46,7 @@ class BisectionLine:
 
     @property
     def answered(self) -> str:
-        """What came of it, in a few words."""
+        """Return the result in a few words."""
         if self.state != BisectionState.DONE:
             return self.state
         if self.answer == Bisection.Answer.COMMIT:

@@ -30,7 +30,7 @@ from workloads.instruction_clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class BisectionRequest:
-    """What to look for. tree: a registered name, or a git URL or path. good, bad: any revisions, the older first.
+    """A request for a bisection. tree: a registered name, or a git URL or path. good, bad: any revisions, the older first.
 
     series: mails or diffs that apply to `good`, whose patches are looked at in place of the commits up to `bad`.
     metric: the case's first primary one if empty. boots: of a first comparison, 0 for as many as it takes.

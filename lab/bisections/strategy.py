@@ -17,7 +17,7 @@ from itertools import pairwise
 
 
 class RevisionAnswer(Enum):
-    """What one comparison with the good revision said."""
+    """The answer of one comparison with the good revision."""
 
     GOOD = "good"
     BAD = "bad"
@@ -70,5 +70,5 @@ def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
 
 
 def most_comparisons(last: int) -> int:
-    """How many comparisons it takes at most while each can be told."""
+    """Return how many comparisons it takes at most while each can be told."""
     return 1 + (last - 1).bit_length() if last > 1 else 1

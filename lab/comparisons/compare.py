@@ -157,7 +157,7 @@ def _own_floor(experiment: Experiment, metric: dict[str, Any]) -> float:
 
 
 def _spread(placebo: _Shifted) -> float:
-    """How far code layout alone moved the metric, as a fraction."""
+    """Return how far code layout alone moved the metric, as a fraction."""
     ratio = placebo.shift.ratio
     return max(ratio, 1 / ratio) - 1 if ratio else 0.0
 
@@ -229,7 +229,7 @@ def _note_spreads(family: list[_Shifted]) -> None:
 
 
 def _is_partial(experiment: Experiment) -> bool:
-    """Whether boots that were asked for are missing, taken again or not."""
+    """Return whether boots that were asked for are missing, taken again or not."""
     measured = Run.objects.filter(experiment=experiment, purpose=Purpose.MEASURED)
     counted = measured.filter(state=RunState.DONE, invalid=[]).values_list("variant", "case", "block")
     asked = measured.values_list("variant", "case", "block")

@@ -25,7 +25,7 @@ def code_of(state: str, verdicts: Mapping[str, int], *, all_judged: bool) -> int
 
 
 def _without_verdict(page: ComparisonPage) -> bool:
-    """Whether a candidate that was to be judged never was: it does not compile, boot or survive."""
+    """Return whether a candidate that was to be judged never was: it does not compile, boot or survive."""
     judged = {
         cell.variant
         for case in page.cases

@@ -50,7 +50,7 @@ class RunLine:
 
     @property
     def seconds(self) -> float | None:
-        """How long the boot took, None while it has not ended."""
+        """Return how long the boot took, None while it has not ended."""
         if self.started_at is None or self.finished_at is None:
             return None
         return (self.finished_at - self.started_at).total_seconds()

@@ -32,7 +32,7 @@ LOOKED_THROUGH = 50
 
 @dataclass(frozen=True, slots=True)
 class HookFields:
-    """What a person says of a hook. tree: a tree's name, "" for all; secret: "" keeps it, or makes one for a webhook."""
+    """The fields of a hook's form. tree: a tree's name, "" for all; secret: "" keeps it, or makes one for a webhook."""
 
     name: str
     url: str
@@ -105,7 +105,7 @@ def deliver_again(*, delivery_id: int, by: User, scopes: Sequence[str] | None = 
 
 
 def _latest(hook: Hook) -> dict[str, Any]:
-    """What the newest experiment that the hook could mark would be told as now."""
+    """Return the current status of the newest experiment that the hook could mark."""
     newest = Experiment.objects.select_related("tree", "submitter", "standing").order_by("-pk")
     if hook.tree_id is not None:
         newest = newest.filter(tree=hook.tree_id)

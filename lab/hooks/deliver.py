@@ -36,7 +36,7 @@ KEPT = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
-    """How one try went. status: of the answer, None if there was none."""
+    """The result of one attempt. status: of the answer, None if there was none."""
 
     hook: str
     event: str
@@ -86,7 +86,7 @@ def _claim(delivery: Delivery, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to send; lookup: where to ask for the patch's number first; refused: why nothing is sent."""
+    """The request to send; lookup: the URL that gives the patch's number first; refused: the reason why nothing is sent."""
 
     request: Outgoing | None = None
     lookup: Outgoing | None = None
@@ -115,7 +115,7 @@ def _plan(delivery: Delivery, sent_at: int) -> _Plan:
 
 
 def _overtaken(delivery: Delivery) -> bool:
-    """Whether a later event of the same thing was written: of statuses only the last one is true."""
+    """Return whether a later event of the same thing was written: of statuses only the last one is true."""
     later = Delivery.objects.filter(hook=delivery.hook_id, subject=delivery.subject, pk__gt=delivery.pk)
     return later.exists()
 

@@ -39,7 +39,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back: the status, and the text's beginning without control characters."""
+    """An HTTP answer: the status, and the beginning of its text without control characters."""
 
     status: int
     text: str
@@ -151,7 +151,7 @@ def _check_address(address: IPv4Address | IPv6Address, host: str) -> None:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """What this machine trusts; made once, since reading it takes tens of milliseconds."""
+    """Return the context with the authorities that this machine trusts; made once, since reading them takes tens of milliseconds."""
     return ssl.create_default_context()
 
 

@@ -44,7 +44,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a forge shows beside a commit or patch."""
+    """The status that a forge shows beside a commit or patch."""
 
     state: State
     name: str

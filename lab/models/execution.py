@@ -9,7 +9,7 @@ from lab.models.states import BuildState, Outcome, Purpose, RunState
 
 
 class Claimed(models.Model):
-    """Who works on a row, until when, and the token that fences off a late second answer."""
+    """The claim on a row: its worker, its expiry, and the token that rejects a late second answer."""
 
     claimed_by = models.CharField(max_length=300, blank=True, default="")
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -137,7 +137,7 @@ class LateAnswer(models.Model):
     """An answer that came when its claim was not held any more: nothing of it was written."""
 
     class Kind(models.TextChoices):
-        """What was claimed."""
+        """The kind of claimed row."""
 
         BUILD = "build"
         RUN = "run"

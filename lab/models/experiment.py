@@ -71,7 +71,7 @@ class Switch(models.Model):
     """Something an experiment turns on and off: a patch or a config fragment."""
 
     class Kind(models.TextChoices):
-        """What is switched."""
+        """The kind of a switch."""
 
         PATCH = "patch"
         CONFIG = "config"

@@ -17,7 +17,7 @@ class Fetch(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What the fetch is for: a preview, or a submission."""
+        """The purpose of a fetch: a preview, or a submission."""
 
         PREVIEW = "preview"
         SUBMIT = "submit"

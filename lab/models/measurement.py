@@ -27,7 +27,7 @@ class Profile(models.Model):
     """One profile of a run, of CPU samples or waits: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
 
     class Kind(models.TextChoices):
-        """What the tree's weights count: samples of running CPUs, or nanoseconds of waiting."""
+        """The weights of a profile's tree: samples of running CPUs, or nanoseconds of waiting."""
 
         CPU = "cpu"
         LOCK = "lock"
@@ -117,7 +117,7 @@ class Comparison(models.Model):
 
 
 class Effect(models.Model):
-    """What one switch does over all combinations, or two do together beyond what each does alone; ratios."""
+    """The effect of one switch over all combinations, or the interaction of two; ratios."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="effects")
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="effects")

@@ -34,7 +34,7 @@ class ExperimentState(models.TextChoices):
 
 
 class Role(models.TextChoices):
-    """What a variant is there for. Controls differ from the base in nothing that should matter."""
+    """The role of a variant. Controls differ from the base in nothing that should matter."""
 
     BASE = "base"
     CANDIDATE = "candidate"
@@ -92,7 +92,7 @@ class FetchState(models.TextChoices):
 
 
 class DeliveryState(models.TextChoices):
-    """How far the telling of one hook of one event is."""
+    """The state of the delivery of one event to one hook."""
 
     WAITING = "waiting"
     DELIVERED = "delivered"
@@ -100,7 +100,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """How a run ended; all but the first are told with their evidence."""
+    """The outcome of a run; all but the first are shown with their evidence."""
 
     FINISHED = "finished"
     BOOT_FAILED = "boot-failed"
@@ -112,7 +112,7 @@ class Outcome(models.TextChoices):
 
 
 class Purpose(models.TextChoices):
-    """What a run is for; only measured ones are ever timed."""
+    """The purpose of a run; only measured runs are timed."""
 
     MEASURED = "measured"
     PROFILED = "profiled"

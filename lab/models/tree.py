@@ -8,7 +8,7 @@ class Tree(models.Model):
     """A kernel tree that experiments name: a source archive or a git repository."""
 
     class Kind(models.TextChoices):
-        """How the tree is read in."""
+        """The way in which a tree is imported."""
 
         ARCHIVE = "archive"
         GIT = "git"

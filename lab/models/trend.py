@@ -30,7 +30,7 @@ class Revision(models.Model):
 
 
 class BasePoint(models.Model):
-    """What one experiment adds to a trend: the boots of its base, and of the base once more, of one metric."""
+    """One experiment's part of a trend: one metric over the boots of its base and of the base's control."""
 
     # What makes a trend: tree, case, target, clock, config and metric, hashed.
     trend = models.CharField(max_length=12, db_index=True)
@@ -53,7 +53,7 @@ class Bisection(models.Model):
     """One search: between a good revision and a bad one, for the commit that changed a metric."""
 
     class Answer(models.TextChoices):
-        """How it ended."""
+        """The result of a bisection."""
 
         COMMIT = "commit"
         RANGE = "range"
@@ -98,7 +98,7 @@ class BisectionStep(models.Model):
     """One comparison of a bisection: an experiment of the good revision with another."""
 
     class Outcome(models.TextChoices):
-        """What it said; `again` asks for more boots, `fault` is the lab's and says nothing."""
+        """The answer of a step; `again` asks for more boots, `fault` is the lab's and gives no answer."""
 
         GOOD = "good"
         BAD = "bad"

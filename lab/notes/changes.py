@@ -61,7 +61,7 @@ def _own(note_id: int, by: User, scopes: Sequence[str] | None) -> Note:
 
 
 def _plain(text: str) -> str:
-    """What is kept of a text: browsers send \\r\\n, and PostgreSQL refuses NUL."""
+    """Return a text as it is stored: browsers send \\r\\n, and PostgreSQL refuses NUL."""
     kept = text.replace("\r\n", "\n").replace("\0", "").strip()
     if not kept:
         raise FieldRefused("text", "a note without text says nothing")

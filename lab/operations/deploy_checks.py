@@ -91,7 +91,7 @@ CHECKS = (
 
 
 def _alone() -> bool:
-    """Whether people reach the pages from this machine only."""
+    """Return whether people reach the pages from this machine only."""
     return _is_here(urlsplit(settings.PUBLIC_URL).hostname or "")
 
 

@@ -75,7 +75,7 @@ def front_page() -> FrontPage:
 
 
 def _running() -> tuple[tuple[ExperimentProgress, ...], int]:
-    """What is worked on, or waits for it longest; and how many more are open."""
+    """Return running experiments and those that have waited longest; and the number of other open ones."""
     rows = Experiment.objects.filter(state__in=(ExperimentState.RUNNING, ExperimentState.QUEUED)).defer(
         "spec"
     )

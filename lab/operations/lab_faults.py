@@ -120,5 +120,5 @@ def corrupt_artifacts() -> tuple[CorruptLine, ...]:
 
 
 def corrupt_artifacts_ever() -> int:
-    """How often an artifact was found to be other than what was built."""
+    """Return how often an artifact was found to be other than what was built."""
     return Build.objects.aggregate(times=Sum("corrupted"))["times"] or 0

@@ -37,7 +37,7 @@ class DurationHistogram:
 
 @dataclass(frozen=True, slots=True)
 class LastHour:
-    """What ended in the last hour.
+    """Work that ended in the last hour.
 
     builds: by queue, state and blame; runs: by target, outcome and blame; retries: attempts beyond the first, by kind.
     build_s: by queue; steps_s: by step and target, "run" is the whole from claim to record.
@@ -85,18 +85,18 @@ def _told(steps: object) -> Iterable[tuple[str, float]]:
 
 
 def experiments_by_state() -> dict[str, int]:
-    """How many experiments there are in each state."""
+    """Return how many experiments there are in each state."""
     rows = Experiment.objects.order_by().values_list("state").annotate(number=Count("pk"))
     return dict.fromkeys(ExperimentState.values, 0) | dict(rows)
 
 
 def deliveries_waiting() -> int:
-    """How many events wait to be told."""
+    """Return how many events wait to be told."""
     return Delivery.objects.filter(state=DeliveryState.WAITING).count()
 
 
 def late_answers_ever() -> int:
-    """How many answers were ever refused: their rows are removed some day, their numbers are not given again."""
+    """Return how many answers were ever refused: their rows are removed some day, their numbers are not given again."""
     return LateAnswer.objects.aggregate(last=Max("pk"))["last"] or 0
 
 

@@ -68,7 +68,7 @@ def about(**fields: Subject) -> Iterator[None]:
 
 
 def subjects() -> dict[str, Subject]:
-    """What lines are about here, to be handed to another thread's `about`."""
+    """Return the subjects of log lines here, to hand to another thread's `about`."""
     return dict(_about.get())
 
 
@@ -78,7 +78,7 @@ def set_up(form: str = "") -> None:
 
 
 def configuration(form: str) -> dict[str, Any]:
-    """What `logging.config.dictConfig` takes. form: "json" or "text"."""
+    """Return the configuration for `logging.config.dictConfig`. form: "json" or "text"."""
     shape = "lab.operations.logs.OneObject" if form == "json" else "lab.operations.logs.OneLine"
     quiet = {name: {"level": "WARNING", "handlers": [], "propagate": True} for name in TALKATIVE}
     # They bring handlers of their own, which would tell each line twice.
@@ -159,7 +159,7 @@ def said(text: str, *, lines: bool = False) -> str:
 
 @cache
 def _own_secrets() -> tuple[str, ...]:
-    """What this process was given to keep; short ones, such as "lab", are words that lines have anyway."""
+    """Return this process's secrets; short ones, such as "lab", are ordinary words and are skipped."""
     kept = [settings.SECRET_KEY, settings.EMAIL_HOST_PASSWORD, read_variable("AWS_SECRET_ACCESS_KEY")]
     kept += [str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()]
     return tuple(secret for secret in kept if len(secret) >= 8)

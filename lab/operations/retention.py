@@ -39,7 +39,7 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What stays: experiments by id, and by name the things that they, and builds under way, need."""
+    """The files that must stay: experiments by id, and by name the files that they and running builds need."""
 
     experiments: frozenset[int]
     artifacts: frozenset[str]
@@ -49,7 +49,7 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What the policy removes, and what of it there was before. before: nothing that ended since is looked at."""
+    """The files that the policy removes, and those that it had already removed. before: later experiments are not considered."""
 
     going: tuple[Holding, ...]
     staying: tuple[Holding, ...]
@@ -180,7 +180,7 @@ def _needed_profiles(names: list[str], experiments: frozenset[int]) -> frozenset
 
 
 def _identity(build: Build) -> str:
-    """What makes a build that of a base: its sources and what it was configured with."""
+    """Return the identity of a base build: its sources and its configuration."""
     return json.dumps([build.tree_id, _asked(build, "fragments"), _asked(build, "cc")])
 
 
@@ -242,7 +242,7 @@ def _note(one: Holding) -> None:
 
 
 def bytes_left(plan: Expiry, went: tuple[Holding, ...]) -> dict[str, dict[str, int]]:
-    """How much is left on this machine ("home") and in the store ("store"), by kind."""
+    """Return how much is left on this machine ("home") and in the store ("store"), by kind."""
     gone = {(one.kind, one.name) for one in went}
     left = [one for one in (*plan.staying, *plan.going) if (one.kind, one.name) not in gone]
     return {

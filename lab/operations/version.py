@@ -40,7 +40,7 @@ def deploy(version: str) -> bool:
 
 
 def other_version(own: str) -> str:
-    """Why a worker of this version takes nothing; "" if it may."""
+    """Return why a worker of this version may take no work; "" if it may."""
     wanted = lab_version()
     if not wanted or wanted == own:
         return ""

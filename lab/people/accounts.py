@@ -49,7 +49,7 @@ def invite(*, by: User, username: str, email: str = "", role: str = User.Role.SU
 
 
 def password_link(user: User) -> tuple[str, str]:
-    """What an address needs that lets somebody choose a password, once: their number and a secret, both as text.
+    """Return the number and the secret for a link that lets a person choose a password once, both as text.
 
     It ends with the next password or sign-in, and after settings.PASSWORD_RESET_TIMEOUT seconds.
     """

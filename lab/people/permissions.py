@@ -21,7 +21,7 @@ _OF_ROLE: Final[dict[str, Action]] = {
 
 
 def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | None = None) -> bool:
-    """Whether somebody may do this; scopes: of the token it is asked with, None without one."""
+    """Return whether somebody may do this; scopes: of the token it is asked with, None without one."""
     if scopes is not None and action not in scopes:
         return False
     if not isinstance(user, User):
@@ -34,7 +34,7 @@ def may(user: User | AnonymousUser, action: Action, *, scopes: Sequence[str] | N
 def may_change(
     user: User | AnonymousUser, owner: User | None, *, scopes: Sequence[str] | None = None
 ) -> bool:
-    """Whether somebody may change or cancel what an owner made: the owner, and operators."""
+    """Return whether somebody may change or cancel what an owner made: the owner, and operators."""
     if isinstance(user, User) and owner is not None and user.pk == owner.pk:
         return may(user, "submit", scopes=scopes)
     return may(user, "operate", scopes=scopes)

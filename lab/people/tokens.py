@@ -44,7 +44,7 @@ def list_tokens(user: User) -> tuple[Token, ...]:
 
 
 def has_ended(token: Token, now: datetime | None = None) -> bool:
-    """Whether a token's time is over."""
+    """Return whether a token's time is over."""
     return token.expiry is not None and bool(token.expiry <= (now or timezone.now()))
 
 

@@ -87,7 +87,7 @@ class CaseProfiles:
 
     @property
     def waits(self) -> bool:
-        """Whether the trees' weights are nanoseconds waited, not samples."""
+        """Return whether the trees' weights are nanoseconds waited, not samples."""
         return self.kind != CPU
 
     @property

@@ -52,7 +52,7 @@ class CounterCell:
 
     @property
     def certain(self) -> bool:
-        """Whether it differs from the base's for more than chance."""
+        """Return whether it differs from the base's for more than chance."""
         return self.q is not None and self.q <= CERTAIN
 
 
@@ -232,7 +232,7 @@ def _cell(own: np.ndarray[Any, np.dtype[np.float64]], shifts: CounterShifts | No
 
 
 def change_of(cell: CounterCell) -> float:
-    """How far a counter is from the base's, as a logarithm; what came or went is farthest."""
+    """Return how far a counter is from the base's, as a logarithm; what came or went is farthest."""
     return round(abs(log(cell.ratio)), 6) if cell.ratio else float("inf")
 
 

@@ -52,7 +52,7 @@ class ShareCell:
 
     @property
     def certain(self) -> bool:
-        """Whether the share differs from the base's for more than chance."""
+        """Return whether the share differs from the base's for more than chance."""
         return self.q is not None and self.q <= CERTAIN
 
 
@@ -73,7 +73,7 @@ class ProfileColumn:
 
     @property
     def base(self) -> bool:
-        """Whether the others are compared with it."""
+        """Return whether the others are compared with it."""
         return self.role == Role.BASE
 
     @property
@@ -88,7 +88,7 @@ class ProfileColumn:
 
     @property
     def waits(self) -> int:
-        """How often anything waited, where samples are nanoseconds."""
+        """Return how often anything waited, where samples are nanoseconds."""
         return sum(boot.waits for boot in self.boots)
 
     @property
@@ -148,7 +148,7 @@ class ProfilePage:
 
     @property
     def waits(self) -> bool:
-        """Whether it is about nanoseconds waited."""
+        """Return whether it is about nanoseconds waited."""
         return self.kind != CPU
 
 

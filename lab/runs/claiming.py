@@ -58,7 +58,7 @@ _PLACE = ("state", "purpose", "block", "target", "lost_on", "experiment__group",
 
 
 def lease_seconds() -> float:
-    """How long a claim lasts without a sign of life."""
+    """Return how long a claim lasts without a sign of life."""
     return float(getattr(settings, "LEASE_S", 15.0))
 
 
@@ -79,7 +79,7 @@ def next_run(experiment_id: int | None = None, *, target: str | None = None) -> 
 
 
 def is_worked_on(experiment_id: int) -> bool:
-    """Whether anybody is at a build or a boot of an experiment now."""
+    """Return whether anybody is at a build or a boot of an experiment now."""
     builds = Build.objects.filter(state=BuildState.BUILDING, variants__experiment=experiment_id)
     return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
@@ -141,13 +141,13 @@ def claim_build(build_id: int, *, by: str, lease_s: float | None = None) -> Clai
 
 
 def _is_locked(build_id: int) -> bool:
-    """Whether somebody is claiming it this moment: to wait for that would be to wait for nothing."""
+    """Return whether somebody is claiming it this moment: to wait for that would be to wait for nothing."""
     free = Build.objects.select_for_update(skip_locked=True).filter(pk=build_id, state=BuildState.QUEUED)
     return not free.exists()
 
 
 def _may_boot(target: Target) -> bool:
-    """Whether a locked target is usable and boots nothing now, no health check either."""
+    """Return whether a locked target is usable and boots nothing now, no health check either."""
     checked = target.checked_until is not None and target.checked_until > timezone.now()
     usable = target.enabled and target.quarantined_at is None and not checked
     return usable and not Run.objects.filter(target=target, state=RunState.RUNNING).exists()
@@ -174,7 +174,7 @@ def renew(claim: Claim, *, lease_s: float | None = None) -> bool:
 
 
 def is_held(claim: Claim) -> bool:
-    """Whether the claim stands; a look, which costs less than renewing it."""
+    """Return whether the claim stands; a look, which costs less than renewing it."""
     return _held(claim).exists()
 
 

@@ -62,7 +62,7 @@ def add_blocks(experiment: Experiment) -> int:
 
 
 def blocks_done(experiment_id: int) -> int:
-    """How many blocks have been queued so far."""
+    """Return how many blocks have been queued so far."""
     measured = Run.objects.filter(experiment=experiment_id, purpose=Purpose.MEASURED)
     last = measured.aggregate(last=Max("block"))["last"]
     return 0 if last is None else last + 1

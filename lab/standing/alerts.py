@@ -33,7 +33,7 @@ NEAR = 2
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Which alerts of a standing experiment were told now; problem: why no mail went out, "" if it did or nobody asked."""
+    """Alerts of a standing experiment that were sent now. problem: why no mail was sent; "" if it was, or has no address."""
 
     standing: str
     alerts: tuple[str, ...]
@@ -74,7 +74,7 @@ def _raise(standing: Standing) -> list[Alert]:
 
 
 def _is_told(step: StepView, points: Sequence[Point], told: Sequence[Alert]) -> bool:
-    """Whether one of the alerts is of this step, even if it has moved since."""
+    """Return whether one of the alerts is of this step, even if it has moved since."""
     places = {point.revision.commit: index for index, point in enumerate(points)}
     earliest = min(places[step.earliest.commit], step.index - NEAR)
     latest = max(places[step.latest.commit], step.index + NEAR)

@@ -35,7 +35,7 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{))[\w][\w./+-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class StandingFields:
-    """What a person says of a standing experiment. spec: a description, whose base is left out: it is each new revision.
+    """The fields of a standing experiment's form. spec: a description without a base: the base is each new revision.
 
     branch: "" for the tree's default. secret: what a forge signs its pushes with; "" keeps it, or makes one.
     """
@@ -124,7 +124,7 @@ def take_push(*, name: str, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def is_genuine(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether one of a forge's headers proves that it knows the secret: all are compared, in constant time.
+    """Return whether one of a forge's headers proves that it knows the secret: all are compared, in constant time.
 
     GitHub, Gitea and Forgejo sign the body by HMAC-SHA256; GitLab sends the secret itself.
     """

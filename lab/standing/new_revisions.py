@@ -40,7 +40,7 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LookOutcome:
-    """What a look led to: an experiment's number or None, and what there is to tell."""
+    """The outcome of a look at a branch: an experiment's number or None, and a message."""
 
     standing: str
     experiment: int | None
@@ -154,7 +154,7 @@ class _Look:
         return open_named(spec_from_mapping(self.standing.spec), self.home, self.say)[1].default_revision
 
     def _must_wait(self, tip: str) -> str:
-        """Why nothing is queued now although there may be something."""
+        """Return why nothing may be queued now; "" if something may."""
         standing = self.standing
         if standing.owner and not may(standing.owner, "submit"):
             return f"{standing.owner.username} may not submit any more: somebody else has to take it over"
@@ -174,7 +174,7 @@ class _Look:
         )
 
     def _boots_asked(self) -> int:
-        """How many boots an experiment takes: as many as the last one, or what its description says at least."""
+        """Return how many boots an experiment takes: as many as the last one, or what its description says at least."""
         last = self.standing.experiments.order_by("-pk").first()
         if last is not None and last.runs.exists():
             return last.runs.count()

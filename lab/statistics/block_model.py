@@ -43,7 +43,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """Which boot belongs to which block and arm: shape (boots,). Arm 0 is the base, 1 the candidate."""
+    """The block and the arm of each boot: shape (boots,). Arm 0 is the base, 1 the candidate."""
 
     block: Ints
     arm: Ints

@@ -87,12 +87,12 @@ class TrendNumbers:
 
     @property
     def revisions(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self.edges) - 1
 
     @cached_property
     def kept(self) -> float:
-        """What autocorrelation leaves of a number of points, as a fraction."""
+        """Return the effective fraction of points under autocorrelation."""
         rho = autocorrelation(self.stretch(0, self.revisions).scores) if self.correlated else 0.0
         return (1 - rho) / (1 + rho)
 

@@ -60,7 +60,7 @@ def allow_for_family(
 
 
 def _agrees(wider: Shift, shift: Shift) -> bool:
-    """Whether the wider interval comes from the same method and holds no change; ranks may not bound a shift any more."""
+    """Return whether the wider interval comes from the same method and holds no change; ranks may not bound a shift any more."""
     if wider.low is None or wider.high is None:
         return False
     return wider.p_value == shift.p_value and wider.low <= 1 <= wider.high

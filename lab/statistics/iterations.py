@@ -20,7 +20,7 @@ GRID = 2000
 
 @dataclass(frozen=True, slots=True)
 class WarmupTrend:
-    """What is left of warm-up. slope: relative change an iteration; total: over all iterations of a boot.
+    """Remaining warm-up. slope: relative change an iteration; total: over all iterations of a boot.
 
     more_warmups: how many further iterations to discard so that no trend is left, 0 if there is none;
     None if no number would do, because the boots drift to their end.

@@ -72,7 +72,7 @@ class RankShift:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Where the candidate is noisier, and calmer, than the base; shape (...). A shift does not change them.
+    """Flags where the candidate is noisier, and less noisy, than the base; shape (...). A shift does not change them.
 
     throughout: where it is much noisier in most blocks, and not because of single wild boots.
     """

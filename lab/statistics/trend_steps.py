@@ -92,7 +92,7 @@ def find_steps(
 
 
 def _lasts(levels: Sequence[float], place: int) -> bool:
-    """Whether the revisions next to a place, as many as a level must have, are all on their own side of it.
+    """Return whether the revisions next to a place, as many as a level must have, are all on their own side of it.
 
     Many boots of one revision that is off would otherwise make a step of it.
     """

@@ -21,7 +21,7 @@ from lab.statistics.rank_test import GUARD, RANK_BOOTS, bounded, chance, rank_te
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """How the candidate's boots lie to the base's. above, below: shares of all pairs. rises: the test's direction.
+    """The position of the candidate's boots relative to the base's. above, below: shares of all pairs. rises: the test's direction.
 
     difference: candidate less base, metric's unit; without low and high it is that of the means.
     """

@@ -25,7 +25,7 @@ def in_use(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> 
 
 @contextmanager
 def unless_in_use(home: Path, key: str) -> Iterator[bool]:
-    """Whether nobody here uses an artifact; nobody begins to while the block runs."""
+    """Return whether nobody here uses an artifact; nobody begins to while the block runs."""
     path = artifact_lock(home, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

@@ -56,18 +56,18 @@ def recorded(artifact: Artifact) -> ArtifactRecord:
 
 
 def name_in_store(key: str, digest: str = "") -> str:
-    """Where a file of an artifact is in the store; its metadata without a digest."""
+    """Return the name of an artifact's file in the store; metadata has no digest."""
     return f"artifacts/{key}/{digest or METADATA}"
 
 
 def in_store(key: str) -> bool:
-    """Whether there is a store, and it has the artifact."""
+    """Return whether there is a store, and it has the artifact."""
     store = lab_store()
     return bool(key) and store is not None and store.has(name_in_store(key))
 
 
 def is_kept(key: str, root: Path) -> bool:
-    """Whether an artifact is here or in the store. root: the state root."""
+    """Return whether an artifact is here or in the store. root: the state root."""
     return artifacts_of(root).has(key) or in_store(key)
 
 

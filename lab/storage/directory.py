@@ -115,11 +115,11 @@ class DirectoryStorage(FileSystemStorage):
             raise NotADirectoryError(f"there is no directory {self.location}: make it, or mount it")
 
     def room(self) -> DiskRoom:
-        """How full its disk is."""
+        """Return the used and free space of its disk."""
         return room_of(Path(self.location))
 
 
 def room_of(folder: Path) -> DiskRoom:
-    """How full the disk of a directory is; one system call. Raises OSError."""
+    """Return the used and free space of a directory's disk, by one system call. Raises OSError."""
     usage = shutil.disk_usage(folder)
     return DiskRoom(usage.used, usage.free)

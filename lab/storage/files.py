@@ -105,7 +105,7 @@ def name_of(path: Path, home: Path) -> str:
 
 
 def name_in_store(name: str) -> str:
-    """Where the store has a file of that name."""
+    """Return the file's name in the store."""
     return f"logs/{name.removeprefix(_LOGS)}" if name.startswith(_LOGS) else name
 
 

@@ -15,7 +15,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def raw_path(home: Path, sha256: str) -> Path:
-    """Where a perf.data of this hash is kept. Raises UnknownRow for what is no hash."""
+    """Return the path of the perf.data with this hash. Raises UnknownRow for anything but a hash."""
     if not _HASH.fullmatch(sha256):
         raise UnknownRow(f"{sha256[:80]!r} is no hash of a perf.data")
     return home / "profiles" / sha256[:2] / sha256
@@ -35,7 +35,7 @@ def keep_raw(home: Path, file: Path) -> str:
 
 
 def _whole(kept: Path, file: Path) -> bool:
-    """Whether the store has the file already, and not just a beginning that a full disk left."""
+    """Return whether the store has the file already, and not just a beginning that a full disk left."""
     return kept.exists() and kept.stat().st_size == file.stat().st_size
 
 

@@ -58,7 +58,7 @@ class Store:
 
     @property
     def address(self) -> str:
-        """What people know it by."""
+        """Return the store's name for people."""
         if bucket := getattr(self.storage, "bucket_name", ""):
             where = f" at {self.storage.endpoint_url}" if self.storage.endpoint_url else ""
             return f"s3://{bucket}/{self.storage.location}".rstrip("/") + where
@@ -95,7 +95,7 @@ class Store:
             return found
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         with self._told(name):
             return bool(self.storage.exists(_checked(name)))
 
@@ -115,7 +115,7 @@ class Store:
             self.storage.check()
 
     def room(self) -> DiskRoom | None:
-        """How full a directory's disk is; None for a bucket, which nobody can ask."""
+        """Return the used and free space of a directory's disk; None for a bucket."""
         with self._told(""):
             found: DiskRoom | None = self.storage.room()
             return found

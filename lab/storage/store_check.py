@@ -20,7 +20,7 @@ LEAST_FREE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What was found of a store; said: one line that names it and no credential. room: where it is a directory that is there."""
+    """The state of a store. said: one line that names it without credentials. room: for an existing directory."""
 
     ok: bool
     said: str
@@ -38,7 +38,7 @@ class _Asking:
         self._found: tuple[Store, float, StoreStatus] | None = None
 
     def answer(self, store: Store) -> StoreStatus:
-        """What is known of the store, asking it anew where that is too old."""
+        """Return the state of the store, checked again if the last check is too old."""
         with self._changed:
             if (known := self._known(store)) is not None:
                 return known
@@ -98,7 +98,7 @@ _asking = _Asking()
 
 
 def store_answer() -> StoreStatus | None:
-    """Whether the lab's store is there, as it was within the last seconds; None for a lab without one."""
+    """Return whether the lab's store is there, as it was within the last seconds; None for a lab without one."""
     try:
         store = lab_store()
     except LabError as exc:

@@ -22,7 +22,7 @@ CONNECT_S, READ_S, TRIES = 5, 60, 4
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """What STORAGES gets: nothing without a store; problem: why what was given is none, in a line."""
+    """The entries for STORAGES, empty without a store. problem: why the setting is invalid, in a line."""
 
     storages: dict[str, Any] = field(default_factory=dict)
     problem: str = ""

@@ -23,7 +23,7 @@ class Durations:
 
 
 def build_durations() -> Durations:
-    """How long builds took that compiled anything: of a base, and over a base."""
+    """Return how long builds took that compiled anything: of a base, and over a base."""
     made = Build.objects.filter(state=BuildState.BUILT, cached=False, wall_seconds__isnull=False)
     rows = made.order_by("-pk").values_list("wall_seconds", "tree_id", "request__base_tree_id")[: 5 * RECENT]
     base = [wall for wall, tree, base_tree in rows if wall is not None and tree == base_tree]

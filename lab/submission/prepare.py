@@ -243,7 +243,7 @@ def _check_applies(name: str, place: str, combinations: tuple[Combination, ...],
 
 
 def boots_at_most(measure: MeasureSpec) -> int:
-    """How often each variant boots, at most where they may stop early."""
+    """Return how often each variant boots, at most where they may stop early."""
     return LOOKS[-1] if measure.boots == "auto" else measure.boots
 
 

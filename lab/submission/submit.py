@@ -263,7 +263,7 @@ def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case,
 
 
 def is_profiled(spec: ExperimentSpec, case: int) -> bool:
-    """Whether a case, by its position, is profiled: what it says of itself, else what is said of all."""
+    """Return whether a case, by its position, is profiled: what it says of itself, else what is said of all."""
     own = spec.cases[case].profile
     return spec.measure.profile if own is None else own
 

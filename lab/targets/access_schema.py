@@ -177,7 +177,7 @@ ConsoleAccess = Annotated[SolConsole | NetConsole | NoConsole, Field(discriminat
 
 
 class Access(_Part):
-    """How a metal machine is reached. mac: of the card it boots from; fragments: what its kernels need besides.
+    """The access to a real machine. mac: of the card it boots from; fragments: additional config for its kernels.
 
     kexec: after a boot that went well it stays on, and the next kernel is started by that boot's, without the firmware.
     address: the IPv4 address that DHCP reserves for it, "" if it reserves none; nothing is given to or taken from another.

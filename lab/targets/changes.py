@@ -76,13 +76,13 @@ def change_target(
 
 
 def fingerprint(row: Target) -> str:
-    """What a form is made from, in a word: another one says that somebody has changed the target since."""
+    """Return a digest of the values that a form shows; a different one means that the target was changed since."""
     told = {name: getattr(row, name) for name in CHANGEABLE}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def has_past(target_id: int) -> bool:
-    """Whether experiments were made on a target, so that it can only be disabled."""
+    """Return whether experiments were made on a target, so that it can only be disabled."""
     return any(
         rows.filter(target=target_id).exists()
         for rows in (Experiment.objects, Run.objects, Bisection.objects)
@@ -207,7 +207,7 @@ def _access(wanted: TargetFields, others: Any) -> dict[str, Any]:
 
 
 def _plain(access: Mapping[str, Any]) -> dict[str, Any]:
-    """What a fake target plays, as any database can keep it; what it means is told by its driver."""
+    """Return a fake target's access in a form that any database can store; its driver checks the meaning."""
     try:
         told = dict(json.loads(json.dumps(dict(access), allow_nan=False)))
     except (TypeError, ValueError):

@@ -41,7 +41,7 @@ _CHOSEN_HERE = (
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How a check went. value: of the metric, median over its iterations; none where it did not come to that."""
+    """The result of a check. value: of the metric, median over its iterations; None if it was not measured."""
 
     ok: bool
     problem: str = ""

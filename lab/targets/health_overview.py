@@ -55,7 +55,7 @@ class TargetHealth:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What ended on a target in the last day."""
+    """Boots that ended on a target in the last day."""
 
     finished: int = 0
     failed: int = 0
@@ -64,7 +64,7 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """What is not over on a target; since: when the first boot that waits for nothing else was queued."""
+    """Open boots of a target. since: when the first boot that is ready to run was queued."""
 
     running: int = 0
     waiting: int = 0

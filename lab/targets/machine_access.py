@@ -11,7 +11,7 @@ from lab.targets.drivers import MACHINES
 
 
 def access_of(name: str) -> Access:
-    """How a machine is reached. Raises UnknownRow, FieldRefused."""
+    """Return the access to a machine. Raises UnknownRow, FieldRefused."""
     target = Target.objects.filter(name=name, driver__in=MACHINES).first()
     if target is None:
         raise UnknownRow(f'there is no machine "{name}"')
@@ -19,5 +19,5 @@ def access_of(name: str) -> Access:
 
 
 def is_booting(name: str) -> bool:
-    """Whether a run is on a target now."""
+    """Return whether a run is on a target now."""
     return Run.objects.filter(target__name=name, state=RunState.RUNNING).exists()

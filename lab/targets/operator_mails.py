@@ -41,7 +41,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class NoticesSent:
-    """What operators were told now; problem: why no mail went out, "" if one did."""
+    """Notices sent to operators now. problem: why no mail was sent, "" if it was."""
 
     notices: tuple[str, ...]
     problem: str = ""
@@ -73,7 +73,7 @@ def tell_operators(*, now: datetime | None = None) -> NoticesSent | None:
 
 
 def _waiting() -> list[Notice]:
-    """What nobody was told of yet, in its order."""
+    """Return the notices not sent yet, in order."""
     ended = Q(ended_at__isnull=False, ended_told_at=None)
     rows = Quarantine.objects.filter(Q(began_told_at=None) | ended).select_related("target", "ended_by")
     found: list[tuple[datetime, Notice]] = []
@@ -86,7 +86,7 @@ def _waiting() -> list[Notice]:
 
 
 def _take(notice: Notice, now: datetime) -> bool:
-    """Whether it is this process that tells it."""
+    """Return whether it is this process that tells it."""
     column = f"{notice.end}_told_at"
     return Quarantine.objects.filter(**{"pk": notice.row.pk, column: None}).update(**{column: now}) == 1
 

@@ -17,7 +17,7 @@ def usable_targets() -> QuerySet[Target]:
 
 
 def why_unusable(experiment_id: int) -> str:
-    """Why an experiment cannot boot anywhere now; "" if it can."""
+    """Return why an experiment cannot boot anywhere now; "" if it can."""
     experiment = Experiment.objects.only("group", "target").get(pk=experiment_id)
     group = experiment.group
     asked = Target.objects.filter(group=group) if group else Target.objects.filter(pk=experiment.target_id)

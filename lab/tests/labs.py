@@ -126,7 +126,7 @@ def filled(home: Path, url: str) -> Lab:
 
 
 def first_difference(one: str, other: str) -> str:
-    """Where two pages part, with what stands around it."""
+    """Return the first difference of two pages, with its surroundings."""
     place = next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )

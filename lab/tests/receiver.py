@@ -24,7 +24,7 @@ class Got:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered. drip_s: the pause between single bytes of the body."""
+    """The answer of the receiver. drip_s: the pause between single bytes of the body."""
 
     status: int = 200
     body: bytes = b"fine"

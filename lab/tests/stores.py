@@ -40,7 +40,7 @@ def moto() -> Iterator[str]:
 
 
 def told_by(variables: dict[str, str]) -> StoreSettings:
-    """What an environment of these variables says of the store."""
+    """Return the store's settings under these environment variables."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("KPERFLAB_STORE", *KEYS):
             patch.delenv(name, raising=False)

@@ -60,7 +60,7 @@ class Allowed(BasePermission):
     """What a view's `needed` says of each of its actions; looking needs "read"."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether this person, with this token, may."""
+        """Return whether this person, with this token, may."""
         action = needed_for(view)
         if action is None or may(request.user, action, scopes=scopes_of(request)):
             return True
@@ -74,7 +74,7 @@ class SignedIn(BasePermission):
     message = "sign in, or send a token"
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether we know who asks."""
+        """Return whether we know who asks."""
         return getattr(view, "action", None) is None or bool(request.user and request.user.is_authenticated)
 
 
@@ -82,7 +82,7 @@ class OwnThings(SignedIn):
     """Somebody with a name; to write, a token needs the scope "submit" whatever the role: it may be a viewer's own list."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether this token may change what is its person's."""
+        """Return whether this token may change what is its person's."""
         if not super().has_permission(request, view):
             return False
         scopes = scopes_of(request)
@@ -99,7 +99,7 @@ class InPerson(SignedIn):
     message = "a token cannot do this: sign in, or send your name and password to /api/v1/login/"
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Whether no token stands between us."""
+        """Return whether no token stands between us."""
         return super().has_permission(request, view) and scopes_of(request) is None
 
 

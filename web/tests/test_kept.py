@@ -33,8 +33,8 @@ def test_an_operator_keeps_an_experiment_and_lets_go_of_it(
     compared: Experiment, operator: Client, page: Page
 ) -> None:
     address = f"/experiments/{compared.pk}/"
-    assert "Keep it" in page(address, operator)
-    for kept, button in (("yes", "Stop keeping it"), ("no", "Keep it")):
+    assert "Never delete" in page(address, operator)
+    for kept, button in (("yes", "Allow deletion"), ("no", "Never delete")):
         assert operator.post(f"/experiments/{compared.pk}/keep", {"kept": kept}).status_code == 302
         compared.refresh_from_db()
         assert compared.kept == (kept == "yes")

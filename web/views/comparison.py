@@ -270,7 +270,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
 
 
 def _alarms(row: MetricRow) -> str:
-    """How far this metric can be trusted here: what A/A comparisons have called so far."""
+    """Return how far this metric can be trusted here: what A/A comparisons have called so far."""
     seen = row.alarms
     return f"control: {seen.called} of {seen.compared} wrongly flagged" if seen.compared else ""
 

@@ -38,7 +38,7 @@ _RECEIVED = TypeAdapter(tuple[Received, ...])
 @needs("submit")
 @require_safe
 def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
-    """How far it is while it is open; then the form with the preview or the faults, or the experiment."""
+    """Return how far it is while it is open; then the form with the preview or the faults, or the experiment."""
     row = found(look_at_fetch, fetch_id=fetch_id, by=person(request))
     if row.state in OPEN:
         return render(request, "web/fetch.html", _live(row))

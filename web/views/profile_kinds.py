@@ -94,5 +94,5 @@ def taken(column: ProfileColumn, *, waits: bool) -> str:
 
 
 def idle_of(column: ProfileColumn, *, waits: bool) -> str:
-    """How much of a variant's samples is idle; nothing where nothing can be."""
+    """Return how much of a variant's samples is idle; nothing where nothing can be."""
     return "" if waits else share(column.idle, 1)

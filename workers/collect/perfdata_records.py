@@ -166,7 +166,7 @@ def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
 
 
 def timed(attrs: Sequence[Attr]) -> bool:
-    """Whether all records tell their time; otherwise their order must do."""
+    """Return whether all records tell their time; otherwise their order must do."""
     return all(attr.sample_type & _TIME and attr.sample_id_all for attr in attrs)
 
 

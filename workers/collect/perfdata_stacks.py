@@ -210,7 +210,7 @@ def _kernel_frames(chains: _Chains, story: Story, symbols: KernelSymbols, names:
 
 
 def _shift(story: Story, symbols: KernelSymbols) -> np.uint64:
-    """How far the kernel moved itself at boot (KASLR): perf records where the symbol it names really was."""
+    """Return how far the kernel moved itself at boot (KASLR): perf records where the symbol it names really was."""
     for mapped in story.kernel:
         if mapped.path.startswith(KERNEL_TEXT) and mapped.offset:
             linked = symbols.address(mapped.path.removeprefix(KERNEL_TEXT))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the shell completes: numbers, names and revisions. It answers quickly or not at all, and never prints."""
+"""Shell completion of numbers, names and revisions. It answers quickly or not at all, and never prints."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _named(kind: Kind, incomplete: str) -> Found:
 
 
 def _asked(incomplete: str, ask: Callable[[Door], Found]) -> Found:
-    """What a door answers; nothing where there is none, since a shell waits for us in the middle of a line."""
+    """Return the lab's answer, or nothing if it does not answer: a shell waits in the middle of a line."""
     found: Any = []
     try:
         with open_door(is_local=False, server="", say=lambda _: None, hasty=True) as door:

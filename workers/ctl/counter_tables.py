@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What profiled boots counted, as a table for a terminal."""
+"""Counters of profiled boots, as a table for a terminal."""
 
 from __future__ import annotations
 

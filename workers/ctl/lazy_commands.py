@@ -15,7 +15,7 @@ from typer.main import get_group
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """Where a command is: a module of workers, and its function that adds it. told: the first line of its help."""
+    """The place of a command: a module of workers, and its function that adds it. told: the first line of its help."""
 
     module: str
     told: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What labctl's commands have in common: the options that name a lab, and where they print."""
+"""Options that labctl's commands share: those that name a lab, and where they print."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the command line takes when nobody says otherwise: the server, its token, and defaults of `submit`.
+"""Preferences of the command line: the server, its token, and defaults of `submit`.
 
-An option of the command wins over an environment variable, that over `.labctl.toml` in the top of the current git
-tree, that over `config.toml` of the person. A tree's file is whatever its authors wrote: it may give defaults, but
-not say which server gets a token.
+An option of the command overrides an environment variable, which overrides `.labctl.toml` in the top of the current git
+tree, which overrides the user's `config.toml`. A tree's file comes from its authors: it may set defaults, but
+not the server that receives a token.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def told(data: Any) -> Any:
 
 
 def _cost(cost: ProfilingCost) -> str:
-    """What taking one kind of profiles cost."""
+    """Return the overhead of one kind of profiles."""
     if cost.overhead is None or cost.low is None or cost.high is None:
         return f"overhead of {cost.kind} profiles: not measured"
     low, middle, high = (f"{100 * one:+.1f}" for one in (cost.low, cost.overhead, cost.high))
@@ -74,7 +74,7 @@ def caller_table(page: ProfilePage, split: CallerSplit) -> Table:
 
 
 def _taken(page: ProfilePage) -> Iterator[tuple[str, Iterable[str]]]:
-    """What the columns hold all in all."""
+    """Yield the rows of totals."""
     if page.waits:
         yield "waits", (f"{column.waits:,}" for column in page.columns)
         yield "ms in all", (f"{column.samples / MS:,.1f}" for column in page.columns)

@@ -29,7 +29,7 @@ PATIENCE_S = 600.0
 
 @dataclass
 class Follower:
-    """What is known of one experiment now. last: the build's last line; silence: why no answer came, if none did."""
+    """The last known state of one experiment. last: the build's last line; silence: why no answer came, if none did."""
 
     door: Door
     experiment_id: int
@@ -61,7 +61,7 @@ class Follower:
 
     @property
     def finished(self) -> bool:
-        """Whether it is over, well or not."""
+        """Return whether it is over, well or not."""
         return bool(self.progress["finished"])
 
     @property
@@ -70,7 +70,7 @@ class Follower:
         return LOCAL_REFRESH_S if self.door.local else REMOTE_REFRESH_S
 
     def _last_line(self) -> str:
-        """What the running build printed last, read from where the last look ended."""
+        """Return the last line of the running build, reading from where the last look ended."""
         build = next((one["id"] for one in self.progress["now"] if one["kind"] == "build"), 0)
         if not build:
             return ""
@@ -162,7 +162,7 @@ def _counts(follower: Follower) -> str:
 
 
 def _since(follower: Follower) -> str:
-    """How long it has been under way; how long we have looked, where the lab's clock is ahead of ours."""
+    """Return how long it has been under way; how long we have looked, where the lab's clock is ahead of ours."""
     looked = monotonic() - follower.started
     started = follower.experiment.get("started_at")
     if not started or follower.finished:
@@ -180,7 +180,7 @@ def _over(now: Json, what: str) -> int:
 
 
 def _told(now: Json, what: str) -> Text:
-    """How many of a stage are over, and how many of them otherwise than well."""
+    """Return how many of a stage are over, and how many of them otherwise than well."""
     told = Text(f"{_over(now, what)}/{now[f'{what}_total']}")
     for how, style in (("failed", "red"), ("cancelled", "dim")):
         if number := now[f"{what}_{how}"]:

@@ -55,7 +55,7 @@ class Exports(LateGroup):
     }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """What is to be run for these arguments."""
+        """Return the command to run for these arguments."""
         return super().resolve_command(ctx, ["report", *args] if args and args[0].isdigit() else args)
 
 

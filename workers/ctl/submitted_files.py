@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is handed in on the command line: a description, or a series from a file, standard input or a branch."""
+"""Files submitted on the command line: a description, or a series from a file, standard input or a branch."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 def _given(
     file: Path | None, group: str | None, tuning: Mapping[str, Any], tune: list[str]
 ) -> dict[str, Any]:
-    """What the command says of a target: its file's tables, then its options."""
+    """Return the settings of a target from the command: its file's tables, then its options."""
     given = _read(file) if file is not None else {}
     if group is not None:
         given["group"] = "" if group == "-" else group

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the command line shows while it works: what is being prepared, live progress, how an experiment ended.
+"""Output of the command line while it works: preparation, live progress, the end of an experiment.
 
 Everything a submission or a guest may have named is printed as plain text (rich's `Text`),
 never as markup.
@@ -114,7 +114,7 @@ def show_outcomes(
 
 
 def _found_built(build: Json, experiment: Json) -> bool:
-    """Whether nothing was compiled for this experiment: the artifact was there, or another one's build."""
+    """Return whether nothing was compiled for this experiment: the artifact was there, or another one's build."""
     if build.get("cached") or build.get("reused"):
         return True
     over = build["finished_at"]

@@ -65,7 +65,7 @@ def check_own(directory: Path) -> None:
 
 
 def _may(path: Path, user: QemuUser, others_bits: int) -> bool:
-    """Whether a user has the permissions, given as those of "others"; root has all."""
+    """Return whether a user has the permissions, given as those of "others"; root has all."""
     status = path.stat()
     if user.uid == 0:
         return True

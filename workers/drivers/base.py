@@ -32,7 +32,7 @@ class Machine:
 
     @property
     def has_disks(self) -> bool:
-        """Whether images can be plugged in; else the guest brings its disk along, as a ramdisk."""
+        """Return whether images can be plugged in; else the guest brings its disk along, as a ramdisk."""
         return self.clock == "wall" and self.accelerator != "none"
 
 

@@ -29,7 +29,7 @@ def take_moment() -> Moment:
 
 
 def _throttlings() -> int:
-    """How often a core was slowed down for its heat since boot; 0 where the kernel does not count.
+    """Return how often a core was slowed down for its heat since boot; 0 where the kernel does not count.
 
     Source: Documentation/ABI/testing/sysfs-devices-system-cpu, thermal_throttle.
     """

@@ -99,7 +99,7 @@ def process_started(pid: int) -> int:
 
 
 def process_alive(pid: int, started: int) -> bool:
-    """Whether this very process runs, and not a later one of the same number."""
+    """Return whether this very process runs, and not a later one of the same number."""
     try:
         return process_started(pid) == started
     except ProcessLookupError:

@@ -191,7 +191,7 @@ class _Leave:
         self._takedown.start()
 
     def is_alive(self) -> bool:
-        """Whether it is still being taken down."""
+        """Return whether it is still being taken down."""
         return self._takedown is not None and self._takedown.is_alive()
 
     def join(self, timeout_s: float) -> None:

@@ -59,7 +59,7 @@ class MachineSession(GuestSession):
             yield record
 
     def went_well(self) -> bool:
-        """Whether the plan was carried out and the kernel never complained: such a one may start the next."""
+        """Return whether the plan was carried out and the kernel never complained: such a one may start the next."""
         completed = self._bye is not None and read_bye(self._bye).completed
         found = scan_console(self._request.console.read_bytes()) if completed else []
         return completed and not any(one.kind in TROUBLE for one in found)

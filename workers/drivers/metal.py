@@ -179,7 +179,7 @@ class MetalDriver:
         return started_at, {"firmware_s": self._await_files(boot_id, attempt.access, started_at)}
 
     def _before_s(self, before: int | None) -> float:
-        """How long it may take until the kernel has the machine."""
+        """Return how long it may take until the kernel has the machine."""
         return self.load_deadline_s + (self.fetch_deadline_s if before is None else TAKE_S)
 
     def sweep(self) -> list[str]:

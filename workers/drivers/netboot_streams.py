@@ -102,7 +102,7 @@ class PostedStreams(Streams):
         return pieces
 
     def _is_off(self) -> bool:
-        """Whether a machine that has fallen silent is off; a BMC that does not answer is no answer."""
+        """Return whether a machine that has fallen silent is off; a BMC that does not answer is no answer."""
         now = time.monotonic()
         if now < self._heard_at + QUIET_S or now < self._asked_at + self._ask_after_s:
             return False

@@ -91,12 +91,12 @@ class Apart:
 
 
 def bare_environment() -> dict[str, str]:
-    """What a process apart gets of our environment: where programs and our code are."""
+    """Return the environment of a separate process: where programs and our code are."""
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PYTHONPATH": str(_TOP), "LC_ALL": "C.UTF-8"}
 
 
 def backend(access: RedfishPower | IpmiPower) -> Power:
-    """Who speaks a BMC's language, in this process."""
+    """Return the client for a BMC's protocol, in this process."""
     return Ipmi(access) if isinstance(access, IpmiPower) else Redfish(access)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be done to the power of a machine from outside, and who does it for which kind of BMC."""
+"""Power control of machines, and the client for each kind of BMC."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Power(Protocol):
     """
 
     def is_on(self) -> bool:
-        """Whether the BMC says that the machine is on."""
+        """Return whether the BMC says that the machine is on."""
 
     def turn_on(self) -> None:
         """Turn it on, and return once it is; nothing happens to one that is on."""

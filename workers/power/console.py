@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a machine prints, into a file as it comes: Serial over LAN of its BMC, or datagrams of its kernel (netconsole).
+"""Record a machine's console in a file: Serial over LAN of its BMC, or datagrams of its kernel (netconsole).
 
 A console is evidence, not a condition: where there is none the run goes on, and the tap says why there was none.
 Read by the same eyes as a guest's: workers/collect/dmesg.py.
@@ -77,7 +77,7 @@ def console_of(access: Access, into: Path) -> Iterator[Tap]:
 
 
 def console_words(access: Access) -> str:
-    """What the kernel's command line needs, so that the machine prints where we listen."""
+    """Return the words of the kernel's command line that make the machine print where we listen."""
     console = access.console
     if isinstance(console, SolConsole):
         return f"console={console.line}"

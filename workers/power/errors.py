@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be wrong with a BMC. No text of these ever holds a password."""
+"""Errors of BMCs. None of their texts holds a password."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BmcRefused(WorkersError):
 
 
 class BmcLied(WorkersError):
-    """What the BMC said is not so: a command accepted and not carried out, a machine said to be on that is off."""
+    """The BMC's report is false: a command accepted but not carried out, or a machine reported on that is off."""
 
     retry = True
 

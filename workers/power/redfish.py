@@ -130,7 +130,7 @@ def _is_on(system: System) -> bool:
 
 
 def _is_of_tls(error: BaseException) -> bool:
-    """Whether the library's error is about a certificate: it passes on the text alone."""
+    """Return whether the library's error is about a certificate: it passes on the text alone."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, SSLError):

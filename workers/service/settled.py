@@ -20,7 +20,7 @@ from workers.service.targets import targets_here
 
 
 def look() -> dict[str, object]:
-    """Whether the tables are those of this code."""
+    """Return whether the tables are those of this code."""
     known = Deployment._meta.db_table in connection.introspection.table_names()
     return {"new_code": not known or lab_version() != code_version()}
 

@@ -69,7 +69,7 @@ class Supervisor:
         raise ServiceFailed("supervisord does not start", (done.stdout + done.stderr)[-2000:])
 
     def alive(self) -> bool:
-        """Whether it answers."""
+        """Return whether it answers."""
         try:
             return bool(self._ask("getState")["statename"] == "RUNNING")
         except ServiceDown:

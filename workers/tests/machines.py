@@ -118,7 +118,7 @@ class StandIn:
             self.domain().destroy()
 
     def boots_from_network(self) -> bool:
-        """Whether its next boot is from the network, as either BMC arranges it."""
+        """Return whether its next boot is from the network, as either BMC arranges it."""
         domain = ET.fromstring(self.domain().XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))
         first = domain.find("os/boot")
         card = domain.find("devices/interface/boot")

@@ -58,7 +58,7 @@ def hold(home: Path, how: str) -> subprocess.Popen[str]:
 
 
 def held(process: subprocess.Popen[str], seconds: float = 20.0) -> bool:
-    """Whether it has the machine within this time."""
+    """Return whether it has the machine within this time."""
     assert process.stdout
     return bool(select.select([process.stdout], [], [], seconds)[0])
 

@@ -173,7 +173,7 @@ def until(holds: Callable[[], bool], log: Path) -> None:
 
 
 def boots(lab: Live, target: str) -> int:
-    """How many have begun on a target."""
+    """Return how many have begun on a target."""
     asked = f"Run.objects.filter(target__name={target!r}).exclude(state='queued').count()"
     return int(lab.python(f"from lab.models import Run; print({asked})"))
 

@@ -74,7 +74,7 @@ def booted(driver: MetalDriver, request: BootRequest) -> MachineSession:
 
 
 def ways(machine: PretendMachine) -> int:
-    """How often it was turned on."""
+    """Return how often it was turned on."""
     return machine.done.count("turn_on")
 
 

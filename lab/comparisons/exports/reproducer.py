@@ -97,7 +97,7 @@ def _patch(asked: Mapping[str, Any], switch: Switch) -> dict[str, Any]:
 
 
 def _touches_twice(diff: str) -> bool:
-    """Whether these are several patches over one another, which one diff cannot say."""
+    """Return whether these are several patches over one another, which one diff cannot say."""
     files = re.findall(r"^diff --git .*$", diff, re.MULTILINE)
     return len(files) != len(set(files))
 

@@ -17,7 +17,7 @@ _AT_THE_BEGINNING = re.compile(r"(?i)^(\s*(?:[\w-]+-by|link|closes|fixes|cc))\s*
 
 
 def columns(text: str) -> int:
-    """How many columns a text takes: wide characters two, combining ones none."""
+    """Return how many columns a text takes: wide characters two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(_columns(char) for char in text)
@@ -35,7 +35,7 @@ def name(text: str, most: int = WIDTH) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Whether no word of a text means anything to a reader of mail at the beginning of a line."""
+    """Return whether no word of a text means anything to a reader of mail at the beginning of a line."""
     words = text.split()
     return all(re.fullmatch(r"[\w(][\w.,()/+=-]*", word) and word not in {"From", "diff"} for word in words)
 

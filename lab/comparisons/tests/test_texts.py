@@ -45,7 +45,7 @@ SUFFIXES = {
 
 
 def matches_golden(name: str, text: str) -> bool:
-    """Whether a text is the stored one; KPERFLAB_GOLDEN=1 stores it anew, to be read before it is committed."""
+    """Return whether a text is the stored one; KPERFLAB_GOLDEN=1 stores it anew, to be read before it is committed."""
     place = GOLDEN / name
     if os.environ.get("KPERFLAB_GOLDEN") == "1":
         place.write_text(text)

@@ -56,7 +56,7 @@ class TableDump(Closed):
 
 
 class Manifest(Closed):
-    """What a backup is of. migrations: `app.name` of all that its tables had; vendor: postgresql or sqlite."""
+    """The origin of a backup. migrations: `app.name` of all that its tables had; vendor: postgresql or sqlite."""
 
     format: int
     made_at: str

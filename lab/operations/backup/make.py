@@ -33,7 +33,7 @@ _EVERY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a backup holds."""
+    """The contents of a backup."""
 
     size: int
     rows: int
@@ -81,7 +81,7 @@ class _Counting:
 
 
 def _settings() -> dict[str, str]:
-    """How the lab was set up, for whoever sets it up again; what is secret is not in it."""
+    """Return the lab's settings without secrets, for setting it up again."""
     found = sorted(all_variables("KPERFLAB_").items())
     return {name: said(value)[:1000] for name, value in found if name not in _NOT_TOLD}
 

@@ -39,7 +39,7 @@ _ALIVE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came back, and of when; migrated: how many migrations came after it."""
+    """The restored data and its date; migrated: the number of later migrations that were applied."""
 
     made_at: str
     version: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What else than a backup of ours may be handed to restore: refused in a line, nothing changed."""
+"""Files that are not backups of the lab are refused in one line, and nothing changes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SERVICE = {
 
 
 def checked(home: Path, **given: str) -> tuple[int, str]:
-    """What `manage.py check --deploy` ends with where warnings count."""
+    """Return the exit status and output of `manage.py check --deploy` with warnings as failures."""
     done = subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
         cwd=ROOT,

@@ -110,7 +110,7 @@ class World:
                     self.age(path)
 
     def has(self, experiment: Experiment) -> set[str]:
-        """Which of its kinds of files are left, in either place; all of a kind, or the test fails."""
+        """Return the kinds of files that are left, in either place; a kind is there as a whole, or the test fails."""
         left = set()
         tops = [self.home, *([Path(self.store.storage.location)] if self.store else [])]
         names: dict[str, list[str]] = {"run": [], "artifact": [], "profile": []}

@@ -43,7 +43,7 @@ def ours() -> dict[str, Migration]:
 
 
 def complaints(one: Migration) -> Iterator[str]:
-    """What older code would not live through, a line each."""
+    """Yield the operations that older code would not survive, a line each."""
     made = {
         operation.name.lower()
         for operation in one.operations
@@ -56,7 +56,7 @@ def complaints(one: Migration) -> Iterator[str]:
 
 
 def trouble(operation: Operation, made: set[str]) -> str:
-    """Why old code would not live through an operation; made: tables that this very migration makes."""
+    """Return why old code would not survive an operation; made: tables that this very migration makes."""
     table = str(getattr(operation, "model_name", "") or getattr(operation, "name", "")).lower()
     if isinstance(operation, HARMLESS) or (
         table in made and not isinstance(operation, migrations.DeleteModel)

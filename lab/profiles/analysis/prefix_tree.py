@@ -61,7 +61,7 @@ def _sorted_stacks(
 
 
 def _shared(frames: Integers, lengths: Integers, place: Integers) -> Integers:
-    """How many outermost frames each stack has in common with the one before it."""
+    """Return how many outermost frames each stack has in common with the one before it."""
     shared = np.zeros(len(lengths), np.int64)
     if not len(frames):
         return shared

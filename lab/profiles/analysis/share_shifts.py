@@ -79,7 +79,7 @@ def stabilised(counts: Integers, samples: Integers, scale: Scale) -> tuple[Float
 
 
 def dispersion(counts: Integers, samples: Integers, group: Integers, scale: Scale) -> Dispersion:
-    """How much more the frames vary between boots than by sampling. Needs a group of two boots or more."""
+    """Return how much more the frames vary between boots than by sampling. Needs a group of two boots or more."""
     values, weights = stabilised(counts, samples, scale)
     squares = np.zeros(len(counts))
     for one in np.unique(group):

@@ -19,7 +19,7 @@ def sides(*boots: int) -> Sides:
 
 
 def restlessness(rng: np.random.Generator, shape: str, frames: int, boots: int) -> np.ndarray:
-    """How much more or less often each frame waits in each boot, for no reason."""
+    """Return how much more or less often each frame waits in each boot, for no reason."""
     one = np.ones((frames, boots))
     if shape == "restless":
         return np.exp(rng.normal(0, 0.3, one.shape))

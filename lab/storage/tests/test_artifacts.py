@@ -57,7 +57,7 @@ def folder(settings: Any, tmp_path: Path) -> Store:
 
 
 def nothing_of(artifacts: ArtifactStore) -> bool:
-    """Whether no file, whole or in part, is there."""
+    """Return whether no file, whole or in part, is there."""
     return [path for path in artifacts.root.rglob("*") if path.is_file()] == []
 
 

@@ -25,7 +25,7 @@ MOST_PIECES = 64
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a machine is to boot. initrd: a file's name below the state root. cmdline: but for where to report.
+    """A boot offered to a machine. initrd: a file's name below the state root. cmdline: without the address to report to.
 
     follows: by kexec, the boot whose machine waits; kernel_sha256, initrd_sha256: of what it will be given.
     """
@@ -42,9 +42,9 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class NetbootProgress:
-    """How far a boot is. fetches: how often the machine asked for its script, from which address first.
+    """The progress of a boot. fetches: how often the machine asked for its script; and from which address first.
 
-    alarm: a sign that somebody else has a hand in it, "" if there is none.
+    alarm: a sign of interference by another machine, "" if there is none.
     """
 
     fetches: int
@@ -97,7 +97,7 @@ def extend_netboot(boot_id: int, lifetime_s: float) -> None:
 
 
 def netboot_progress(boot_id: int) -> NetbootProgress:
-    """How far a boot is. Raises UnknownRow."""
+    """Return how far a boot is. Raises UnknownRow."""
     boot = Netboot.objects.filter(pk=boot_id).first()
     if boot is None:
         raise UnknownRow(f"there is no network boot {boot_id}")

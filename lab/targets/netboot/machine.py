@@ -50,7 +50,7 @@ Part = Literal["kernel", "initrd"]
 
 @dataclass(frozen=True, slots=True)
 class Handout:
-    """What a machine is told at its one fetch: two tokens, and the kernel's arguments but for where to report.
+    """The answer to a machine's only fetch: two tokens, and the kernel's arguments without the address to report to.
 
     token: to hand pieces in. files_token: for kernel and initrd alone, for firmware prints the addresses it fetches on a
     console that others may read.
@@ -149,7 +149,7 @@ def boot_of(token: str) -> Netboot:
 
 
 def _is_expected(boot: Netboot, address: str) -> bool:
-    """Whether a caller has the address that the target's access names, if it names one."""
+    """Return whether a caller has the address that the target's access names, if it names one."""
     expected = boot.target.access.get("address")
     if not expected or _address(address) == expected:
         return True
@@ -160,7 +160,7 @@ def _is_expected(boot: Netboot, address: str) -> bool:
 
 
 def _is_reporter(boot: Netboot, address: str) -> bool:
-    """Whether a caller is the one that hands in a boot's pieces; the first that does becomes it."""
+    """Return whether a caller is the one that hands in a boot's pieces; the first that does becomes it."""
     known = _address(address)
     if known and boot.reported_from is None:
         Netboot.objects.filter(pk=boot.pk, reported_from=None).update(reported_from=known)
@@ -169,7 +169,7 @@ def _is_reporter(boot: Netboot, address: str) -> bool:
 
 
 def _is_same(boot_id: int, known: str | None, address: str, what: str) -> bool:
-    """Whether a caller has the address that was there before it; else note an alarm."""
+    """Return whether a caller has the address that was there before it; else note an alarm."""
     caller = _address(address)
     if not known or not caller or caller == known:
         return True

@@ -21,7 +21,7 @@ NOTED = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What a machine is to start by kexec, and the SHA-256 of both files."""
+    """The next kernel that a machine starts by kexec, with the SHA-256 of both files."""
 
     handout: Handout
     kernel_sha256: str
@@ -35,7 +35,7 @@ def leave_waiting(boot_id: int, seconds: float) -> None:
 
 
 def is_left_waiting(target: str) -> bool:
-    """Whether a machine was left on to be offered something; it may not have asked yet."""
+    """Return whether a machine was left on to be offered something; it may not have asked yet."""
     return _waiting(target) is not None
 
 
@@ -48,7 +48,7 @@ def waiting_boot(target: str) -> int | None:
 
 
 def next_boot(token: str, address: str) -> Following | None:
-    """What the machine of a token is to boot next; None if nothing is offered yet.
+    """Return the next boot for the machine of a token; None if nothing is offered yet.
 
     With the answer the token ends. Raises NetbootClosed: nothing will follow, the machine may go.
     """

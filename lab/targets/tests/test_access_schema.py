@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a machine is reached and tuned: what is wrong is told by its field, with the way out."""
+"""Access and tuning of a machine: errors name the field and the way out."""
 
 from __future__ import annotations
 

@@ -158,6 +158,6 @@ def _late(row: Experiment) -> None:
 
 
 def counts() -> dict[str, int]:
-    """How many rows there are of what the API lists."""
+    """Return how many rows there are of what the API lists."""
     models = (Experiment, Variant, Build, Run, Sample, Profile, Comparison, Note, Triage)
     return {model.__name__: model.objects.count() for model in models}

@@ -98,7 +98,7 @@ def test_a_refusal_stands_beside_its_field_and_says_what_was_not_done(
     fetch_all()
     expect(tab.get_by_role("alert")).to_contain_text("has no revision")
     expect(tab.locator("#base-error")).to_contain_text("v9.9")
-    expect(tab.get_by_role("heading", name="This was not submitted")).to_be_visible()
+    expect(tab.get_by_role("heading", name="Submission failed")).to_be_visible()
     fits(tab, "fetch-refused", width, dark)
 
 
@@ -106,7 +106,7 @@ def test_a_refused_preview_does_not_speak_of_a_submission(visit: Open, source: s
     tab = visit("/experiments/new", by=alice, refused=422)
     asked(tab, source, base="v9.9")
     fetch_all()
-    expect(tab.get_by_role("alert").get_by_role("heading")).to_have_text("There is no preview")
+    expect(tab.get_by_role("alert").get_by_role("heading")).to_have_text("Preview failed")
 
 
 def test_a_submission_ends_on_the_page_of_its_experiment(visit: Open, source: str, alice: User) -> None:

@@ -217,7 +217,7 @@ def test_cancelling_is_asked_for_once_more_and_running_again_is_a_new_experiment
     tab = visit(f"/experiments/{row.pk}/", by=alice)
     tab.get_by_role("link", name="Cancel …").click()
     assert faults(tab) == []
-    tab.get_by_role("button", name="Cancel it").click()
+    tab.get_by_role("button", name="Cancel the experiment").click()
     expect(tab.get_by_text("It is cancelled.")).to_be_visible()
     row.refresh_from_db()
     assert row.state == "cancelled"

@@ -30,17 +30,17 @@ class Door(Protocol):
 
     @property
     def where(self) -> str:
-        """What messages call this lab: "this machine", or the server's URL."""
+        """Return the name of this lab in messages: "this machine", or the server's URL."""
 
     @property
     def local(self) -> bool:
-        """Whether nobody but this process will do the work."""
+        """Return whether nobody but this process will do the work."""
 
     def submit(self, description: Json, say: Say) -> Json:
         """Queue an experiment; returns at least {id, state, page}, page being its address for people or ""."""
 
     def preview(self, description: Json, say: Say) -> Json:
-        """What the description would build and boot, and could find; queues nothing."""
+        """Return the builds, boots and detectable changes of a description; queue nothing."""
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
         """The newest experiments first, filtered by state, tree, verdict, search and so on."""
@@ -64,7 +64,7 @@ class Door(Protocol):
         """Profiles and counters of each profiled case, as lab/profiles/exports/data.py has them."""
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
-        """Who calls the symbols, as the text trees that mails quote."""
+        """Return the callers of symbols as text trees, as in perf report."""
 
     def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """Profiles in a form of other tools; wishes: case, variant, base, kind."""
@@ -82,13 +82,13 @@ class Door(Protocol):
         """Queue the same description again; returns as submit does."""
 
     def names(self, kind: Kind) -> list[Json]:
-        """What a description may name: trees, targets, workloads, or switches of the catalogue."""
+        """Return the names that a description may use: trees, targets, workloads, or switches of the catalogue."""
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
         """A build's log or a run's console from a byte offset, in parts of a bounded size."""
 
     def notes(self, experiment_id: int) -> list[Json]:
-        """What people wrote about an experiment, the oldest first."""
+        """Return the notes on an experiment, the oldest first."""
 
     def write_note(self, experiment_id: int, text: str) -> Json:
         """Add a note to an experiment."""

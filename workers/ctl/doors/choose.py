@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which door a command goes through: an option, the environment or a file says."""
+"""Choose the client of a command, local or remote, from an option, the environment or a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong between the command line and a server; `blame` gives the exit code (lab: 3, submission: 64)."""
+"""Errors between the command line and a server; `blame` gives the exit code (lab: 3, submission: 64)."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class RemoteDoor:
         self._server.ask(Asking("DELETE", f"tokens/{token[:TOKEN_ID_LENGTH]}/"))
 
     def who(self) -> Json:
-        """Whose token it is, with role and scopes."""
+        """Return the owner of the token, with role and scopes."""
         return self._table(Asking("GET", "me/"))
 
     def _table(self, asking: Asking) -> Json:
