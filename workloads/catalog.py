@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from workloads import contention
 from workloads.definition import Definition, ModuleSource, read_definition
 from workloads.errors import (
     BadParam,
@@ -84,7 +85,13 @@ class Workload:
     @property
     def clocks(self) -> tuple[str, ...]:
         """The clocks it can be measured with."""
-        return ("wall",) if self.definition.counted.unfit else CLOCKS
+        unfit = {"instructions"} if self.definition.counted.unfit else set()
+        unfit |= set() if self.definition.contending else {"contention"}
+        return tuple(clock for clock in CLOCKS if clock not in unfit)
+
+    def params_on(self, clock: Clock) -> Mapping[str, Param]:
+        """Return its parameters by name, with those that the clock adds."""
+        return {**self.params, **contention.PARAMS} if clock == "contention" else self.params
 
     def metrics_of(self, params: Mapping[str, object], clock: Clock = "wall") -> dict[str, Metric]:
         """The metrics of a case under a clock: a metric may exist once per member of a list parameter.
@@ -93,10 +100,12 @@ class Workload:
         """
         self._check_clock(clock)
         found: dict[str, Metric] = {}
-        for metric in filter(None, (metric.on(clock) for metric in self.definition.metrics)):
+        meeting = self.definition.contending if clock == "contention" else None
+        known = contention.metrics(meeting.operation) if meeting else self.definition.metrics
+        for metric in filter(None, (metric.on(clock) for metric in known)):
             members: ParamValue = ()
             if metric.each:
-                param = self.params[metric.each]
+                param = self.params_on(clock)[metric.each]
                 members = param.read(params.get(metric.each, param.default))
             found |= {one.name: one for one in metric.expand(members if isinstance(members, tuple) else ())}
         return found
@@ -112,8 +121,10 @@ class Workload:
         self._check_clock(clock)
         if preset not in self.presets:
             raise UnknownPreset(_unknown(f"preset of {self.name}", preset, self.presets))
+        if clock == "contention":
+            return self._contending(preset, params)
         fixed = self.definition.counted.params if clock == "instructions" else {}
-        resolved = self._filled({**self.presets[preset], **fixed, **params})
+        resolved = self._filled({**self.presets[preset], **fixed, **params}, clock)
         for name, must in fixed.items():
             if resolved[name] != must:
                 raise BadParam(
@@ -122,16 +133,35 @@ class Workload:
                 )
         return resolved
 
+    def _contending(self, preset: str, params: Mapping[str, object]) -> dict[str, ParamValue]:
+        meeting = self.definition.contending
+        own = meeting.params if meeting else {}
+        given = {**self.presets[preset], **own, **params}
+        try:
+            if contention.THREADS in self.params and contention.THREADS not in params:
+                given = contention.filled(given)
+            resolved = self._filled(given, "contention")
+            contention.check_threads(resolved)
+        except BadParam as exc:
+            said = str(exc).removeprefix(f"{self.name}: ")
+            raise BadParam(f"{self.name}: {said}") from exc
+        return resolved
+
     def _check_clock(self, clock: Clock) -> None:
+        if clock == "contention" and self.definition.contending is None:
+            raise ClockUnfit(
+                f"{self.name} does not run under the contention clock: its workload.toml does not say how"
+            )
         if clock == "instructions" and (unfit := self.definition.counted.unfit):
             raise ClockUnfit(f"{self.name} does not run under the instruction clock: {unfit}")
 
-    def _filled(self, given: Mapping[str, object]) -> dict[str, ParamValue]:
+    def _filled(self, given: Mapping[str, object], clock: Clock = "wall") -> dict[str, ParamValue]:
+        params = self.params_on(clock)
         for name in given:
-            if name not in self.params:
-                raise UnknownParam(_unknown(f"parameter of {self.name}", name, self.params))
+            if name not in params:
+                raise UnknownParam(_unknown(f"parameter of {self.name}", name, params))
         try:
-            return {name: param.read(given.get(name, param.default)) for name, param in self.params.items()}
+            return {name: param.read(given.get(name, param.default)) for name, param in params.items()}
         except BadParam as exc:
             raise BadParam(f"{self.name}: {exc}") from exc
 
@@ -151,7 +181,7 @@ class Workload:
         runs know another clock than the wall's. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
         """
         self._check_clock(clock)
-        resolved = self._filled(params)
+        resolved = self._filled(params, clock)
         templates = self.definition.steps
         if purpose == "verified" and not self.verifies:
             raise NotVerifiable(f"{self.name} claims nothing that a verified run could count")

@@ -10,15 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from workloads.contention import Contending
 from workloads.errors import BadParam, BadWorkloadFile
-from workloads.instruction_clock import FLOOR, TIMES
+from workloads.instruction_clock import CLOCKS, FLOOR, TIMES
 from workloads.metric import Metric
 from workloads.param import Param
 from workloads.step import PURPOSES, StepTemplate
 
 _KEYS = {
     "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies", "watch",
-    "instructions",
+    "instructions", "contention",
 }  # fmt: skip
 _TYPES = {"int", "bool", "choice", "str", "int-list"}
 _KINDS = {"setup", "measure", "collect"}
@@ -68,6 +69,7 @@ class Definition:
     verifies: str
     watch: tuple[str, ...]
     counted: Counted
+    contending: Contending | None
     parser: Path | None
 
 
@@ -97,6 +99,7 @@ def read_definition(folder: Path) -> Definition:
             verifies=data.get("verifies", ""),
             watch=tuple(data.get("watch", ())),
             counted=_counted(params, data.get("instructions")),
+            contending=_contending(params, data.get("contention")),
             parser=next(iter(sorted(folder.glob("parse_*.py"))), None),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OSError, BadParam) as exc:
@@ -158,24 +161,35 @@ def _counted(params: Mapping[str, Param], entry: Mapping[str, Any] | None) -> Co
     return Counted(MappingProxyType(fixed), entry.get("unfit", ""))
 
 
+def _contending(params: Mapping[str, Param], entry: Mapping[str, Any] | None) -> Contending | None:
+    if entry is None:
+        return None
+    _only("contention", entry, {"operation", "params"})
+    own = {name: params[name].read(value) for name, value in entry.get("params", {}).items()}
+    return Contending(entry["operation"], MappingProxyType(own))
+
+
 def _step(folder: Path, entry: Mapping[str, Any]) -> StepTemplate:
     name = entry["name"]
     _only(
         name,
         entry,
         {
-            "name", "kind", "argv", "script", "args", "purposes", "send", "repeat", "control",
-            "deadline_s", "deadline_us", "deadline_work",
+            "name", "kind", "argv", "script", "args", "purposes", "clocks", "send", "repeat",
+            "control", "deadline_s", "deadline_us", "deadline_work",
         },
     )  # fmt: skip
     _one_of(f"kind of {name}", entry["kind"], _KINDS)
     for purpose in entry.get("purposes", ()):
         _one_of(f"purpose of {name}", purpose, set(PURPOSES))
+    for clock in entry.get("clocks", ()):
+        _one_of(f"clock of {name}", clock, set(CLOCKS))
     return StepTemplate(
         name=name,
         kind=entry["kind"],
         argv=_argv(folder, entry),
         purposes=tuple(entry.get("purposes", PURPOSES)),
+        clocks=tuple(entry.get("clocks", CLOCKS)),
         send=tuple(entry.get("send", ())),
         repeat=bool(entry.get("repeat", False)),
         control=bool(entry.get("control", False)),

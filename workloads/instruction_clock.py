@@ -12,7 +12,7 @@ from typing import Literal
 
 Clock = Literal["wall", "instructions", "contention"]
 """contention: accesses to memory are recorded, and replayed as if all CPUs ran at once (docs/design/contention.md)."""
-CLOCKS: tuple[Clock, ...] = ("wall", "instructions")
+CLOCKS: tuple[Clock, ...] = ("wall", "instructions", "contention")
 
 SHIFT = 4
 """Of QEMU's -icount. With 0 the kernel's delay loops, which wait for a time, cost 16 times as many instructions."""

@@ -35,7 +35,7 @@ class Metric:
 
     def on(self, clock: Clock) -> Metric | None:
         """Return the metric under a clock; None if it has no meaning there."""
-        if clock == "wall":
+        if clock != "instructions":
             return self
         if not self.instructions:
             return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+from workloads.contention import THREADS, most_cpus
 from workloads.guest.plan import Step, StepKind
 from workloads.instruction_clock import Clock
 from workloads.param import ParamValue, written
@@ -25,6 +26,7 @@ class StepTemplate:
     """One step as workload.toml says it; {names} in argv are parameters and run facts.
 
     repeat: the step runs once per iteration, for programs that know no iterations.
+    clocks: the clocks that it belongs to.
     control: the program takes the harness's control=, counted= and clock= arguments.
     deadline_s + deadline_us × (product of the parameters in deadline_work) × iterations is its deadline.
     """
@@ -33,6 +35,7 @@ class StepTemplate:
     kind: StepKind
     argv: tuple[str, ...]
     purposes: tuple[Purpose, ...]
+    clocks: tuple[Clock, ...]
     send: tuple[str, ...]
     repeat: bool
     control: bool
@@ -54,8 +57,8 @@ class Round:
 
 
 def steps_of(template: StepTemplate, this: Round) -> list[Step]:
-    """The steps that a template becomes; none if the run has another purpose."""
-    if this.purpose not in template.purposes:
+    """The steps that a template becomes; none if the run has another purpose or clock."""
+    if this.purpose not in template.purposes or this.clock not in template.clocks:
         return []
     if not template.repeat:
         return _wrapped(template, this, _step(template, this, template.name, {}))
@@ -80,6 +83,9 @@ def _step(template: StepTemplate, this: Round, name: str, facts: Mapping[str, st
         argv.append(f"counted={COUNTED}")
     if template.control and this.clock != "wall":
         argv.append(f"clock={this.clock}")
+    if template.control and this.clock == "contention":
+        # Programs take the last of two.
+        argv.append(f"{THREADS}={most_cpus(this.params)}")
     return Step(
         name=name,
         argv=tuple(argv),

@@ -102,6 +102,7 @@ OTHERS = {
     "workloads.guest.pack": "of the lab's own initramfs",
     "workloads.guest.strictjson._MOST_DETAIL": "how much of a refusal is shown",
     "workloads.guest.tuning": "what operators write",
+    "workloads.contention": "CPUs that the lab's own plugin of QEMU records",
     "workloads.param": "of the lab's own catalogue",
     "workloads.passes": "how much of a reason is kept",
     "workloads.programs": "the format of one program",

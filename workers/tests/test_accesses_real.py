@@ -51,7 +51,7 @@ def _boot(
     directory.mkdir(parents=True)
     programs = compile_programs(home / "programs", [workload])
     look = look_at(artifact, programs[workload.definition.program], home, directory)
-    params = workload.resolve("smoke", {"threads": threads, "rounds": 1, "most": FILES}, clock="contention")
+    params = workload.resolve("smoke", {"cpus": [threads], "most": FILES}, clock="contention")
     plan = workload.plan(params, iterations=2, warmup=1, clock="contention")
     job = Job("a test", workload, plan, Machine(CPUS, 1024, "tcg", "contention"))
     request = boot_request(job, artifact, home, directory, look.of_accesses())

@@ -64,6 +64,12 @@ static void *run_thread(void *number)
 	return NULL;
 }
 
+void operations(double number)
+{
+	if (turns)
+		extra("operations", "%.0f", number);
+}
+
 static double seconds(struct timeval t)
 {
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;

@@ -54,6 +54,8 @@ void refuse_unknown_arguments(void);
 /* Inside report(): one metric into "values", one JSON fragment beside it. */
 void value(const char *name, double number);
 void extra(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* How many operations all threads did; said where the replay of recorded accesses needs it. */
+void operations(double number);
 /* The object itself, for programs that keep their own time. */
 void begin_object(unsigned long iteration, bool warmup);
 void end_object(void);

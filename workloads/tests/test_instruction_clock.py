@@ -31,7 +31,7 @@ def test_what_dividing_seconds_leaves_is_not_taken_for_a_difference() -> None:
 @pytest.mark.parametrize("name", COUNTED)
 def test_every_preset_runs_with_one_thread(name: str) -> None:
     workload = CATALOG[name]
-    assert workload.clocks == ("wall", "instructions")
+    assert "instructions" in workload.clocks
     for preset in workload.presets:
         params = workload.resolve(preset, {}, clock="instructions")
         assert params.get("threads", 1) == 1
@@ -60,7 +60,7 @@ def test_a_parameter_that_contradicts_the_clock_is_refused_and_an_equal_one_is_n
 
 def test_a_workload_without_a_path_to_measure_says_so_in_one_line() -> None:
     workload = CATALOG["cyclictest-bh"]
-    assert workload.clocks == ("wall",)
+    assert "instructions" not in workload.clocks
     with pytest.raises(
         ClockUnfit, match=r"^cyclictest-bh does not run under the instruction clock: .*wake-up"
     ):

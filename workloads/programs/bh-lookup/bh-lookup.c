@@ -55,6 +55,7 @@ static void report(const struct interval *took)
 		value_of_block("ns_per_lookup", row->block, (double)row->whole_ns / (double)row->loops);
 		value_of_block("ns_per_timed_lookup", row->block, (double)row->each_ns / (double)row->loops);
 	}
+	operations(2.0 * (double)rows[0].loops * count * harness_threads);
 	extra("suc", "%llu", rows[0].loops);
 }
 

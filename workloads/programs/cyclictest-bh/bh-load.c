@@ -9,6 +9,9 @@
  *   fill_us=N flush_us=N  pauses between two listings and between two flushes
  *   iteration=N warmup=0|1  copied into the output
  *
+ * bh-load list directory=PATH listings=N [name=value]... is a program of the
+ * harness: its threads do what the filling threads do, without pauses.
+ *
  * The command runs on the measured CPUs: all but the first, or the only one. The
  * first is the housekeeping CPU, as where the mail's latencies were seen.
  */
@@ -61,6 +64,8 @@ int main(int argc, char **argv)
 {
 	int own = 1;
 
+	if (argc > 1 && strcmp(argv[1], "list") == 0)
+		return list_many(argc - 1, argv + 1);
 	while (own < argc && strcmp(argv[own], "--") != 0)
 		own++;
 	if (own + 1 >= argc)

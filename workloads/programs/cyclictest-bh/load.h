@@ -14,6 +14,9 @@ void load_start(const struct load *load, const cpu_set_t *cpus);
 /* Ends the threads; adds listings and flushes to the JSON object. */
 void load_stop(void);
 
+/* Threads of the harness that list the directory. */
+int list_many(int argc, char **argv);
+
 /* Function call interrupts by CPU, between the two calls; the second adds them to the JSON object. */
 void calls_before(void);
 void extra_calls(void);

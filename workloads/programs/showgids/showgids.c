@@ -76,6 +76,7 @@ static void report(const struct interval *took)
 
 	value("ns_per_open", took->elapsed * 1e9 * harness_threads / opens);
 	value("opens_per_second", opens / took->elapsed);
+	operations(opens);
 	extra("files", "%lu", count);
 	extra("glob", "\"%s\"", pattern);
 }

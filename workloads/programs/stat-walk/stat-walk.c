@@ -66,6 +66,7 @@ static void report(const struct interval *took)
 
 	value("ns_per_stat", took->elapsed * 1e9 * harness_threads / stats);
 	value("files_per_second", stats / took->elapsed);
+	operations(stats);
 	extra("cache", "\"%s\"", cache);
 	extra("stats", "%.0f", stats);
 	report_cached();

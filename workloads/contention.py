@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Workloads under the contention clock: on how many CPUs at once, on which machine, and what is said of it.
+
+One boot records the accesses of as many threads as the largest number of CPUs; what fewer CPUs would have done is
+replayed from the first ones' accesses. docs/design/contention.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workloads.errors import BadParam, OutputUnreadable
+from workloads.metric import Metric
+from workloads.param import Param, ParamValue
+from workloads.readings import Iteration, Object, iterations_of
+
+MOST_CPUS = 64
+CPUS = Param(
+    "cpus", "int-list", (1, 2, 4, 8), "CPUs that do the same at once, each number for itself", 1, MOST_CPUS
+)
+MACHINE = Param(
+    "machine", "choice", "one-socket", "what the CPUs are like", choices=("one-socket", "two-socket")
+)
+PARAMS: Mapping[str, Param] = {param.name: param for param in (CPUS, MACHINE)}
+THREADS = "threads"
+"""What programs, and parameters of workloads, call the number of CPUs."""
+OPERATIONS = "operations"
+"""Of all threads in an iteration, as the harness prints it."""
+# What recordings of one kernel differ by.
+_MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Contending:
+    """How a workload runs under the contention clock.
+
+    operation: what its threads do many times, in a word. params: its own parameters where nothing else is said: few
+    operations, for each access is recorded.
+    """
+
+    operation: str
+    params: Mapping[str, object]
+
+
+def most_cpus(params: Mapping[str, object]) -> int:
+    """Return how many threads are recorded. Raises BadParam."""
+    return max(cpus_of(params))
+
+
+def cpus_of(params: Mapping[str, object]) -> tuple[int, ...]:
+    """Return the numbers of CPUs that a case asks for. Raises BadParam for none, or one twice."""
+    cpus = CPUS.read(params.get(CPUS.name, CPUS.default))
+    return cpus if isinstance(cpus, tuple) else ()
+
+
+def metrics(operation: str) -> tuple[Metric, ...]:
+    """Return what is said of each number of CPUs."""
+    return (
+        Metric(
+            f"cycles_per_{operation}", "cycles", "lower", _MARGIN, primary=True, each=CPUS.name,
+            help="of one CPU's time, waiting for others included, on the machine that was asked for",
+        ),
+        Metric(
+            "slowdown", "×", "lower", _MARGIN, primary=False, each=CPUS.name,
+            help="cycles over those of the same CPUs if none met another",
+        ),
+        Metric(
+            "waiting", "%", "lower", _MARGIN, primary=False, each=CPUS.name,
+            help="share of all cycles that CPUs waited for another's cache line or lock",
+        ),
+    )  # fmt: skip
+
+
+def filled(params: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters with as many threads as the most CPUs. Raises BadParam."""
+    return {**params, THREADS: most_cpus(params)}
+
+
+def check_threads(params: Mapping[str, ParamValue]) -> None:
+    """Raise BadParam where threads are not as many as CPUs."""
+    if params.get(THREADS, most := most_cpus(params)) != most:
+        raise BadParam(
+            f"threads = {params[THREADS]} does not go with the contention clock, which gives each thread a CPU of its own; "
+            f"set cpus = [{params[THREADS]}] instead"
+        )
+
+
+def counted(objects: Sequence[Object]) -> tuple[Iteration, ...]:
+    """Return iterations whose only value is how many operations there were. Raises OutputUnreadable."""
+    told = [{**item, "values": {OPERATIONS: item.get(OPERATIONS)}} for item in objects]
+    iterations = iterations_of(told)
+    for iteration in iterations:
+        if iteration.values[OPERATIONS] < 1:
+            raise OutputUnreadable(f"iteration {iteration.index} did nothing that could be replayed")
+    if all(iteration.warmup for iteration in iterations):
+        raise OutputUnreadable("no iteration was recorded")
+    return iterations
