@@ -11,7 +11,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast slow campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape bench-sandbox bench-microscope
+.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape bench-sandbox bench-microscope
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,31 +34,42 @@ down:  ## stop it; everything is kept
 status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
-test: setup-dev  ## linters, types, fast tests, and one of each real thing: kernel, browser, API contract, faults
-	$(call parts,lint fast postgres slow)
+test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
+	$(call parts,lint+fast process kernel guests+pages+postgres)
 
 test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint audit fast postgres slow campaign fleet)
+	$(call parts,lint+fast audit process kernel guests+pages+postgres campaign fleet)
 
-check: setup-dev  ## the fast loop: linters, types, fast tests
-	$(call parts,lint fast)
+check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
+	$(call parts,lint+fast)
 
-# Each part is run even where one before it failed; ends with a table, and badly if one did.
+# Parts joined by "+" run two at a time. Each part runs even where one before it failed; ends with a table, and
+# badly if one did.
 define parts
-@table=; failed=0; for part in $(1); do \
-	begun=$$(date +%s); how=passed; \
-	$(MAKE) --no-print-directory $$part || { how=FAILED; failed=1; }; \
-	table="$$table$$(printf '%-5s %-7s %5d s' $$part $$how $$(($$(date +%s) - begun)))\n"; \
-done; printf "\n$$table"; exit $$failed
+@mkdir -p build; : > build/parts; failed=0; for stage in $(1); do \
+	$(MAKE) --no-print-directory --keep-going -j2 $$(echo "timed-$$stage" | sed 's/+/ timed-/g') || failed=1; \
+done; echo; cat build/parts; exit $$failed
 endef
+
+timed-%:
+	@begun=$$(date +%s); how=passed; $(MAKE) --no-print-directory $* || how=FAILED; \
+	printf '%-9s %-7s %5d s\n' $* $$how $$(($$(date +%s) - begun)) >> build/parts; [ $$how = passed ]
+
+# The tests start Python some hundred times: let it keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
 ALONE := real or browser or api or service or provision or containers or faults or campaign
 FLEET := service or provision or containers
+PARALLEL := --timeout 300 -n auto --dist loadfile
 
 # A process a core; a file's tests stay in one process, in order, for those that empty the tables come last there.
 fast:
-	@.venv/bin/pytest --timeout 300 -n auto --dist loadfile -m 'not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) -m 'not process and not ($(ALONE))'
+
+# In the order of the files: by the number of their tests, as xdist would sort them, the longest of all come last.
+process:
+	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -m 'process and not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
 QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
@@ -69,8 +80,18 @@ postgres:
 test-postgres: setup-dev  ## the fast tests of the tables and pages on a PostgreSQL of their own
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest -m 'not ($(ALONE))' lab web
 
-slow:
-	@.venv/bin/pytest --durations 12 -m '(real or browser or api or faults) and not campaign'
+# Boots of a busy host do not count, so this one has the machine for itself.
+KERNEL := workers/tests/test_real_kernel.py
+
+kernel:
+	@.venv/bin/pytest --durations 3 -m 'real and not campaign' $(KERNEL)
+
+# Libvirt's guests, one after the other; beside them what needs no libvirt.
+guests:
+	@.venv/bin/pytest --durations 8 -m '(real or faults) and not campaign' --ignore $(KERNEL)
+
+pages:
+	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)'
 
 campaign:
 	@.venv/bin/pytest -m 'campaign and not ($(FLEET))'

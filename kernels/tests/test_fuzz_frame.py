@@ -67,6 +67,7 @@ def test_one_input_is_kept_for_each_kind_of_crash_and_it_is_the_shortest(tmp_pat
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("engine", ["atheris", "hypothesis"])
 def test_a_target_is_fuzzed_from_the_command_line(engine: str) -> None:
     pytest.importorskip(engine)

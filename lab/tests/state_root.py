@@ -33,6 +33,9 @@ def pytest_configure() -> None:
     """Passwords are hashed for a second on purpose, which no test is about."""
     from django.conf import settings as django_settings
 
+    from lab.tests.template_database import use_template
+
+    use_template()
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     _flush_swapped_tables()
     _keep_the_guest()

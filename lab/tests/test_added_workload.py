@@ -32,7 +32,7 @@ from lab.targets.changes import change_target
 from lab.trends.page import trend_lines
 from workloads.catalog import PROGRAMS, load_catalog
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 UNUSED = "CONFIG_CRYPTO_LZ4=y"
 

@@ -134,6 +134,7 @@ def test_a_redis_that_is_away_is_not_asked_for_each_look_up(
     assert len(asked) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("url", ["https://lab.example", "http://127.0.0.1:8000"])
 def test_the_deployment_check_is_clean(url: str, tmp_path: Path) -> None:
     around = {"KPERFLAB_PROXIES": "1", "KPERFLAB_SMTP": "smtp://mail.example"}
@@ -142,12 +143,14 @@ def test_the_deployment_check_is_clean(url: str, tmp_path: Path) -> None:
     assert "no issues" in done.stdout
 
 
+@pytest.mark.process
 def test_plain_http_for_others_is_remarked_upon(tmp_path: Path) -> None:
     done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", KPERFLAB_URL="http://lab.example")
     assert done.returncode != 0
     assert "lab.W001" in done.stderr
 
 
+@pytest.mark.process
 def test_a_wrong_setting_is_one_line_at_the_command_line(tmp_path: Path) -> None:
     done = manage(tmp_path, "check", KPERFLAB_DATABASE="mysql://u:hidden@h/db")
     assert done.returncode != 0
@@ -155,6 +158,7 @@ def test_a_wrong_setting_is_one_line_at_the_command_line(tmp_path: Path) -> None
     assert done.stderr.startswith("manage.py: KPERFLAB_DATABASE is no PostgreSQL URL")
 
 
+@pytest.mark.process
 def test_with_https_cookies_and_redirects_are_secure(tmp_path: Path) -> None:
     code = (
         "from django.test import Client\n"
@@ -199,6 +203,7 @@ connection.cursor().execute("CREATE TABLE IF NOT EXISTS mine (a int)")
 """
 
 
+@pytest.mark.process
 @pytest.mark.hostile
 @pytest.mark.parametrize("was", [None, 0o644, 0o666, 0o640])
 def test_the_tables_of_one_machine_are_read_by_their_owner_alone(was: int | None, tmp_path: Path) -> None:

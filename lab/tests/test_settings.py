@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from lab.operations.headers import POLICY, content_security_policy
+
+pytestmark = pytest.mark.process
 
 
 def secret_in(home: Path) -> str:

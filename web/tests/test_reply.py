@@ -116,6 +116,7 @@ def test_a_form_there_is_not_is_not_found(client: Client, compared: Experiment) 
     assert client.get("/experiments/4711/export/json").status_code == 404
 
 
+@pytest.mark.process
 def test_a_kernel_can_be_built_without_a_lab_while_its_artifact_is_there(client: Client, db: None) -> None:
     build = make_build("x", state="built", artifact_key="e" * 64)
     address = f"/builds/{build.pk}/build.sh"

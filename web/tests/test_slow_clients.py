@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 CLIENTS = 64
 DEADLINE_S = 60.0

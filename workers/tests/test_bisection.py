@@ -23,6 +23,8 @@ from workers.errors import GuestHung, GuestPanicked
 from workers.tests.conftest import FakeLab, opens
 from workloads.compile import compile_programs
 
+pytestmark = pytest.mark.process
+
 INODE = "fs/inode.c"
 COMMITS = 7
 SILENT = bisection.Screen(lambda: nullcontext(lambda line: None), lambda experiment_id: nullcontext())

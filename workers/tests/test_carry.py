@@ -28,6 +28,8 @@ from workers.loop import Scope, take_all, take_one
 from workers.run import MOST_CORRUPT, Bench
 from workers.tests.conftest import FakeLab
 
+pytestmark = pytest.mark.process
+
 KEY = key_of(1)
 
 

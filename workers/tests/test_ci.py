@@ -26,6 +26,8 @@ from lab.tests.fetchers import a_fetcher
 from workers import work
 from workers.tests.conftest import FakeLab, opens
 
+pytestmark = pytest.mark.process
+
 CI = Path(__file__).parents[2] / "docs" / "ci"
 EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")
 

@@ -14,6 +14,8 @@ from time import monotonic, sleep
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 # Notes that it is there, then waits; `--stubborn` will not be told to stop, `--brief` ends at once.
 MEMBER = """

@@ -72,6 +72,7 @@ def test_descriptions_in_the_docs_are_valid() -> None:
         spec_from_mapping(described)
 
 
+@pytest.mark.process
 def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(tmp_path / "read"), "docs"]
     ended = subprocess.run(

@@ -36,6 +36,7 @@ def test_a_socket_fits_its_path_however_long_the_homes_is(tmp_path: Path) -> Non
     assert len(bytes(traces.sockets / str(BootId.new()) / "records")) < 108
 
 
+@pytest.mark.process
 def test_this_process_lives_and_one_that_ended_does_not() -> None:
     started = process_started(os.getpid())
     assert process_alive(os.getpid(), started)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"KPERFLAB_[A-Z][A-Z0-9_]*[A-Z0-9]")
 # Where people read of variables, and where the lab reads them.

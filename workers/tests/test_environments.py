@@ -58,6 +58,7 @@ def starts_of_programs(source: str) -> list[tuple[int, bool]]:
     return found
 
 
+@pytest.mark.process
 def test_every_program_is_started_with_an_environment_of_its_own() -> None:
     sources = [
         path
@@ -86,6 +87,7 @@ def test_the_rule_sees_an_offence(culprit: str) -> None:
     assert starts_of_programs(culprit) == [(1, False)]
 
 
+@pytest.mark.process
 def test_only_the_labs_own_processes_inherit_everything() -> None:
     users = [
         str(path.relative_to(ROOT))
@@ -126,6 +128,7 @@ def test_what_a_library_reads_for_itself_is_in_the_environment(service: Path) ->
     assert os.environ["AWS_CA_BUNDLE"] == "/ca"
 
 
+@pytest.mark.process
 def test_a_build_cannot_print_what_the_lab_was_given(
     fake_lab: FakeLab, service: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_every_fault_is_injected_at_every_stage_before_one_comes_again() -> None
     assert drawn == again
 
 
+@pytest.mark.process
 def test_a_process_sees_the_clock_that_it_is_given(tmp_path: Path) -> None:
     clock = make_clock(tmp_path)
     clock.step(-5 * 3600)
@@ -70,6 +71,7 @@ def test_a_process_sees_the_clock_that_it_is_given(tmp_path: Path) -> None:
     assert all(abs(float(line) - wanted) < 60 for line in done.stdout.split())
 
 
+@pytest.mark.process
 def test_processes_below_one_are_found_by_their_names() -> None:
     command = ["sh", "-c", "sleep 60 & wait"]
     with subprocess.Popen(command) as shell:

@@ -21,7 +21,7 @@ from lab.tests.factories import make_user
 from workers.fetching import Bounds, FetchChildren
 from workers.processes import usage_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
+pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
 
 # What children do here in place of fetching; the first argument is the fetch's number.
 IDLE = "import time; time.sleep(600)"

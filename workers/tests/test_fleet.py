@@ -67,6 +67,7 @@ def let_go(process: subprocess.Popen[str]) -> None:
     process.communicate("\n", timeout=20)
 
 
+@pytest.mark.process
 def test_builds_share_the_machine_and_a_timed_guest_waits_for_them(tmp_path: Path) -> None:
     one, two = hold(tmp_path, "shared"), hold(tmp_path, "shared")
     assert held(one)
@@ -79,6 +80,7 @@ def test_builds_share_the_machine_and_a_timed_guest_waits_for_them(tmp_path: Pat
     let_go(guest)
 
 
+@pytest.mark.process
 def test_who_waits_for_the_machine_alone_is_not_passed_by(tmp_path: Path) -> None:
     build = hold(tmp_path, "shared")
     assert held(build)
@@ -94,6 +96,7 @@ def test_who_waits_for_the_machine_alone_is_not_passed_by(tmp_path: Path) -> Non
     let_go(late)
 
 
+@pytest.mark.process
 def test_a_killed_process_holds_no_turn(tmp_path: Path) -> None:
     guest = hold(tmp_path, "alone")
     assert held(guest)
@@ -340,6 +343,7 @@ def test_upkeep_that_is_still_at_it_is_not_begun_beside_itself() -> None:
     assert done == ["begun", "begun"]
 
 
+@pytest.mark.process
 @pytest.mark.django_db(transaction=True)
 def test_wake_ups_carry_an_experiment_to_its_end(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.loop.make_bench", lambda home: _bench(fake_lab))

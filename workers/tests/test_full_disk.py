@@ -20,6 +20,8 @@ from workers.tests.conftest import FakeLab, opens
 from workloads import compile as compiling
 from workloads.errors import ProgramDiskFull
 
+pytestmark = pytest.mark.process
+
 
 def no_room() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere")

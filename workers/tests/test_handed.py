@@ -62,6 +62,7 @@ def write(tree: Path, name: str, text: str, message: str) -> None:
     git(tree, "commit", "--quiet", "-m", message)
 
 
+@pytest.mark.process
 def test_a_branch_is_its_commits_since_it_left_the_base(tree: Path) -> None:
     handed = branch_series("topic", "main")
     series = read_series(handed.text.encode())
@@ -70,12 +71,14 @@ def test_a_branch_is_its_commits_since_it_left_the_base(tree: Path) -> None:
     assert series.patches[0].files == ("a.c",)
 
 
+@pytest.mark.process
 def test_a_linked_work_tree_has_its_branches_too(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tree, "worktree", "add", "--quiet", str(tree.parent / "linked"), "topic")
     monkeypatch.chdir(tree.parent / "linked")
     assert len(read_series(branch_series("topic", "v6.1").text.encode()).patches) == 2
 
 
+@pytest.mark.process
 def test_settings_of_the_person_do_not_change_what_is_sent(tree: Path) -> None:
     before = branch_series("topic", "v6.1").text
     for key, value in {"diff.noprefix": "true", "format.attach": "true", "diff.context": "0"}.items():
@@ -83,6 +86,7 @@ def test_settings_of_the_person_do_not_change_what_is_sent(tree: Path) -> None:
     assert branch_series("topic", "v6.1").text == before
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("branch", "base", "said"),
     [
@@ -104,6 +108,7 @@ def test_outside_of_a_git_tree_there_are_no_branches(tmp_path: Path, monkeypatch
         branch_series("topic", "main")
 
 
+@pytest.mark.process
 def test_the_base_is_the_newest_release_unless_said(tree: Path) -> None:
     assert newest_release("topic") == "v6.1"
     told = description(None, Wish(branch="topic", tree="debian-6.1", workload=["showgids:smoke"]), door())
@@ -114,6 +119,7 @@ def test_the_base_is_the_newest_release_unless_said(tree: Path) -> None:
     assert spec_from_mapping(told).tree == "debian-6.1"
 
 
+@pytest.mark.process
 def test_each_patch_may_be_a_switch(tree: Path) -> None:
     wish = Wish(branch="topic", tree="debian-6.1", workload=["showgids"], each=True)
     spec = spec_from_mapping(description(None, wish, door()))
@@ -122,11 +128,13 @@ def test_each_patch_may_be_a_switch(tree: Path) -> None:
     assert all(len(read_series((patch.text or "").encode()).patches) == 1 for patch in spec.patches)
 
 
+@pytest.mark.process
 def test_on_this_machine_the_current_tree_is_the_tree(tree: Path) -> None:
     told = description(None, Wish(branch="topic", workload=["showgids"]), door(local=True))
     assert told["git"] == str(tree)
 
 
+@pytest.mark.process
 def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
     (tree / ".labctl.toml").write_text(
         '[defaults]\ntree = "debian-6.1"\nworkload = "stat-walk"\npreset = "smoke"\nboots = 3\n'
@@ -142,6 +150,7 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
     assert (spec.measure.boots, spec.measure.clock, spec.measure.profile) == (3, "wall", True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
@@ -155,6 +164,7 @@ def test_what_is_missing_is_named_with_what_is_valid(wish: Wish, said: str, tree
         description(None, wish, door())
 
 
+@pytest.mark.process
 def test_a_series_comes_in_on_standard_input(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mails = git(tree, "format-patch", "--stdout", "--base=v6.1", "v6.1..topic")
     stdin = SimpleNamespace(isatty=lambda: False, buffer=io.BytesIO(mails.encode()))

@@ -25,7 +25,7 @@ from workers.health import check_target
 from workers.run import Bench
 from workers.tests.conftest import FakeLab, opens
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 @pytest.fixture

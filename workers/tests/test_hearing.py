@@ -171,6 +171,7 @@ def worker(redis: str, home: Path, trouble: str) -> Iterator[subprocess.Popen[st
             process.kill()
 
 
+@pytest.mark.process
 def test_a_real_worker_that_celery_left_deaf_ends_by_itself(redis: str, tmp_path: Path) -> None:
     with worker(redis, tmp_path, "deaf") as process:
         told, _ = process.communicate(timeout=120)
@@ -178,6 +179,7 @@ def test_a_real_worker_that_celery_left_deaf_ends_by_itself(redis: str, tmp_path
     assert process.returncode == 0, told
 
 
+@pytest.mark.process
 def test_a_message_that_could_not_be_acknowledged_does_not_keep_the_next_one_away(
     redis: str, tmp_path: Path
 ) -> None:

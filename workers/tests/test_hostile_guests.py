@@ -21,7 +21,7 @@ from workers.tests.conftest import FakeLab
 from workers.tests.rawguest import RawDriver, RawGuest
 from workloads.guest.records import Record, encode_record
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 GOOD = showgids_line(0, 1000.0, warmup=True)
 Act = Callable[[RawGuest], None]

@@ -121,6 +121,7 @@ def profile_of(records: Sequence[bytes], attrs: Sequence[tuple[bytes, Sequence[i
     )
 
 
+@pytest.mark.process
 def test_a_profile_that_takes_too_much_memory_is_the_guests_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_profile_that_takes_too_much_memory_is_the_guests_fault(
     assert caught.value.blame == "kernel"
 
 
+@pytest.mark.process
 def test_a_profile_that_takes_too_long_is_the_guests_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("kernels", "workloads", "lab", "workers", "web", "bench", "containers")
 EDGES = {"celery", "kombu", "libvirt", "libvirt_qemu", "paramiko"}

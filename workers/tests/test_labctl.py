@@ -59,6 +59,7 @@ def test_a_wrong_description_names_the_field(
     assert 'did you mean "showgids"' in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("ns", "code"), [(800.0, 0), (1250.0, 1), (None, 2)])
 def test_the_exit_code_is_the_verdict(
     ns: float | None,
@@ -78,6 +79,7 @@ def test_the_exit_code_is_the_verdict(
     assert "ns_per_open [ns]" in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_an_experiment_without_its_base_exits_with_3(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +151,7 @@ def test_labctl_knows_the_priorities_there_are() -> None:
     assert tuple(PRIORITIES) == options.PRIORITIES
 
 
+@pytest.mark.process
 def test_a_rerun_on_this_machine_is_refused_while_the_first_is_open(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +166,7 @@ def test_a_rerun_on_this_machine_is_refused_while_the_first_is_open(
     assert "there is no experiment 12345" in capsys.readouterr().err
 
 
+@pytest.mark.process
 def test_a_rerun_on_this_machine_that_is_asked_for_twice_is_one_experiment(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_wait_that_makes_no_beat_is_interrupted() -> None:
         time.sleep(60)
 
 
+@pytest.mark.process
 def test_a_program_that_the_work_waits_for_is_killed(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     claim = claimed()

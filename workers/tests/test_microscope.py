@@ -161,6 +161,7 @@ def test_a_file_that_no_plugin_wrote_is_refused(tmp_path: Path, data: bytes, rea
         read(tmp_path, data)
 
 
+@pytest.mark.process
 def test_the_plugins_parts_do_what_they_say(tmp_path: Path) -> None:
     sources = [path for path in NATIVE.glob("*.c") if path.name not in ("plugin.c", "report.c")]
     program = tmp_path / "native"
@@ -172,6 +173,7 @@ def test_the_plugins_parts_do_what_they_say(tmp_path: Path) -> None:
     assert (ended.stdout, ended.stderr) == ("all passed\n", "")
 
 
+@pytest.mark.process
 def test_a_table_with_a_line_that_is_none_is_refused_by_the_plugin(tmp_path: Path) -> None:
     plugin = compile_plugin(tmp_path)
     (tmp_path / "functions").write_text("ffffffff81002000 f\nffffffff81001000 f\n")

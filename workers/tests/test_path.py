@@ -20,6 +20,8 @@ from workers.errors import GuestHung, GuestPanicked
 from workers.tests.conftest import FakeLab, opens
 from workers.tests.fakeprofile import profiled
 
+pytestmark = pytest.mark.process
+
 INODE = "fs/inode.c"
 
 

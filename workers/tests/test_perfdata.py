@@ -110,6 +110,7 @@ def test_samples_of_user_code_which_perf_script_prints_nothing_for_are_counted(t
     assert found.samples == 787 == 775 + 12
 
 
+@pytest.mark.process
 def test_the_golden_text_is_what_the_installed_perf_prints(tmp_path: Path) -> None:
     folded = fold_perf_data(golden(tmp_path), GOLDEN / "System.map")
     assert dict(folded.stacks) == read_folded((GOLDEN / "perf-script.folded").read_text())
@@ -142,6 +143,7 @@ def test_threads_and_files_have_the_names_they_had_at_the_time(read: Reader) -> 
     }
 
 
+@pytest.mark.process
 def test_perf_script_tells_the_same_story(read: Reader, tmp_path: Path) -> None:
     ours = stacks(read(STORY))
     assert nameless(dict(fold_perf_data(tmp_path / "perf.data", tmp_path / "System.map").stacks)) == ours

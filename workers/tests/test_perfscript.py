@@ -34,6 +34,7 @@ def test_unnamed_frames_of_one_file_become_one() -> None:
     assert fold_script(text.splitlines()).stacks == {("showgids", "[showgids]", "open"): 1}
 
 
+@pytest.mark.process
 def test_a_perf_data_that_is_not_one_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "perf.data").write_bytes(b"PERFILE2" + b"\xff" * 200)
     (tmp_path / "System.map").write_text("ffffffff81000000 T _text\n")

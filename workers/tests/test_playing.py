@@ -110,6 +110,7 @@ def test_an_access_that_makes_no_sense_is_told_with_its_place(
         play(asked(**access))
 
 
+@pytest.mark.process
 def test_an_experiment_on_a_fake_target_is_played_by_its_access(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ def test_an_experiment_on_a_fake_target_is_played_by_its_access(
     assert all(495 < value < 505 for value in values)
 
 
+@pytest.mark.process
 def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_quarantine(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +146,7 @@ def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_qua
     assert set(Run.objects.values_list("state", "attempt")) == {("done", 1)}
 
 
+@pytest.mark.process
 def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from workers import local
 from workers.build import build_request
 from workers.tests.conftest import FakeLab, opens
 
-pytestmark = [pytest.mark.hostile, pytest.mark.django_db]
+pytestmark = [pytest.mark.hostile, pytest.mark.django_db, pytest.mark.process]
 
 _MEASURE = {"boots": 2, "iterations": 2, "warmup": 1}
 # What a hostile Makefile leaves in place of an object, newer than every source that make compares it with.

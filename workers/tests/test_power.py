@@ -75,6 +75,7 @@ def test_redfish_over_tls_is_believed_only_with_a_certificate_we_know(
     assert not power_of(stand_in.access({**given, "verify": False})).is_on()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["ipmi", "redfish"])
 def test_a_bmc_that_is_gone_is_unreachable_and_tried_again(kind: str, secret: Path) -> None:
     with pytest.raises(BmcUnreachable, match="does not answer") as gone:
@@ -82,12 +83,14 @@ def test_a_bmc_that_is_gone_is_unreachable_and_tried_again(kind: str, secret: Pa
     assert gone.value.retry
 
 
+@pytest.mark.process
 def test_a_bmc_whose_name_nobody_knows_is_unreachable(secret: Path) -> None:
     nowhere = IpmiPower(kind="ipmi", address="no-such-bmc.invalid", user="u", password_file=str(secret))
     with pytest.raises(BmcUnreachable, match=r"no-such-bmc\.invalid"):
         Apart(nowhere).is_on()
 
 
+@pytest.mark.process
 def test_a_bmc_that_sends_a_byte_now_and_then_is_given_up_in_time(
     secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +142,7 @@ def test_what_a_bmc_says_is_checked(lie: str, secret: Path, monkeypatch: pytest.
         ask(apart.backend(_redfish(bmc.address, secret).access))
 
 
+@pytest.mark.process
 def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing, empty = tmp_path / "missing", tmp_path / "empty"
     empty.touch()
@@ -148,6 +152,7 @@ def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         _reach("ipmi", 1, empty).is_on()
 
 
+@pytest.mark.process
 def test_the_password_is_in_no_argument_and_no_environment(
     secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

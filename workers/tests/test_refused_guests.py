@@ -14,7 +14,7 @@ from workers.tests.conftest import FakeLab
 from workers.tests.rawguest import RawGuest
 from workers.tests.test_hostile_guests import attacked
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 def test_a_console_beyond_its_bound_is_a_line_in_the_audit_log(

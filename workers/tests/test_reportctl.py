@@ -26,6 +26,7 @@ def better(fake_lab: FakeLab) -> Experiment:
     return fake_lab.run(fake_lab.spec({"other": patch}))
 
 
+@pytest.mark.process
 def test_compare_writes_a_form_and_still_ends_with_the_verdict(
     better: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -36,6 +37,7 @@ def test_compare_writes_a_form_and_still_ends_with_the_verdict(
     assert data["permalink"].startswith("https://lab.example/experiments/")
 
 
+@pytest.mark.process
 def test_export_takes_the_number_at_once(
     better: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_form_there_is_not_is_answered_with_the_nearest(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.process
 def test_a_file_that_cannot_be_written_is_named(
     better: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +94,7 @@ def test_names_of_strangers_cannot_command_the_terminal() -> None:
     assert "[x](javascript:1)" in text  # nor is anything of them markup
 
 
+@pytest.mark.process
 def test_a_reply_is_signed_as_git_would(
     better: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,6 +111,7 @@ def test_a_reply_is_signed_as_git_would(
     assert "git knows no user.name" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.process
 def test_a_reply_without_a_signature_says_why_beside_it(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

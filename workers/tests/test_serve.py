@@ -16,6 +16,8 @@ import pytest
 
 from workers.serve import serve, sign_in_line
 
+pytestmark = pytest.mark.process
+
 DEADLINE_S = 60.0
 
 

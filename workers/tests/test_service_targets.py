@@ -51,6 +51,7 @@ def running(place: ServicePlace, *names: str) -> dict[str, State]:
         sleep(0.1)
 
 
+@pytest.mark.process
 def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: ServicePlace) -> None:
     assert fit(place, lambda: ["a"]) == ["target-a"]
     before = running(place, "web", "target-a")
@@ -59,6 +60,7 @@ def test_a_new_target_gets_its_worker_and_nobody_else_is_disturbed(place: Servic
     assert (after["web"].pid, after["target-a"].pid) == (before["web"].pid, before["target-a"].pid)
 
 
+@pytest.mark.process
 def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(place: ServicePlace) -> None:
     fit(place, lambda: ["a", "b"])
     before = running(place, "web", "target-a", "target-b")
@@ -67,6 +69,7 @@ def test_a_target_that_is_gone_loses_its_worker_and_a_renamed_one_gets_another(p
     assert not Path(f"/proc/{before['target-b'].pid}").exists()
 
 
+@pytest.mark.process
 def test_where_nothing_changed_nothing_is_written(place: ServicePlace) -> None:
     fit(place, lambda: ["a"])
     before = place.targets.stat().st_mtime_ns
@@ -74,6 +77,7 @@ def test_where_nothing_changed_nothing_is_written(place: ServicePlace) -> None:
     assert place.targets.stat().st_mtime_ns == before
 
 
+@pytest.mark.process
 def test_what_is_wanted_is_asked_again_after_waiting_for_somebody_who_changed_it(place: ServicePlace) -> None:
     answers = iter([["a"], []])
     assert fit(place, lambda: next(answers)) == []

@@ -256,6 +256,7 @@ def test_a_service_that_is_not_up_is_said_to_be_so(place: ServicePlace) -> None:
         up.bring_down(place, print)
 
 
+@pytest.mark.process
 def test_a_supervisord_that_does_not_start_tells_why(place: ServicePlace) -> None:
     place.configuration.write_text("[nonsense")
     with pytest.raises(ServiceFailed, match="supervisord does not start") as told:
@@ -263,6 +264,7 @@ def test_a_supervisord_that_does_not_start_tells_why(place: ServicePlace) -> Non
     assert told.value.detail
 
 
+@pytest.mark.process
 def test_what_outlived_the_service_is_found_and_ended(place: ServicePlace) -> None:
     stubborn = "import time; print('on', flush=True); time.sleep(600)"
     one = subprocess.Popen(
@@ -312,6 +314,7 @@ def test_how_long_it_runs_is_said_in_one_unit(seconds: int, said: str) -> None:
     assert control._lasted(seconds) == said
 
 
+@pytest.mark.process
 def test_a_database_that_does_not_answer_is_one_line_of_labctl(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "workers.labctl", "list", "--local"],

@@ -20,7 +20,7 @@ from lab.submission.submit import submit_experiment
 from workers import local
 from workers.tests.conftest import FakeLab
 
-pytestmark = [pytest.mark.hostile, pytest.mark.django_db]
+pytestmark = [pytest.mark.hostile, pytest.mark.django_db, pytest.mark.process]
 
 
 @pytest.fixture(scope="module")

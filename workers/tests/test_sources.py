@@ -24,6 +24,8 @@ from workers.loop import Scope, take_all
 from workers.sources import bring_sources
 from workers.tests.conftest import FakeLab
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def submitted(fake_lab: FakeLab, settings: Any, tmp_path: Path) -> Store:

@@ -18,6 +18,8 @@ from workers.tests.conftest import FakeLab, opens
 from workers.tests.test_bisection import line
 from workers.tests.test_work import StopsWhen
 
+pytestmark = pytest.mark.process
+
 __all__ = ["line"]  # a fixture
 SECRET = "a secret of enough characters"
 

@@ -19,6 +19,7 @@ DEB = Package("deb", "pdns-server", "4.7.3-2", "pdns")
 LIST = "# a comment\npdns 4.7.3-2 2025-10-01 no backports\nphp-horde.* 0 2025-03-22 old\nfuture 1 2099-01-01 not yet\n"
 
 
+@pytest.mark.process
 def test_the_bill_names_every_locked_wheel_and_script_by_version() -> None:
     listed = json.loads(bill(all_parts(Path("/"))))["components"]
     addresses = {component["purl"] for component in listed}
@@ -36,6 +37,7 @@ def test_every_locked_wheel_has_a_hash() -> None:
     assert [part.name for part in wheels(ROOT / "requirements-dev.lock") if not part.sha256] == []
 
 
+@pytest.mark.process
 def test_the_bill_names_debians_packages_of_a_root() -> None:
     installed = {part.name: part for part in debian_packages()}
     assert installed["libseccomp2"].source == "libseccomp"

@@ -54,6 +54,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.process
 def test_a_machine_is_taken_in_tuned_switched_and_forgotten(ctl: Ctl, file: str) -> None:
     assert ctl("add", "box", file, "--group", "rack", "--tune", "smt=false")[0] == 0
     row = Target.objects.get(name="box")

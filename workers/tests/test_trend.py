@@ -16,6 +16,8 @@ from workers.tests.conftest import FakeLab, opens
 from workers.tests.test_bisection import SILENT, asked, line
 from workers.tests.test_labctl import call
 
+pytestmark = pytest.mark.process
+
 __all__ = ["asked", "line"]  # fixtures
 
 

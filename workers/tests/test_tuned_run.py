@@ -8,7 +8,7 @@ import pytest
 from lab.models import Run, Target
 from workers.tests.conftest import FakeLab
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 def test_boots_of_a_machine_that_is_not_tuned_as_declared_do_not_count(fake_lab: FakeLab) -> None:

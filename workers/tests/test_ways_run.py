@@ -12,7 +12,7 @@ from workers.drivers.base import BootRequest, Way
 from workers.drivers.fake import Script
 from workers.tests.conftest import FakeLab, opens
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 def test_a_block_goes_the_way_of_its_first_boot_and_one_that_could_not_is_taken_again(

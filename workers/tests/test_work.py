@@ -29,6 +29,8 @@ from workers.errors import AlreadyWorking
 from workers.tests.conftest import FakeLab, opens
 from workers.tests.machines import await_true
 
+pytestmark = pytest.mark.process
+
 
 class StopsWhen(Event):
     """A stop that comes as soon as something holds, or after so many idle turns."""

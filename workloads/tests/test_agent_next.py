@@ -17,6 +17,8 @@ import pytest
 
 from workloads.guest.initramfs import AGENT
 
+pytestmark = pytest.mark.process
+
 KERNEL, INITRD = b"kernel" * 100_000, b"initrd" * 500_000
 KEXEC_REBOOT = "reboot 45584543"
 REPORT = "/lab/netboot/new"

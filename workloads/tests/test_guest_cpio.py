@@ -20,6 +20,7 @@ def archive() -> Archive:
     return archive
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which("cpio"), reason="cpio is not installed")
 def test_another_cpio_unpacks_what_we_pack(archive: Archive, tmp_path: Path) -> None:
     subprocess.run(["cpio", "-i", "--quiet"], input=archive.pack(), cwd=tmp_path, check=True)

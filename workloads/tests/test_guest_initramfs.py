@@ -21,6 +21,7 @@ def made(root: Path) -> Initramfs:
     return build_initramfs(root, {})
 
 
+@pytest.mark.process
 def test_it_holds_the_agent_the_tools_and_their_libraries(made: Initramfs) -> None:
     packed = made.lean.read_bytes()
     for name in (
@@ -40,6 +41,7 @@ def test_equal_programs_make_the_same_file_once(made: Initramfs, root: Path) -> 
     assert made.path.stat().st_mtime_ns == written
 
 
+@pytest.mark.process
 def test_another_program_makes_another_file(made: Initramfs, root: Path, tmp_path: Path) -> None:
     program = tmp_path / "walk"
     program.write_bytes(b"a program")
@@ -65,6 +67,7 @@ def test_only_plans_that_use_perf_pay_for_it(
     assert (b"bin/perf\0" in path.read_bytes()) == needs_perf
 
 
+@pytest.mark.process
 def test_what_starts_the_next_kernel_is_in_an_archive_of_its_own(made: Initramfs) -> None:
     assert b"bin/kexec\0" in kexec_archive()
     assert b"bin/kexec\0" not in made.path.read_bytes()
@@ -76,6 +79,7 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
         build_initramfs(tmp_path, {})
 
 
+@pytest.mark.process
 def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> None:
     program = tmp_path / "walk"
     program.write_bytes(b"a program")
@@ -84,6 +88,7 @@ def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> No
     assert build_initramfs(root, {"stat-walk": program}) != old
 
 
+@pytest.mark.process
 def test_a_file_that_was_removed_is_written_again(made: Initramfs, root: Path) -> None:
     made.lean.unlink()
     assert build_initramfs(root, {}).lean.exists()

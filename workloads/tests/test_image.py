@@ -10,6 +10,8 @@ from workloads.errors import ImageFailed
 from workloads.guest.plan import DiskShape
 from workloads.image import build_image, image_bytes, inode_count
 
+pytestmark = pytest.mark.process
+
 SHAPE = DiskShape("stat-tree", 2, 3, 40)
 
 

@@ -16,6 +16,8 @@ from workloads.catalog import load_catalog
 from workloads.compile import HARNESS, compile_programs
 from workloads.errors import CompileProgramFailed
 
+pytestmark = pytest.mark.process
+
 DEADLINE_S = 30
 
 

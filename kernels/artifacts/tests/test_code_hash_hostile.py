@@ -17,7 +17,7 @@ from kernels.builds.builder import Builder
 from kernels.errors import ReadingStopped
 from kernels.tests.pretend import PretendKernel
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 # One kernel's code, and the tables that a hostile linker script would place anywhere.
 SOURCE = """

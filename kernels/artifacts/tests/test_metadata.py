@@ -115,6 +115,7 @@ def test_metadata_without_a_signature_is_refused(tmp_path: Path, given: object) 
         store.get(KEY)
 
 
+@pytest.mark.process
 def test_an_artifact_of_before_signatures_is_missing_and_gives_way_to_a_new_one(tmp_path: Path) -> None:
     store = made(tmp_path)
     said = json.loads(metadata_of(store).read_bytes())

@@ -86,6 +86,7 @@ def _itself(out: Path) -> None:
     out.symlink_to("/etc")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "spoil",
     [_link, _link_to_folder, _pipe, _socket, _folder, _odd_name, _hidden, _itself],
@@ -152,6 +153,7 @@ def test_a_file_that_lost_bytes_is_noticed(tmp_path: Path) -> None:
         store.get(KEY)
 
 
+@pytest.mark.process
 def test_a_damaged_artifact_is_built_again(builder: Builder, pretend: PretendKernel) -> None:
     artifact = builder.build(pretend.request())
     artifact.vmlinux.write_bytes(b"")
@@ -169,6 +171,7 @@ def test_a_file_that_is_no_kernel_has_no_hash(tmp_path: Path) -> None:
             read_release(path)
 
 
+@pytest.mark.process
 def test_a_module_counts_by_its_code_alone(builder: Builder, pretend: PretendKernel, tmp_path: Path) -> None:
     artifact = builder.build(pretend.request())
     release = artifact.metadata.release

@@ -18,6 +18,8 @@ from kernels.errors import CompileFailed, ConfigFailed, DiskFull, ModuleRejected
 from kernels.tests.pretend import PretendKernel, with_lines
 from kernels.trees.tree import NamedRevision
 
+pytestmark = pytest.mark.process
+
 
 def everything_below(folder: Path) -> dict[str, str]:
     return {

@@ -5,9 +5,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kernels.builds.builder import Builder, ModuleSource
 from kernels.builds.decode_oops import decode_oops
 from kernels.tests.pretend import FAKELINUX, PretendKernel
+
+pytestmark = pytest.mark.process
 
 
 def told(line: str, decoded: str) -> tuple[str, int]:

@@ -15,6 +15,8 @@ from kernels.builds.builder import Builder, Limits
 from kernels.errors import ArtifactRefused, BuildOutOfMemory, BuildTimedOut, CompileFailed, DiskFull
 from kernels.tests.pretend import PretendKernel
 
+pytestmark = pytest.mark.process
+
 
 def attempt(builder: Builder, pretend: PretendKernel, trouble: str) -> list[str]:
     lines: list[str] = []

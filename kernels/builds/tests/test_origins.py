@@ -19,7 +19,7 @@ from kernels.configs.request import ConfigRequest, Fragment
 from kernels.tests.pretend import CONFIG, FAKELINUX, PretendKernel, with_lines
 from kernels.trees.tree import NamedRevision
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 _OTHER = NamedRevision("c" * 40, "d" * 40, "other")
 _MODULE = ModuleSource("lab_bh", {"lab_bh.c": b"int lab_bh;\n"})

@@ -17,7 +17,7 @@ from kernels.sandbox.tests.test_killed import configuring
 from kernels.tests.inside import LIMITS, attempt, new_place
 from kernels.tests.pretend import PretendKernel
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 SPIN = "while :; do :; done"
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a control group")

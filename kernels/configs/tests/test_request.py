@@ -35,6 +35,7 @@ def test_an_unknown_fragment_is_answered_with_those_there_are() -> None:
         load_fragment("../tests/fakelinux/trouble")
 
 
+@pytest.mark.process
 def test_an_unknown_base_is_answered_with_those_there_are(builder: Builder, pretend: PretendKernel) -> None:
     with pytest.raises(UnknownFragment, match="tiny, defconfig"):
         builder.key(pretend.request(config=ConfigRequest("huge", CONFIG.fragments)))
@@ -86,6 +87,7 @@ def test_a_number_is_met_however_it_is_written() -> None:
     assert [line.symbol for line in unmet(wanted, read_config("CONFIG_X=0X10\nCONFIG_Z=m\n"))] == ["Z"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -106,6 +108,7 @@ def test_a_symbol_that_is_lost_names_what_it_needs(
         builder.key(pretend.request(config=with_lines(*lines)))
 
 
+@pytest.mark.process
 def test_a_symbol_that_does_not_exist_names_the_nearest(builder: Builder, pretend: PretendKernel) -> None:
     with pytest.raises(UnknownSymbol, match="did you mean CONFIG_FAST_INODES or CONFIG_INODES"):
         builder.key(pretend.request(config=with_lines("CONFIG_FASTINODES=y")))
@@ -113,6 +116,7 @@ def test_a_symbol_that_does_not_exist_names_the_nearest(builder: Builder, preten
         builder.key(pretend.request(config=with_lines("CONFIG_NOT_A_SYMBOL=y")))
 
 
+@pytest.mark.process
 def test_a_symbol_may_be_asked_for_only_where_it_exists(builder: Builder, pretend: PretendKernel) -> None:
     key = builder.key(pretend.request(config=with_lines("CONFIG_NEWER=y  # [if defined] since 7.0")))
     assert key == builder.key(pretend.request())
@@ -120,6 +124,7 @@ def test_a_symbol_may_be_asked_for_only_where_it_exists(builder: Builder, preten
         builder.key(pretend.request(config=with_lines("CONFIG_DUMMY=m  # [if defined] since 5.0")))
 
 
+@pytest.mark.process
 def test_the_symbols_of_a_variants_own_kconfig_count(builder: Builder, pretend: PretendKernel) -> None:
     revision = pretend.edited(
         "fs/Kconfig", "config DUMMY", "config ADDED\n\tbool\n\tdepends on EXPERT\n\nconfig DUMMY"
@@ -128,5 +133,6 @@ def test_the_symbols_of_a_variants_own_kconfig_count(builder: Builder, pretend: 
         builder.key(pretend.request(revision, with_lines("CONFIG_ADDED=y")))
 
 
+@pytest.mark.process
 def test_lines_that_change_nothing_share_the_build(builder: Builder, pretend: PretendKernel) -> None:
     assert builder.key(pretend.request(config=with_lines("CONFIG_BLOCK=y"))) == builder.key(pretend.request())

@@ -141,6 +141,7 @@ def test_a_script_may_become_executable() -> None:
     assert read_series(diff.encode()).patches[0].diff == diff
 
 
+@pytest.mark.process
 def test_the_target_of_a_symlink_in_the_tree_cannot_be_patched(tmp_path: Path) -> None:
     def git(*arguments: str, data: str = "") -> subprocess.CompletedProcess[str]:
         identity = ["-c", "user.name=a", "-c", "user.email=a@b"]

@@ -82,6 +82,7 @@ def test_text_around_a_diff_is_passed_over() -> None:
     assert render_diff(parse_diff(text)) == DIFF
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("minus", "plus"),
     [

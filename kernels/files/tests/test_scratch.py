@@ -13,6 +13,8 @@ from kernels.errors import BuildBusy
 from kernels.files.scratch import locked, patiently, remove_leftovers, remove_tree, scratch
 from kernels.sandbox.memory import memory_group
 
+pytestmark = pytest.mark.process
+
 
 def test_a_lock_that_stays_taken_is_told(tmp_path: Path) -> None:
     waited: list[int] = []

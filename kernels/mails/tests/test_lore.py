@@ -60,6 +60,7 @@ def archive() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.process
 def test_a_message_id_becomes_its_series_with_the_cover(archive: str, tmp_path: Path) -> None:
     series = read_series(read_thread("<1@example.org>", tmp_path, archive=archive))
     assert (series.title, series.version, series.cover) == ("do: things", 3, "The cover.")
@@ -70,6 +71,7 @@ def test_a_message_id_becomes_its_series_with_the_cover(archive: str, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_an_unknown_message_is_told_from_an_archive_out_of_reach(archive: str, tmp_path: Path) -> None:
     with pytest.raises(PatchRejected, match=r"the archive has no message 9@example.org"):
         read_thread("9@example.org", tmp_path, archive=archive)
@@ -77,6 +79,7 @@ def test_an_unknown_message_is_told_from_an_archive_out_of_reach(archive: str, t
         read_thread("1@example.org", tmp_path, archive="http://127.0.0.1:9/all")
 
 
+@pytest.mark.process
 def test_an_archive_that_hangs_ends_at_the_deadline(archive: str, tmp_path: Path) -> None:
     with pytest.raises(LoreUnreachable, match="did not answer within"):
         read_thread("1@example.org", tmp_path, archive=archive, deadline_s=0.01)

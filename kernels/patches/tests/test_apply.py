@@ -13,6 +13,8 @@ from kernels.tests.sources import FILES, make_archive
 from kernels.trees.git import run_git
 from kernels.trees.tree import NamedRevision, SourceTree, import_archive, read_file, resolve
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> SourceTree:

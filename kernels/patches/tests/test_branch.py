@@ -66,10 +66,12 @@ def titles(branch: Branch, tree: SourceTree, base: str) -> list[str]:
     return [patch.title for patch in read_branch(branch, tree, resolve(tree, base)).patches]
 
 
+@pytest.mark.process
 def test_a_branch_is_the_commits_it_has_over_the_base(fork: Fork, tree: SourceTree) -> None:
     assert titles(fork.branch(), tree, "v1") == ["fs: first", "fs: second"]
 
 
+@pytest.mark.process
 def test_a_branch_that_left_an_older_base_begins_where_it_left(fork: Fork, tree: SourceTree) -> None:
     fork.git("checkout", "--quiet", "main")
     fork.commit("newer", {"README": "newer\n"})
@@ -77,6 +79,7 @@ def test_a_branch_that_left_an_older_base_begins_where_it_left(fork: Fork, tree:
     assert titles(fork.branch(), tree, "main") == ["fs: first", "fs: second"]
 
 
+@pytest.mark.process
 def test_a_branch_over_an_archive_is_counted_from_the_tag_of_the_same_name(
     fork: Fork, tmp_path: Path
 ) -> None:
@@ -85,6 +88,7 @@ def test_a_branch_over_an_archive_is_counted_from_the_tag_of_the_same_name(
     assert titles(fork.branch(), tree, "v6.1.192") == ["fs: first", "fs: second"]
 
 
+@pytest.mark.process
 def test_a_branch_may_say_after_which_revision_it_begins(
     fork: Fork, tree: SourceTree, tmp_path: Path
 ) -> None:
@@ -94,12 +98,14 @@ def test_a_branch_may_say_after_which_revision_it_begins(
     assert titles(fork.branch(since="v1"), archived, "v6.1.192") == ["fs: first", "fs: second"]
 
 
+@pytest.mark.process
 def test_a_branch_without_anything_in_common_is_refused_with_the_way_out(fork: Fork, tmp_path: Path) -> None:
     tree = import_archive("archived", make_archive(tmp_path / "a.tar"), tmp_path / "trees")
     with pytest.raises(PatchRejected, match=r"shares no commit with v6\.1\.192.*say after which revision"):
         titles(fork.branch(), tree, "v6.1.192")
 
 
+@pytest.mark.process
 def test_an_unknown_branch_names_the_nearest(fork: Fork, tree: SourceTree) -> None:
     with pytest.raises(UnknownRevision, match=r'no branch "wrok". Did you mean "work"'):
         titles(fork.branch("wrok"), tree, "v1")
@@ -107,17 +113,20 @@ def test_an_unknown_branch_names_the_nearest(fork: Fork, tree: SourceTree) -> No
         titles(fork.branch(since="v9"), tree, "v1")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["--upload-pack=touch x", "a..b", "a b", "", "a:b", "-x", "x.lock"])
 def test_a_name_that_git_could_misread_is_refused(fork: Fork, tree: SourceTree, name: str) -> None:
     with pytest.raises(UnknownRevision):
         titles(fork.branch(name or "+"), tree, "v1")
 
 
+@pytest.mark.process
 def test_a_branch_without_commits_of_its_own_is_refused(fork: Fork, tree: SourceTree) -> None:
     with pytest.raises(PatchRejected, match="has no commits"):
         titles(fork.branch("main"), tree, "main")
 
 
+@pytest.mark.process
 def test_a_merge_is_refused(fork: Fork, tree: SourceTree) -> None:
     fork.git("checkout", "--quiet", "main")
     fork.commit("aside", {"README": "aside\n"})
@@ -127,6 +136,7 @@ def test_a_merge_is_refused(fork: Fork, tree: SourceTree) -> None:
         titles(fork.branch(), tree, "v1")
 
 
+@pytest.mark.process
 def test_a_branch_that_is_too_large_is_refused(fork: Fork, tree: SourceTree) -> None:
     large = "".join(f"{number * 7919 % 104729:x}" for number in range(200_000))
     fork.commit("large", {"blob.txt": large})
@@ -134,11 +144,13 @@ def test_a_branch_that_is_too_large_is_refused(fork: Fork, tree: SourceTree) -> 
         read_branch(fork.branch(), tree, resolve(tree, "v1"), FetchLimits(bytes=50_000))
 
 
+@pytest.mark.process
 def test_nothing_of_a_branch_stays(fork: Fork, tree: SourceTree) -> None:
     titles(fork.branch(), tree, "v1")
     assert list((tree.repository.parent / SCRATCH).iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_place_where_nothing_is_is_told(tree: SourceTree, tmp_path: Path) -> None:
     with pytest.raises((UnknownTree, TreeUnreachable)):
         titles(Branch(Address("nowhere", str(tmp_path / "nowhere"), "file"), "work"), tree, "v1")
@@ -191,6 +203,7 @@ def test_a_site_may_allow_closed_networks() -> None:
     assert public_address("http://10.1.2.3/x", private=True).source == "http://10.1.2.3/x"
 
 
+@pytest.mark.process
 def test_a_branch_is_fetched_over_http(fork: Fork, tree: SourceTree) -> None:
     with served(fork.path.parent) as root:
         found = public_address(f"{root}/fork/.git", private=True)
@@ -200,6 +213,7 @@ def test_a_branch_is_fetched_over_http(fork: Fork, tree: SourceTree) -> None:
             titles(Branch(own_address(f"{root}/nothing.git"), "work"), tree, "v1")
 
 
+@pytest.mark.process
 def test_a_name_is_not_asked_for_a_second_time(
     fork: Fork, tree: SourceTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +224,7 @@ def test_a_name_is_not_asked_for_a_second_time(
         assert titles(branch, tree, "v1") == ["fs: first", "fs: second"]
 
 
+@pytest.mark.process
 def test_a_server_that_hangs_ends_at_the_deadline(tree: SourceTree) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         branch = Branch(own_address(f"http://127.0.0.1:{silent.getsockname()[1]}/x"), "work")

@@ -19,7 +19,7 @@ from kernels.patches.series import read_series
 from kernels.repair.intake import take_in
 from kernels.trees.tree import SourceTree, read_file, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 # Path → the file, and the file with the patch.
 FILES: dict[str, tuple[bytes, bytes]] = {

@@ -79,6 +79,7 @@ ALL = [
 ]
 
 
+@pytest.mark.process
 def test_a_series_with_its_cover_letter(repository: Repository) -> None:
     mbox = repository.mbox("--cover-letter", "-v4", "--base=v1", "--thread")
     mbox = mbox.replace(b"*** SUBJECT HERE ***", b"lib: words").replace(
@@ -92,6 +93,7 @@ def test_a_series_with_its_cover_letter(repository: Repository) -> None:
     assert series.base_commit == repository.git("rev-parse", "v1").strip()
 
 
+@pytest.mark.process
 def test_a_patch_keeps_author_date_and_message(repository: Repository) -> None:
     first = read_series(repository.mbox()).patches[0]
     assert first.author == "Zoë Łukasz <zoe@example.org>"
@@ -102,6 +104,7 @@ def test_a_patch_keeps_author_date_and_message(repository: Repository) -> None:
     assert first.diff.endswith("\n-two\n+TWO\n three\n")
 
 
+@pytest.mark.process
 def test_mails_are_put_in_the_order_of_their_numbers(repository: Repository, tmp_path: Path) -> None:
     repository.git("format-patch", "-o", str(tmp_path), "v1..main")
     mboxes = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
@@ -109,6 +112,7 @@ def test_mails_are_put_in_the_order_of_their_numbers(repository: Repository, tmp
     assert titles(read_series(b"\n".join(reversed(mboxes)))) == ALL
 
 
+@pytest.mark.process
 def test_a_missing_patch_is_named(repository: Repository, tmp_path: Path) -> None:
     repository.git("format-patch", "-o", str(tmp_path), "v1..main")
     mboxes = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
@@ -119,6 +123,7 @@ def test_a_missing_patch_is_named(repository: Repository, tmp_path: Path) -> Non
         read_series(mboxes[0] + b"\n" + mboxes[2])
 
 
+@pytest.mark.process
 def test_one_patch_of_a_series_comes_alone_on_the_submitters_word(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -131,6 +136,7 @@ def test_one_patch_of_a_series_comes_alone_on_the_submitters_word(
     assert series.notes == ("of 3 patches 2, 3 are missing, as the submitter allows",)
 
 
+@pytest.mark.process
 def test_the_newest_of_several_versions_is_taken(repository: Repository) -> None:
     mbox = repository.mbox("-v3").replace(b"+TWO", b"+Two") + b"\n" + repository.mbox("-v10")
     series = read_series(mbox)
@@ -138,6 +144,7 @@ def test_the_newest_of_several_versions_is_taken(repository: Repository) -> None
     assert "+TWO" in series.patches[0].diff
 
 
+@pytest.mark.process
 def test_the_same_patch_twice_counts_once_and_two_that_differ_are_refused(repository: Repository) -> None:
     assert titles(read_series(repository.mbox() + b"\n" + repository.mbox())) == ALL
     with pytest.raises(PatchRejected, match='two different patches are both 1/3: "count in words" and'):
@@ -247,6 +254,7 @@ def test_subjects_are_taken_apart(subject: str, text: str, version: int, number:
     assert (title.text, title.version, title.number, title.total) == (text, version, number, total)
 
 
+@pytest.mark.process
 def test_a_range_of_commits_becomes_a_series(repository: Repository) -> None:
     series = read_range(repository.tree, "v1", "main")
     assert titles(series) == ALL
@@ -256,6 +264,7 @@ def test_a_range_of_commits_becomes_a_series(repository: Repository) -> None:
     ]
 
 
+@pytest.mark.process
 def test_a_range_that_is_empty_or_unknown_is_refused(repository: Repository) -> None:
     with pytest.raises(PatchRejected, match="v1 has no commits that main lacks"):
         read_range(repository.tree, "main", "v1")
@@ -264,6 +273,7 @@ def test_a_range_that_is_empty_or_unknown_is_refused(repository: Repository) -> 
             read_range(repository.tree, "v1", revision)
 
 
+@pytest.mark.process
 def test_a_range_with_a_merge_is_refused(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     repository.git("checkout", "-q", "-b", "side", "v1")

@@ -16,7 +16,7 @@ import pytest
 
 from kernels.processes.lifeline import lifeline
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 # A process that asks a host which never answers; prints a line first.
 ASKING = """

@@ -30,6 +30,7 @@ def damage_one(path: str, after: str, context: int = 3, before: str = "") -> str
     return stripped(diff_of({path: before or BEFORE[path]}, {path: after}, context))
 
 
+@pytest.mark.process
 def test_a_diff_whose_leading_blanks_are_lost_comes_out_byte_for_byte(tmp_path: Path) -> None:
     intake = take_in(stripped(MAIL).encode(), reader(BEFORE))
     (patch,) = intake.series.patches
@@ -51,6 +52,7 @@ def test_the_report_says_what_was_repaired() -> None:
     assert second.startswith("lib/pool.h: ")
 
 
+@pytest.mark.process
 def test_a_quoted_reply_in_one_line_comes_out_as_the_diff_itself(tmp_path: Path) -> None:
     mail = "Headers | show |\nOn Tue 11-06-24 19:38:22, Ada Lovelace wrote: " + quoted_in_one_line(
         MAIL + "x\n" * 1500
@@ -60,6 +62,7 @@ def test_a_quoted_reply_in_one_line_comes_out_as_the_diff_itself(tmp_path: Path)
     assert intake.series.patches[0].author == "Ada Lovelace"
 
 
+@pytest.mark.process
 def test_a_quote_mark_that_is_a_greater_than_does_not_break_a_line(tmp_path: Path) -> None:
     # "if (number > POOL_SIZE &&" is in the diff
     assert " > POOL_SIZE" in DIFF
@@ -79,12 +82,14 @@ def test_a_diff_in_one_line_with_nothing_to_part_it_is_refused() -> None:
         take_in(in_one_line(MAIL).encode(), reader(BEFORE))
 
 
+@pytest.mark.process
 def test_a_reply_with_its_lines_whole_is_unquoted(tmp_path: Path) -> None:
     quoted = "".join(f"> {line}\n" for line in stripped(MAIL).split("\n")[:-1])
     mail = "Ada Lovelace wrote:\n" + quoted.replace("> @@ -47", "This part I like less.\n> @@ -47")
     assert applied(take_in(mail.encode(), reader(BEFORE)).series.patches[0].diff, BEFORE, tmp_path) == AFTER
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("width", [35, 40, 50, 60, 72])
 def test_wrapped_lines_are_rejoined(width: int, tmp_path: Path) -> None:
     intake = take_in(stripped(HEAD + wrapped(DIFF, width) + TAIL).encode(), reader(BEFORE))
@@ -94,6 +99,7 @@ def test_wrapped_lines_are_rejoined(width: int, tmp_path: Path) -> None:
     assert without_blanks(got) == without_blanks(AFTER)
 
 
+@pytest.mark.process
 def test_a_backslash_that_was_wrapped_is_no_missing_newline(tmp_path: Path) -> None:
     after = POOL_H.replace(
         "#endif\n", "#define POOL_EACH(ticket, pool) \\\n\tlist_for_each(ticket, pool)\n\n#endif\n"
@@ -104,6 +110,7 @@ def test_a_backslash_that_was_wrapped_is_no_missing_newline(tmp_path: Path) -> N
     assert applied(intake.series.patches[0].diff, BEFORE, tmp_path)["lib/pool.h"] == after
 
 
+@pytest.mark.process
 def test_blank_context_lines_that_are_lost_altogether_come_back(tmp_path: Path) -> None:
     lines = stripped(DIFF).split("\n")
     mail = "\n".join(line for line in lines if line)
@@ -123,12 +130,14 @@ def test_a_patch_that_is_whole_and_does_not_fit_is_left_to_git() -> None:
     assert take_in(MAIL.encode(), reader(other)).series.patches[0].diff == DIFF
 
 
+@pytest.mark.process
 def test_tabs_that_a_mailer_made_spaces_become_tabs_again(tmp_path: Path) -> None:
     intake = take_in(MAIL.replace("\t", " " * 8).encode(), reader(BEFORE))
     assert without_blanks(applied(intake.series.patches[0].diff, BEFORE, tmp_path)) == without_blanks(AFTER)
     assert "\n+\tif (locked)\n" in intake.series.patches[0].diff
 
 
+@pytest.mark.process
 def test_added_lines_whose_blanks_survived_stay_as_they_are(tmp_path: Path) -> None:
     # format=flowed eats the blank before context lines and nothing else
     mail = "\n".join(line.removeprefix(" ") for line in MAIL.split("\n"))
@@ -264,6 +273,7 @@ def test_of_two_places_the_one_behind_its_sure_neighbour_is_taken() -> None:
     assert "@@ -10,3 +10,3 @@" in intake.series.patches[0].diff
 
 
+@pytest.mark.process
 def test_the_second_patch_of_a_series_is_read_on_top_of_the_first(tmp_path: Path) -> None:
     middle = {**BEFORE, "lib/pool.h": AFTER["lib/pool.h"].replace("\tint kind;\n", "")}
     last = {
@@ -286,6 +296,7 @@ def test_the_second_patch_of_a_series_is_read_on_top_of_the_first(tmp_path: Path
     assert applied(intake.series.patches[1].diff, first, tmp_path) == last
 
 
+@pytest.mark.process
 def test_a_new_file_and_a_removed_one_are_repaired(tmp_path: Path) -> None:
     new = "".join(f"+{line}\n" for line in POOL_H.split("\n")[:-1])
     old = "".join(f"-{line}\n" for line in POOL_H.split("\n")[:-1])
@@ -305,6 +316,7 @@ def test_a_new_file_and_a_removed_one_are_repaired(tmp_path: Path) -> None:
 NEW = "diff --git a/n.c b/n.c\nnew file mode 100644\n--- /dev/null\n+++ b/n.c\n@@ -0,0 +1,{count} @@\n{body}"
 
 
+@pytest.mark.process
 def test_a_new_file_is_rejoined_and_keeps_its_missing_newline(tmp_path: Path) -> None:
     body = "+int f(int a,\nint b)\n+{\n+ return a;\n+}\n\\ No newline at end of file\n"
     (patch,) = take_in(NEW.format(count=4, body=body).encode(), reader({})).series.patches
@@ -337,6 +349,7 @@ def test_indentation_that_means_something_is_not_guessed() -> None:
         take_in(mail.encode(), reader({"tool.py": before}))
 
 
+@pytest.mark.process
 def test_kconfig_and_makefile_lines_get_their_tabs(tmp_path: Path) -> None:
     before = {
         "Kconfig": 'config POOL\n\tbool "Pool"\n\thelp\n\t  Tickets.\n',

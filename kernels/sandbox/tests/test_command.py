@@ -15,6 +15,8 @@ from kernels.errors import SandboxFailed, ToolMissing
 from kernels.sandbox.command import NICE, Layer, Limits, SandboxPlace, run
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 
+pytestmark = pytest.mark.process
+
 ENVIRONMENT = {"PATH": "/usr/bin"}
 
 

@@ -21,7 +21,7 @@ from kernels.sandbox.take_files import take
 from kernels.tests.inside import LIMITS, attempt, gone, new_place
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 @pytest.fixture(autouse=True)

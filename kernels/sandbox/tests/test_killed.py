@@ -20,6 +20,8 @@ from kernels.sandbox.memory import memory_group
 from kernels.tests.pretend import PretendKernel
 from kernels.trees.tree import NamedRevision
 
+pytestmark = pytest.mark.process
+
 Process = tuple[int, list[str]]
 
 

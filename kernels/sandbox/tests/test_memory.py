@@ -13,6 +13,8 @@ import pytest
 
 from kernels.sandbox.memory import end_leftovers, memory_group
 
+pytestmark = pytest.mark.process
+
 
 def here() -> int:
     """The namespace of process numbers that this process is in."""

@@ -92,6 +92,7 @@ def test_an_answer_of_some_depth_is_taken_and_others_after_it(file: Path) -> Non
     assert attack(file, "nothing").value["text"] == "hello"
 
 
+@pytest.mark.process
 def test_a_reader_is_nobody_and_its_environment_names_no_secret(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_reader_that_cannot_be_prepared_is_the_labs_fault(file: Path) -> None:
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
 
+@pytest.mark.process
 def test_a_server_that_was_killed_is_started_again(file: Path) -> None:
     attack(file, "nothing")
     server = apart._readers._server

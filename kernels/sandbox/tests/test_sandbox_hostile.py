@@ -18,7 +18,7 @@ from kernels.errors import BuildOutOfMemory
 from kernels.sandbox.command import Layer, SandboxPlace, run
 from kernels.tests.inside import ENVIRONMENT, LIMITS, attempt, gone, new_place
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from kernels.sandbox.command import SandboxPlace
 from kernels.tests.inside import attempt, new_place
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 SECRET = "TOPSECRET-of-the-lab"
 

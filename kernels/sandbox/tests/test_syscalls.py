@@ -17,6 +17,8 @@ from kernels.sandbox import syscalls
 from kernels.sandbox.command import run
 from kernels.tests.inside import ENVIRONMENT, LIMITS, attempt, new_place
 
+pytestmark = pytest.mark.process
+
 SOURCE = Path(__file__).with_name("calls.c")
 NATIVE, X32 = 0xC000003E, 0x40000000
 OLD = 0x800000  # how calls.c is told of the 32-bit entry

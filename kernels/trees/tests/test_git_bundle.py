@@ -13,6 +13,8 @@ from kernels.trees.git import run_git
 from kernels.trees.git_bundle import has_commit, take_bundle, tree_from_bundle, tree_of, write_bundle
 from kernels.trees.tree import NamedRevision, open_tree
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> PretendKernel:

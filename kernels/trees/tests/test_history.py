@@ -12,6 +12,8 @@ from kernels.errors import UnknownRange
 from kernels.trees.history import line, logged, merges
 from kernels.trees.tree import SourceTree, resolve
 
+pytestmark = pytest.mark.process
+
 
 def git(work: Path, *arguments: str) -> None:
     identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")

@@ -17,7 +17,7 @@ from kernels.tests.sources import FILES, MAKEFILE, make_archive
 from kernels.trees import tarball as archive
 from kernels.trees.tree import import_archive
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:

@@ -14,7 +14,7 @@ from kernels.trees.address import own_address
 from kernels.trees.history import line, logged
 from kernels.trees.tree import open_git, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 AUTHOR = b"a <a@b> 0 +0000"
 FLAWS = {

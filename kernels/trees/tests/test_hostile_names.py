@@ -16,7 +16,7 @@ from kernels.trees.git import git_environment
 from kernels.trees.remote import FetchLimits, location_name
 from kernels.trees.tree import open_git, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 @pytest.fixture

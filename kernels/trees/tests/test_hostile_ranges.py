@@ -16,7 +16,7 @@ from kernels.trees import listing
 from kernels.trees.address import own_address
 from kernels.trees.tree import SourceTree, open_git, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 def bomb(stranger: Stranger) -> str:

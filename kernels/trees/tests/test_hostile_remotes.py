@@ -25,7 +25,7 @@ from kernels.trees.address import Address, own_address, public_address
 from kernels.trees.remote import FetchLimits, branches
 from kernels.trees.tree import SourceTree, open_git, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 @pytest.fixture

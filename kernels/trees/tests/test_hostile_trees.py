@@ -20,7 +20,7 @@ from kernels.trees.address import own_address
 from kernels.trees.extract import changed_files, extract_changes, extract_tree
 from kernels.trees.tree import SourceTree, open_git, temporary_index
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 Make = Callable[[Stranger, Path], str]
 

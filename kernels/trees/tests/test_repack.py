@@ -16,7 +16,7 @@ from kernels.trees.remote import USUAL
 from kernels.trees.repack import MOST_PACKS, packs, roll_up
 from kernels.trees.tree import SourceTree, open_git, resolve
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 def git(repository: Path, *arguments: str) -> str:

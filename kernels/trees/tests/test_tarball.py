@@ -24,6 +24,8 @@ from kernels.trees.extract import extract_tree
 from kernels.trees.tarball import Progress, import_tar
 from kernels.trees.tree import SourceTree, import_archive, open_tree, read_file, resolve
 
+pytestmark = pytest.mark.process
+
 # The id of FILES as a commit. If this changes, every machine's stored builds and experiments lose their base.
 COMMIT = "359fe02a8496fffb3a89b2a97fdc33dd67ebee73"
 

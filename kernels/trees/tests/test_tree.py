@@ -21,6 +21,8 @@ from kernels.trees.git import run_git
 from kernels.trees.remote import location_name
 from kernels.trees.tree import SourceTree, import_archive, open_git, open_tree, read_file, resolve
 
+pytestmark = pytest.mark.process
+
 # The id of FILES as a commit. If this changes, every machine's stored builds and experiments lose their base.
 COMMIT = "359fe02a8496fffb3a89b2a97fdc33dd67ebee73"
 

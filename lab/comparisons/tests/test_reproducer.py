@@ -40,6 +40,7 @@ def again(experiment: Experiment) -> ExperimentSpec:
     return read_spec(write_reproducer(experiment.pk).encode(), None)
 
 
+@pytest.mark.process
 def test_a_reproducer_is_a_description_of_the_very_same_sources(describe: Describe, home: Path) -> None:
     config = {"name": "no-mitigations", "lines": ["# CONFIG_SPECULATION_MITIGATIONS is not set"]}
     rules = {**P2, "requires": ["one"]}
@@ -60,12 +61,14 @@ def test_a_reproducer_is_a_description_of_the_very_same_sources(describe: Descri
     assert {fragment.name for fragment in told.fragments} > {"guest"}
 
 
+@pytest.mark.process
 def test_the_same_experiment_is_the_same_text(describe: Describe, home: Path) -> None:
     experiment = submit_experiment(spec=describe(), home=home)
     assert write_reproducer(experiment.pk) == write_reproducer(experiment.pk)
     assert "\r" not in write_reproducer(experiment.pk)
 
 
+@pytest.mark.process
 def test_a_repaired_patch_goes_out_as_it_was_applied_with_its_author(describe: Describe, home: Path) -> None:
     head = "From: Ada <ada@example.org>\nSubject: [PATCH v2] fs: faster\nMessage-Id: <x@example.org>\n\n---\n"
     spoilt = head + P1["text"].replace("\n line", "\nline")
@@ -78,6 +81,7 @@ def test_a_repaired_patch_goes_out_as_it_was_applied_with_its_author(describe: D
     assert switch.link == "https://lore.kernel.org/r/x@example.org"
 
 
+@pytest.mark.process
 def test_a_range_goes_out_as_a_diff_unless_its_patches_lie_over_one_another(
     describe: Describe, home: Path, tmp_path: Path, repository: Path
 ) -> None:
@@ -100,6 +104,7 @@ def test_a_range_goes_out_as_a_diff_unless_its_patches_lie_over_one_another(
     assert again(experiment).patches[0].range == "v6.1..main"
 
 
+@pytest.mark.process
 def test_a_trees_address_goes_out_only_where_others_may_have_it(describe: Describe, home: Path) -> None:
     experiment = submit_experiment(spec=describe(), home=home)
     location = experiment.tree.location
@@ -112,6 +117,7 @@ def test_a_trees_address_goes_out_only_where_others_may_have_it(describe: Descri
     assert "secret" not in write_reproducer(experiment.pk)
 
 
+@pytest.mark.process
 def test_an_address_that_a_registered_tree_has_is_that_tree(describe: Describe, home: Path) -> None:
     first = submit_experiment(spec=describe(), home=home)
     Tree.objects.update(name="mine")
@@ -120,6 +126,7 @@ def test_an_address_that_a_registered_tree_has_is_that_tree(describe: Describe, 
     assert (second.tree_id, second.tree.name) == (first.tree_id, "mine")
 
 
+@pytest.mark.process
 def test_hostile_texts_stay_where_they_were_put(describe: Describe, home: Path) -> None:
     experiment = submit_experiment(spec=describe(), home=home)
     bad = storable_text(" ".join(HOSTILE))
@@ -247,6 +254,7 @@ def notes(experiment: Experiment) -> dict[str, str]:
     return dict(experiment.variants.values_list("name", "note"))
 
 
+@pytest.mark.process
 def test_each_kernel_of_a_reproducer_is_compared_with_its_forerunner(describe: Describe, home: Path) -> None:
     marks = {"base": "base", "one": "one"}
     first = submit_experiment(spec=describe(patches=[P1]), home=home)
@@ -270,6 +278,7 @@ def test_each_kernel_of_a_reproducer_is_compared_with_its_forerunner(describe: D
     )
 
 
+@pytest.mark.process
 def test_a_note_on_code_and_one_on_reproduction_stand_together(describe: Describe, home: Path) -> None:
     first = submit_experiment(spec=describe(patches=[P1]), home=home)
     build_all(first, {"base": "same", "one": "same"})

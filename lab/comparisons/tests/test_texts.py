@@ -65,6 +65,7 @@ def test_any_comparison_can_be_written_in_any_form(form: str, data: ComparisonDa
     assert RENDERED[form](data).endswith("\n")
 
 
+@pytest.mark.process
 def test_texts_are_written_without_django_and_its_tables() -> None:
     program = "import sys, lab.comparisons.exports.texts; print('django' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

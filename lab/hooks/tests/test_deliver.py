@@ -225,6 +225,7 @@ def test_the_connection_goes_to_the_address_that_was_checked_under_the_name_that
     assert receiver.got[0].headers["host"] == f"rebinding.example.org:{port}"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "state"), [("hook.example.org", "delivered"), ("other.example.org", "waiting")]
 )

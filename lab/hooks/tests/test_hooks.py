@@ -47,6 +47,7 @@ def told() -> list[tuple[str, str]]:
     return list(Delivery.objects.order_by("pk").values_list("event", "subject"))
 
 
+@pytest.mark.process
 def test_a_hook_hears_when_an_experiment_is_queued(alice: User, describe: Describe, home: Any) -> None:
     hook(alice)
     charlie = make_user("charlie", User.Role.OPERATOR)
@@ -57,6 +58,7 @@ def test_a_hook_hears_when_an_experiment_is_queued(alice: User, describe: Descri
     assert payload["url"].endswith(f"/experiments/{experiment.pk}/")
 
 
+@pytest.mark.process
 def test_a_submission_that_fails_at_its_end_is_not_told(
     alice: User, describe: Describe, home: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[3]
 # Whatever this test's own environment says.
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("KPERFLAB_", "DJANGO_"))}

@@ -114,6 +114,7 @@ def test_a_thread_is_told_what_its_parent_worked_on() -> None:
     assert "build=4" in lines[1]
 
 
+@pytest.mark.process
 def test_a_service_logs_objects_when_asked_and_keeps_celery_and_django_in_the_same_form(
     tmp_path: Path,
 ) -> None:

@@ -142,6 +142,7 @@ def gone(plan: Expiry) -> set[str]:
     return {one.kind for one in plan.going}
 
 
+@pytest.mark.process
 def test_what_is_old_and_needed_by_nothing_goes_and_its_rows_stay(world: World) -> None:
     old, young = world.experiment(), world.experiment(at=NOW - timedelta(days=80))
     world.age_all()
@@ -230,6 +231,7 @@ def test_what_something_needs_stays_with_its_kernels_and_sources(home: Path, sto
     assert world.has(other) == {"artifact"}
 
 
+@pytest.mark.process
 def test_a_search_that_is_over_and_an_older_standing_one_need_nothing(home: Path, store: Store) -> None:
     world = World(home, store)
     searched, older, newer = world.experiment(), world.experiment(), world.experiment()
@@ -267,6 +269,7 @@ def test_what_is_in_use_or_asked_for_since_stays(home: Path, store: Store) -> No
     assert Build.objects.get(artifact_key=key).expired_at is None
 
 
+@pytest.mark.process
 def test_a_removed_kernel_that_is_needed_again_is_queued(world: World) -> None:
     old = world.experiment()
     world.age_all()
@@ -297,6 +300,7 @@ def test_what_no_row_tells_of_goes_by_its_own_age(home: Path, store: Store) -> N
     assert [entry.name for entry in store.entries()] == ["runs/998-1/console.log"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_a_needed_comparison_needs_is_ever_removed(home: Path, store: Store, seed: int) -> None:
     drawn, world = random.Random(seed), World(home, store)

@@ -87,6 +87,7 @@ def test_builds_are_shared_fairly_between_submitters_and_kept_apart_by_queue() -
     }
 
 
+@pytest.mark.process
 def test_a_priority_above_normal_is_for_operators_and_no_part_of_the_digest(describe: Describe) -> None:
     urgent = describe(priority="high")
     assert spec_digest(urgent) == spec_digest(describe())

@@ -227,6 +227,7 @@ def test_work_given_back_by_hand_does_not_count_as_an_attempt() -> None:
     assert not returned.given_up
 
 
+@pytest.mark.process
 def test_this_process_is_alive_and_one_that_ended_is_not() -> None:
     assert is_alive(worker_identity())
     code = "from lab.leases.process import worker_identity; print(worker_identity())"

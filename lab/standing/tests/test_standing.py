@@ -29,7 +29,7 @@ from lab.standing.quiet_hours import is_quiet
 from lab.tests.factories import make_user
 from lab.tests.tiny_tree import git, make_tiny_tree
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SECRET = "a secret of enough characters"
 

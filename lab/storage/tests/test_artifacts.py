@@ -61,6 +61,7 @@ def nothing_of(artifacts: ArtifactStore) -> bool:
     return [path for path in artifacts.root.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.process
 def test_what_is_sent_is_fetched_byte_for_byte(store: Store, here: Path, there: ArtifactStore) -> None:
     made = make_artifact(here)
     assert not in_store(KEY)
@@ -102,6 +103,7 @@ def test_it_is_not_there_before_its_metadata_is(
     monkeypatch.undo()
 
 
+@pytest.mark.process
 def test_two_workers_that_made_it_at_once_do_not_mix_theirs(folder: Store, tmp_path: Path) -> None:
     makers = [make_artifact(tmp_path / str(n), log=f"made by {n}\n") for n in range(4)]
     has = Store.has
@@ -117,6 +119,7 @@ def test_two_workers_that_made_it_at_once_do_not_mix_theirs(folder: Store, tmp_p
     assert files_of(fetched) in [files_of(made) for made in makers]
 
 
+@pytest.mark.process
 def test_many_fetch_it_at_once_and_have_it(folder: Store, here: Path, there: ArtifactStore) -> None:
     made = make_artifact(here)
     send_artifact(folder, made)
@@ -132,6 +135,7 @@ def blobs(store: Store) -> dict[str, Path]:
     return {name: top / entry[1] for name, entry in listed.items()} | {METADATA: top / METADATA}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "name", ["vmlinux", "vmlinux.boot", "bzImage", "System.map", "config", "modules/lab_bh.ko"]
 )
@@ -159,6 +163,7 @@ def test_a_changed_byte_anywhere_is_noticed(
         there.remove(KEY)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spoil", ["cut", "longer", "empty", "gone", "other"])
 @pytest.mark.parametrize("name", ["vmlinux", "bzImage", "build.log"])
 def test_a_file_that_is_not_whole_is_noticed(
@@ -181,6 +186,7 @@ def test_a_file_that_is_not_whole_is_noticed(
     assert nothing_of(there)
 
 
+@pytest.mark.process
 def test_a_bomb_is_stopped_where_the_file_should_end(folder: Store, here: Path, there: ArtifactStore) -> None:
     made = make_artifact(here)
     send_artifact(folder, made)
@@ -253,6 +259,7 @@ def test_metadata_that_no_build_writes_is_refused(
     }
 
 
+@pytest.mark.process
 def test_a_link_in_the_place_of_a_file_yields_no_other_bytes(
     folder: Store, here: Path, there: ArtifactStore
 ) -> None:
@@ -274,6 +281,7 @@ def test_a_file_that_was_spoilt_here_is_not_sent(folder: Store, here: Path) -> N
     assert not in_store(KEY)
 
 
+@pytest.mark.process
 def test_one_that_is_removed_while_it_is_fetched_is_missing_not_corrupt(
     folder: Store, here: Path, there: ArtifactStore
 ) -> None:
@@ -287,6 +295,7 @@ def drop(store: Store) -> None:
     assert list(store.entries()) == []
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_disk_that_fills_up_while_it_is_fetched_keeps_no_part(
     folder: Store, here: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
@@ -301,6 +310,7 @@ def test_a_disk_that_fills_up_while_it_is_fetched_keeps_no_part(
     assert nothing_of(there)
 
 
+@pytest.mark.process
 def test_a_write_that_fails_keeps_no_part(
     folder: Store, here: Path, there: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +330,7 @@ def test_a_write_that_fails_keeps_no_part(
     assert nothing_of(there)
 
 
+@pytest.mark.process
 @pytest.mark.django_db
 def test_papers_come_without_the_kernel(folder: Store, here: Path, tmp_path: Path) -> None:
     made = make_artifact(here)

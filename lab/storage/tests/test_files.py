@@ -74,6 +74,7 @@ def test_the_end_of_what_another_machine_writes_is_followed(
     assert KeptFile(NAME).piece(0, 5).data == b"one\nx"
 
 
+@pytest.mark.process
 @pytest.mark.django_db
 def test_a_log_of_a_build_is_found_under_its_own_name_and_in_the_artifact(
     settings: Any, tmp_path: Path, home: Path

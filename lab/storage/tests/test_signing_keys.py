@@ -66,6 +66,7 @@ def test_a_machine_is_written_down_once(builder: Path) -> None:
     assert f"{first.public}  {first.machine}, since " in listed()
 
 
+@pytest.mark.process
 def test_what_a_machine_of_the_lab_signed_is_taken(folder: Store, builder: Path, booter: Path) -> None:
     made = make_artifact(builder)
     send_artifact(folder, made)
@@ -85,6 +86,7 @@ def test_what_a_stranger_put_into_the_store_is_refused(folder: Store, tmp_path: 
     assert [path for path in booter.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.process
 def test_a_kernel_in_another_ones_place_in_the_store_is_refused(
     folder: Store, builder: Path, booter: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_kernel_in_another_ones_place_in_the_store_is_refused(
     assert fetch_artifact(folder, artifacts_of(booter), KEY)
 
 
+@pytest.mark.process
 def test_what_a_revoked_key_signed_counts_nowhere(folder: Store, builder: Path, booter: Path) -> None:
     made = make_artifact(builder)
     send_artifact(folder, made)
@@ -150,6 +153,7 @@ def test_revoking_twice_keeps_the_first_time(builder: Path) -> None:
     assert SigningKey.objects.get().revoked_at == first
 
 
+@pytest.mark.process
 def test_a_machine_boots_no_kernel_that_was_changed_in_the_store(
     folder: Store, builder: Path, booter: Path, settings: Any
 ) -> None:

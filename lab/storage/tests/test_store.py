@@ -162,6 +162,7 @@ def test_a_server_that_does_not_answer_is_told_so(settings: Any) -> None:
         store.check()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_store_whose_disk_is_full_says_so_and_keeps_no_part(
     settings: Any, tmp_path: Path, small_disk: Path

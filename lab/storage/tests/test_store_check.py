@@ -111,6 +111,7 @@ def test_another_store_is_asked_for_itself(settings: Any, tmp_path: Path) -> Non
     assert answer().said.startswith(str(tmp_path / "two"))
 
 
+@pytest.mark.process
 def test_a_store_whose_disk_is_nearly_full_is_told(small_disk: Path, settings: Any) -> None:
     directory_store(settings, small_disk / "store")
     assert not answer().ok

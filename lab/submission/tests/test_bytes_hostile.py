@@ -66,11 +66,13 @@ def tree_of(experiment: Experiment) -> str:
     return str(experiment.variants.get(name="names").tree_id)
 
 
+@pytest.mark.process
 def test_the_tree_is_the_one_that_the_author_committed(source: Path, tmp_path: Path) -> None:
     experiment = made(source, tmp_path)
     assert tree_of(experiment) == git(source, "rev-parse", "main^{tree}").strip()
 
 
+@pytest.mark.process
 def test_what_is_stored_is_plain_text_and_keeps_every_byte(source: Path, tmp_path: Path) -> None:
     switch = made(source, tmp_path).switches.get()
     assert switch.text.isascii()
@@ -79,6 +81,7 @@ def test_what_is_stored_is_plain_text_and_keeps_every_byte(source: Path, tmp_pat
     assert patchset_hash([switch.text]) == patchset_hash([stored_diff(diff_of(switch.text))])
 
 
+@pytest.mark.process
 def test_a_re_run_a_clone_and_a_reproducer_make_the_same_tree(source: Path, tmp_path: Path) -> None:
     first = made(source, tmp_path)
     for text in (description_as_toml(first.spec), write_reproducer(first.pk)):
@@ -87,6 +90,7 @@ def test_a_re_run_a_clone_and_a_reproducer_make_the_same_tree(source: Path, tmp_
     assert json.dumps(first.spec, ensure_ascii=False).encode()
 
 
+@pytest.mark.process
 def test_a_page_shows_such_a_byte_as_an_escape(source: Path, tmp_path: Path, client: Client) -> None:
     experiment = made(source, tmp_path)
     (switch,) = experiment_page(experiment.pk).switches
@@ -95,6 +99,7 @@ def test_a_page_shows_such_a_byte_as_an_escape(source: Path, tmp_path: Path, cli
     assert "-char b = &#x27;\\xe9&#x27;;" in page
 
 
+@pytest.mark.process
 def test_a_preview_of_it_names_its_title(source: Path, tmp_path: Path) -> None:
     (received,) = receive_files([Upload("0001.patch", mbox(source))])
     preview = preview_experiment(spec=described(source, received.text), home=tmp_path)

@@ -15,7 +15,7 @@ from lab.submission.preview import preview_experiment
 from lab.submission.submit import submit_experiment
 from lab.tests.tiny_tree import diff, git
 
-pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
+pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
 ABSENT = "f" * 40
 
 

@@ -10,7 +10,7 @@ from lab.models import Experiment, Variant
 from lab.statistics.sequential import LOOKS
 from lab.submission.submit import submit_experiment
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 def variants(experiment: Experiment) -> dict[str, Variant]:

@@ -23,7 +23,7 @@ from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_experiment
 from lab.tests.tiny_tree import diff
 
-pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
+pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
 MAIL = (
     f"From: A <a@example.org>\nSubject: [PATCH v3 2/5] fs: one\n\nWhy.\n---\n{diff('fs/inode.c', 10, 'one')}"
 )

@@ -24,7 +24,7 @@ from lab.tests.factories import make_user
 from lab.tests.fetchers import fetch_all
 from lab.tests.tiny_tree import git, make_tiny_tree
 
-pytestmark = [pytest.mark.django_db, pytest.mark.hostile]
+pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
 CASES = [{"workload": "showgids", "preset": "smoke"}]
 
 

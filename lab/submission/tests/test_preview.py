@@ -26,7 +26,7 @@ from lab.tests.factories import (
 )
 from lab.tests.tiny_tree import diff, make_tiny_tree
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 Describe = Callable[..., ExperimentSpec]
 
 

@@ -126,6 +126,7 @@ def asked(kernel: PretendKernel, name: str = "work", **more: str) -> BranchReque
     return BranchRequest(str(kernel.work), name, git=str(kernel.work), base=kernel.base.commit, **more)
 
 
+@pytest.mark.process
 def test_a_branch_becomes_the_series_of_its_commits(kernel: PretendKernel, charlie: User) -> None:
     kernel._git("branch", "base-branch", kernel.base.commit)
     kernel.edited("fs/inode.c", "\tWARN_HERE();\n", "")
@@ -135,6 +136,7 @@ def test_a_branch_becomes_the_series_of_its_commits(kernel: PretendKernel, charl
     assert read_series(found.text.encode()).patches[0].files == ("fs/inode.c",)
 
 
+@pytest.mark.process
 def test_a_submitter_cannot_name_a_folder_of_the_machine(
     kernel: PretendKernel, alice: User, charlie: User, settings: Any
 ) -> None:
@@ -162,6 +164,7 @@ def test_closed_networks_are_open_only_where_the_site_says_so(charlie: User, set
     assert (address.source, address.protocol) == ("http://127.0.0.1:1/x", "http")
 
 
+@pytest.mark.process
 def test_an_unknown_branch_is_told_beside_the_branch(kernel: PretendKernel, charlie: User) -> None:
     with pytest.raises(FieldRefused, match='no branch "nope"') as refused:
         receive_branch(asked=asked(kernel, "nope"), by=charlie)

@@ -15,7 +15,7 @@ from lab.models import Experiment
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.tests.tiny_tree import INODE, git
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 @pytest.mark.hostile

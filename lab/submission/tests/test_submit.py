@@ -17,7 +17,7 @@ from lab.submission.submit import find_unfinished, submit_experiment
 from lab.tests.factories import claimed_build, finish_builds
 from lab.tests.tiny_tree import INODE, diff, git
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.process]
 
 
 RIVAL = {"name": "rival", "text": diff("fs/inode.c", 11, "rival")}

@@ -164,6 +164,7 @@ def test_neither_token_does_what_the_other_does(metal: Target, files: Path) -> N
         keep_piece(told.files_token, "records", 0, b"x")
 
 
+@pytest.mark.process
 def test_the_files_come_from_the_store_where_the_host_has_none(
     metal: Target, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

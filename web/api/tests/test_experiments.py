@@ -36,6 +36,7 @@ def described(repository: Path, tmp_path: Path, settings: Any) -> dict[str, Any]
     }
 
 
+@pytest.mark.process
 def test_a_description_becomes_an_experiment_of_who_sent_it(ask: As, described: dict[str, Any]) -> None:
     made = ask("alice").post("experiments/", described)
     assert made.status_code == 201
@@ -49,6 +50,7 @@ def test_a_description_becomes_an_experiment_of_who_sent_it(ask: As, described: 
     assert told["cases"][0]["workload"] == "showgids"
 
 
+@pytest.mark.process
 def test_what_was_submitted_can_be_submitted_again(ask: As, described: dict[str, Any]) -> None:
     first = ask("alice").post("experiments/", described).json()
     again = ask().get(f"experiments/{first['id']}/description/").json()
@@ -63,6 +65,7 @@ def test_a_description_does_not_tell_a_password(ask: As) -> None:
     assert "secret" not in ask().get(f"experiments/{row.pk}/description/").content.decode()
 
 
+@pytest.mark.process
 def test_a_preview_tells_what_it_takes_and_queues_nothing(ask: As, described: dict[str, Any]) -> None:
     told = ask("alice").post("experiments/preview/", described).json()
     assert told["boots"] == 9
@@ -75,6 +78,7 @@ def test_a_preview_tells_what_it_takes_and_queues_nothing(ask: As, described: di
     assert not Experiment.objects.exists()
 
 
+@pytest.mark.process
 def test_only_operators_name_folders_of_the_labs_machine(
     ask: As, described: dict[str, Any], settings: Any
 ) -> None:
@@ -107,6 +111,7 @@ MAILS = "".join(
 )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("each", "switches"), [(False, 1), (True, 2)])
 def test_a_series_is_one_switch_or_one_for_each_patch(
     ask: As, described: dict[str, Any], each: bool, switches: int
@@ -143,6 +148,7 @@ def test_a_fault_of_the_lab_is_503_and_not_the_descriptions(
     assert not IdempotencyKey.objects.exists(), "a key whose submission failed is free again"
 
 
+@pytest.mark.process
 def test_the_same_key_and_body_are_one_experiment(ask: As, described: dict[str, Any]) -> None:
     first = ask("alice").post("experiments/", described, Idempotency_Key="push-1")
     again = ask("alice").post("experiments/", described, Idempotency_Key="push-1")
@@ -153,6 +159,7 @@ def test_the_same_key_and_body_are_one_experiment(ask: As, described: dict[str, 
     assert Experiment.objects.count() == 1
 
 
+@pytest.mark.process
 def test_the_same_key_with_another_body_is_refused(ask: As, described: dict[str, Any]) -> None:
     ask("alice").post("experiments/", described, Idempotency_Key="push-1")
     refused = ask("alice").post("experiments/", described | {"name": "other"}, Idempotency_Key="push-1")
@@ -169,6 +176,7 @@ def test_a_key_that_is_none_is_refused(ask: As, key: str) -> None:
     assert refused.json()["errors"][0]["parameter"] == "Idempotency-Key"
 
 
+@pytest.mark.process
 @pytest.mark.django_db(transaction=True)
 def test_submissions_that_race_under_one_key_are_one_experiment(ask: As, described: dict[str, Any]) -> None:
     # What a migration wrote is gone where a test before this one emptied the tables.
@@ -209,6 +217,7 @@ def test_who_submitted_it_and_operators_cancel_and_others_do_not(ask: As, people
     assert ask("alice").post("experiments/999/cancel/").status_code == 404
 
 
+@pytest.mark.process
 def test_what_is_over_is_run_again_for_who_asks(ask: As, described: dict[str, Any]) -> None:
     first = ask("alice").post("experiments/", described).json()
     open_yet = ask("dora").post(f"experiments/{first['id']}/rerun/")

@@ -14,7 +14,7 @@ from lab.models import Experiment
 from lab.tests.tiny_tree import diff, make_tiny_tree
 from web.api.tests.conftest import As
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 SEEDS = [data for _, data in corpus("mail")]
 GAP = (
     f"From: A <a@example.org>\nSubject: [PATCH v2 2/3] fs: one\n\nWhy.\n---\n{diff('fs/inode.c', 10, 'one')}"

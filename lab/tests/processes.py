@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Keep tests that start processes out of `make check`; loaded by `-p`.
+
+A test that uses a fixture of PROCESS_FIXTURES is marked `process` here. Every other test that starts a process and
+is not marked fails, so the fast loop stays fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Fixtures that run git, make or a compiler: when they are shared, only the first test that uses them is seen to start one.
+PROCESS_FIXTURES = {
+    "builder",
+    "describe",
+    "fake_lab",
+    "pretend",
+    "pretend_kernel",
+    "repository",
+    "tree",
+    "trees",
+}
+# Tests with these marks are run on their own.
+APART = {"api", "browser", "campaign", "containers", "faults", "process", "provision", "real", "service"}
+_EVENTS = {"os.fork", "os.posix_spawn", "os.system", "subprocess.Popen"}
+# Python's own ctypes and platform modules ask these once in each process.
+_HARMLESS = {"ldconfig", "uname"}
+_started: list[str] = []
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _EVENTS:
+        _started.append(_program(event, arguments))
+
+
+def _program(event: str, arguments: tuple[Any, ...]) -> str:
+    if event != "subprocess.Popen":
+        return event
+    command = arguments[1]
+    first = command.split()[0] if isinstance(command, str | bytes) else command[0]
+    return Path(os.fsdecode(first)).name
+
+
+sys.addaudithook(_note)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures they use, before `-m` selects."""
+    for item in items:
+        if PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("process")
+
+
+def pytest_runtest_logstart() -> None:
+    """Forget what earlier tests started."""
+    _started.clear()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Fail a test that started a process and is not marked."""
+    report = (yield).get_result()
+    unexpected = sorted(set(_started) - _HARMLESS)
+    if report.when == "call" and report.passed and unexpected and not _is_apart(item):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} starts {', '.join(unexpected)} and is not marked `process`"
+
+
+def _is_apart(item: pytest.Item) -> bool:
+    return any(mark.name in APART for mark in item.iter_markers())

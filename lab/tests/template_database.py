@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Start each test run on SQLite from a copy of a migrated database instead of from all migrations.
+
+The copy lies in the tests' state root under a digest of every migration's text, so a changed migration is run again.
+Django still calls `migrate` on the copy: what the copy lacks would be applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+def use_template() -> None:
+    """Make Django's test database of SQLite begin with the template, where there is one, and leave one behind."""
+    from django.db.backends.sqlite3.creation import DatabaseCreation
+
+    create, whole = DatabaseCreation._create_test_db, DatabaseCreation.create_test_db
+
+    def create_from_template(self: Any, *args: Any, **named: Any) -> str:
+        name = create(self, *args, **named)
+        # Another run may just replace it.
+        with suppress(FileNotFoundError):
+            shutil.copyfile(_template(), name)
+        return name
+
+    def create_and_keep(self: Any, *args: Any, **named: Any) -> str:
+        name = whole(self, *args, **named)
+        if not _template().exists():
+            _keep(self.connection, _template())
+        return name
+
+    DatabaseCreation._create_test_db = create_from_template
+    DatabaseCreation.create_test_db = create_and_keep
+
+
+def _keep(connection: Any, template: Path) -> None:
+    template.parent.mkdir(parents=True, exist_ok=True)
+    for older in template.parent.glob("*.sqlite3"):
+        older.unlink(missing_ok=True)
+    partial = template.with_suffix(f".{os.getpid()}")
+    with sqlite3.connect(partial) as copy:
+        connection.connection.backup(copy)
+    copy.close()
+    # Test processes that run side by side each write their own; the last one stays.
+    partial.replace(template)
+
+
+@cache
+def _template() -> Path:
+    from django.apps import apps
+    from django.conf import settings
+
+    digest = hashlib.sha256()
+    for app in apps.get_app_configs():
+        for path in sorted(Path(app.path, "migrations").glob("*.py")):
+            digest.update(f"{path.name}\0{path.read_text()}\0".encode())
+    return Path(settings.HOME) / "test-databases" / f"{digest.hexdigest()[:32]}.sqlite3"
