@@ -7,6 +7,7 @@ On disk, not in a temporary folder: the kernels that `make test` builds are foun
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -39,6 +40,14 @@ def pytest_configure() -> None:
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     _flush_swapped_tables()
     _keep_the_guest()
+    _remember_toolchain()
+
+
+def _remember_toolchain() -> None:
+    """Ask each compiler and linker for its version once: no test changes what /usr/bin has."""
+    from kernels.builds import toolchain
+
+    toolchain._version = cache(toolchain._version)
 
 
 def _flush_swapped_tables() -> None:

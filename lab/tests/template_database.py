@@ -21,23 +21,24 @@ def use_template() -> None:
     """Make Django's test database of SQLite begin with the template, where there is one, and leave one behind."""
     from django.db.backends.sqlite3.creation import DatabaseCreation
 
-    create, whole = DatabaseCreation._create_test_db, DatabaseCreation.create_test_db
+    creation: Any = DatabaseCreation
+    create, whole = creation._create_test_db, creation.create_test_db
 
     def create_from_template(self: Any, *args: Any, **named: Any) -> str:
-        name = create(self, *args, **named)
+        name: str = create(self, *args, **named)
         # Another run may just replace it.
         with suppress(FileNotFoundError):
             shutil.copyfile(_template(), name)
         return name
 
     def create_and_keep(self: Any, *args: Any, **named: Any) -> str:
-        name = whole(self, *args, **named)
+        name: str = whole(self, *args, **named)
         if not _template().exists():
             _keep(self.connection, _template())
         return name
 
-    DatabaseCreation._create_test_db = create_from_template
-    DatabaseCreation.create_test_db = create_and_keep
+    creation._create_test_db = create_from_template
+    creation.create_test_db = create_and_keep
 
 
 def _keep(connection: Any, template: Path) -> None:

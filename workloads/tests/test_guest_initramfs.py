@@ -10,6 +10,8 @@ from workloads.guest.errors import GuestToolMissing
 from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
 from workloads.guest.plan import Plan, Step
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -21,7 +23,6 @@ def made(root: Path) -> Initramfs:
     return build_initramfs(root, {})
 
 
-@pytest.mark.process
 def test_it_holds_the_agent_the_tools_and_their_libraries(made: Initramfs) -> None:
     packed = made.lean.read_bytes()
     for name in (
@@ -41,7 +42,6 @@ def test_equal_programs_make_the_same_file_once(made: Initramfs, root: Path) -> 
     assert made.path.stat().st_mtime_ns == written
 
 
-@pytest.mark.process
 def test_another_program_makes_another_file(made: Initramfs, root: Path, tmp_path: Path) -> None:
     program = tmp_path / "walk"
     program.write_bytes(b"a program")
@@ -67,7 +67,6 @@ def test_only_plans_that_use_perf_pay_for_it(
     assert (b"bin/perf\0" in path.read_bytes()) == needs_perf
 
 
-@pytest.mark.process
 def test_what_starts_the_next_kernel_is_in_an_archive_of_its_own(made: Initramfs) -> None:
     assert b"bin/kexec\0" in kexec_archive()
     assert b"bin/kexec\0" not in made.path.read_bytes()
@@ -79,7 +78,6 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatc
         build_initramfs(tmp_path, {})
 
 
-@pytest.mark.process
 def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> None:
     program = tmp_path / "walk"
     program.write_bytes(b"a program")
@@ -88,7 +86,6 @@ def test_a_program_that_changes_is_packed_anew(root: Path, tmp_path: Path) -> No
     assert build_initramfs(root, {"stat-walk": program}) != old
 
 
-@pytest.mark.process
 def test_a_file_that_was_removed_is_written_again(made: Initramfs, root: Path) -> None:
     made.lean.unlink()
     assert build_initramfs(root, {}).lean.exists()
