@@ -159,6 +159,34 @@ class RecordingLost(WorkersError):
     retry = True
 
 
+class TraceUnreadable(WorkersError):
+    """Recorded accesses that are cut short, garbled or more than can be replayed; they follow from what a guest did."""
+
+    blame = "kernel"
+
+
+class ReplayFailed(WorkersError):
+    """The replay program does not compile, or ended otherwise than with its result."""
+
+
+class ReplayTooSlow(ReplayFailed):
+    """The replay did not end by its deadline."""
+
+    retry = True
+
+
+class MachineModelInvalid(WorkersError):
+    """A machine model that is not known, or whose numbers are out of bounds."""
+
+    blame = "submission"
+
+
+class MachineModelsMixed(WorkersError):
+    """Results under different machine models, which cannot be compared."""
+
+    blame = "submission"
+
+
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
 

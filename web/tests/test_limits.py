@@ -77,6 +77,8 @@ OTHERS = {
     "workers.ctl": "the caller's own terminal and files",
     "workers.drivers.calls": "what the lab's own plugin of QEMU may write",
     "workers.microscope.accesses": "CPUs that the lab's own plugin of QEMU records",
+    "workers.microscope.contention": "numbers of JSON",
+    "workers.microscope.replay": "memory and processors of the lab's own model",
     "workers.microscope.calltree": "how much of a call tree is kept",
     "workers.drivers.kexec": "how much of a refusal is shown",
     "workers.drivers.metal": "what operators write",

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machines that recorded accesses can be replayed on: numbers, each with where it comes from.
+
+The ones we know are files in machines/; a description may give its own numbers. What the numbers mean:
+docs/contention.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from workers.errors import MachineModelInvalid
+
+_FILES = Path(__file__).parent / "machines"
+_SIZES = ("sockets", "l1_bytes", "l1_ways", "l2_bytes", "l2_ways")
+_LINE = 64
+# As in native/replay/machine.cc: name → least, most. Cycles not named here are 0 to 1,000,000.
+_BOUNDS = {
+    "sockets": (1, 8),
+    "cycles_per_instruction": (0.05, 100),
+    "overlap": (0, 1),
+    "l1_bytes": (_LINE, 16 << 20),
+    "l1_ways": (1, 64),
+    "l2_bytes": (_LINE, 16 << 20),
+    "l2_ways": (1, 64),
+}
+_CYCLES = (0, 1_000_000)
+# What the sensitivity table halves and doubles.
+LATENCIES = (
+    "atomic_cycles", "l2_cycles", "shared_cycles", "memory_cycles", "transfer_cycles", "far_transfer_cycles", "wake_cycles",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the replay needs to know of a machine; latencies in cycles, overlap the share of them that is hidden."""
+
+    sockets: int
+    cycles_per_instruction: float
+    overlap: float
+    atomic_cycles: float
+    l1_bytes: int
+    l1_ways: int
+    l2_bytes: int
+    l2_ways: int
+    l2_cycles: float
+    shared_cycles: float
+    memory_cycles: float
+    transfer_cycles: float
+    far_transfer_cycles: float
+    wake_cycles: float
+
+    def lines(self) -> str:
+        """Return them as the replay program reads them."""
+        return "".join(f"{field.name}={getattr(self, field.name):.17g}\n" for field in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class MachineModel:
+    """A machine. ghz: to tell nanoseconds. sources: by number, where it comes from; empty for own numbers."""
+
+    name: str
+    title: str
+    ghz: float
+    numbers: Numbers
+    sources: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """Which model this is: results of two models with different keys are never compared."""
+        return hashlib.sha256(f"{self.ghz:.17g}\n{self.numbers.lines()}".encode()).hexdigest()[:16]
+
+    def scaled(self, factor: float, *names: str) -> MachineModel:
+        """Return the machine with some latencies, all if none is named, times a factor. Raises MachineModelInvalid."""
+        changed = {name: factor * getattr(self.numbers, name) for name in names or LATENCIES}
+        _check(changed)
+        return replace(
+            self,
+            name=f"{self.name}, {' and '.join(names) or 'latencies'} x {factor:g}",
+            numbers=replace(self.numbers, **changed),
+        )
+
+
+@cache
+def machine_names() -> tuple[str, ...]:
+    """Return the names of the machines that we know."""
+    return tuple(sorted(path.stem for path in _FILES.glob("*.toml")))
+
+
+@cache
+def machine_model(name: str) -> MachineModel:
+    """Return a machine by its name. Raises MachineModelInvalid."""
+    if name not in machine_names():
+        raise MachineModelInvalid(
+            f"there is no machine model of that name; known are {', '.join(machine_names())}"
+        )
+    data = tomllib.loads((_FILES / f"{name}.toml").read_text())
+    return _model(name, data)
+
+
+def own_machine(numbers: Mapping[str, object], base: str = "one-socket") -> MachineModel:
+    """Return a machine with some numbers (of Numbers, or "ghz") in place of the base's. Raises MachineModelInvalid."""
+    known = machine_model(base)
+    unknown = set(numbers) - {field.name for field in fields(Numbers)} - {"ghz"}
+    if unknown:
+        names = ", ".join(sorted(field.name for field in fields(Numbers)))
+        raise MachineModelInvalid(f"a machine model has no such number; it has ghz, {names}")
+    _check(numbers)
+    own: dict[str, Any] = {name: value for name, value in numbers.items() if name != "ghz"}
+    ghz = numbers.get("ghz", known.ghz)
+    model = MachineModel(
+        f"{base} with own numbers", known.title, float(ghz) if isinstance(ghz, int | float) else known.ghz,
+        replace(known.numbers, **own), {},
+    )  # fmt: skip
+    _check_caches(model.numbers)
+    return model
+
+
+def _model(name: str, data: dict[str, Any]) -> MachineModel:
+    _check(data["numbers"])
+    model = MachineModel(name, data["title"], data["ghz"], Numbers(**data["numbers"]), data["sources"])
+    _check_caches(model.numbers)
+    return model
+
+
+def _check(numbers: Mapping[str, object]) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise MachineModelInvalid(f"the machine model's {name} must be a number")
+        if name in _SIZES and not isinstance(value, int):
+            raise MachineModelInvalid(f"the machine model's {name} must be a whole number")
+        least, most = (0.1, 100) if name == "ghz" else _BOUNDS.get(name, _CYCLES)
+        if not least <= value <= most:
+            raise MachineModelInvalid(f"the machine model's {name} must be from {least:g} to {most:g}")
+
+
+def _check_caches(numbers: Numbers) -> None:
+    for level, size, ways in (
+        ("l1", numbers.l1_bytes, numbers.l1_ways),
+        ("l2", numbers.l2_bytes, numbers.l2_ways),
+    ):
+        sets = size // _LINE // ways
+        if not sets or sets & (sets - 1) or sets * _LINE * ways != size:
+            raise MachineModelInvalid(
+                f"the machine model's {level} has no power of two of sets: {level}_bytes must be 64 times "
+                f"{level}_ways times a power of two"
+            )

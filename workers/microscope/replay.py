@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Replays what several virtual CPUs recorded as if all had run at once (native/replay/, docs/contention.md)."""
+
+from __future__ import annotations
+
+import re
+import resource
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.processes.environment import minimal
+from workers.errors import ReplayFailed, ReplayTooSlow, TraceUnreadable
+from workers.microscope.compiling import Product, compile_once
+from workers.microscope.contention import Contention, read_contention
+from workers.microscope.machines import MachineModel
+
+SOURCES = Path(__file__).parent / "native" / "replay"
+FLAGS = ("-std=c++17", "-O2", "-flto=2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
+MOST_CPUS = 64
+"""How many virtual CPUs can be replayed at once (native/replay/coherence.h)."""
+_DEADLINE_S = 600
+_MEMORY_BYTES = 2 << 30
+_ACCESSES = re.compile(r"accesses\.(\d{1,6})\.(\d{1,3})")
+_CALLS_HEADER = struct.Struct("<4sIIIQQ")
+_REFUSED = "replay: "
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a boot recorded for one program: the call tree, and each virtual CPU's accesses by its number."""
+
+    calls: Path
+    accesses: tuple[Path, ...]
+
+    @property
+    def nodes(self) -> int:
+        """How many rows its call tree says it has. Raises TraceUnreadable."""
+        try:
+            with self.calls.open("rb") as file:
+                return int(_CALLS_HEADER.unpack(file.read(_CALLS_HEADER.size))[5])
+        except (OSError, struct.error) as exc:
+            raise TraceUnreadable("the call tree of the recorded accesses is missing or cut short") from exc
+
+    def first(self, cpus: int) -> Trace:
+        """Return what the first virtual CPUs recorded. Raises TraceUnreadable if there are not so many."""
+        if not 1 <= cpus <= len(self.accesses):
+            raise TraceUnreadable(f"{len(self.accesses)} virtual CPUs recorded accesses, not {cpus}")
+        return Trace(self.calls, self.accesses[:cpus])
+
+
+def compile_replay(root: Path) -> Path:
+    """Return the replay program, kept below root under the hash of its sources and compiler. Raises ReplayFailed."""
+    product = Product(
+        what="the replay program",
+        file="replay",
+        mode=0o755,
+        compiler="g++",
+        language="c++",
+        flags=FLAGS,
+        sources=tuple(sorted(SOURCES.glob("*.cc"))),
+        headers=tuple(sorted(SOURCES.glob("*.h"))),
+    )
+    return compile_once(product, root, ReplayFailed)
+
+
+def trace_in(directory: Path, report: int = 0) -> Trace:
+    """Return what a boot recorded in a directory for one of its programs. Raises TraceUnreadable."""
+    by_cpu = {
+        int(match[2]): path
+        for path in directory.iterdir()
+        if (match := _ACCESSES.fullmatch(path.name)) and int(match[1]) == report
+    }
+    if not by_cpu:
+        raise TraceUnreadable(
+            "no virtual CPU recorded an access: the workload never entered its measured interval"
+        )
+    if len(by_cpu) > MOST_CPUS:
+        raise TraceUnreadable(
+            f"{len(by_cpu)} virtual CPUs recorded accesses, at most {MOST_CPUS} are replayed"
+        )
+    return Trace(directory / f"calls.{report}", tuple(by_cpu[cpu] for cpu in sorted(by_cpu)))
+
+
+def replay(program: Path, trace: Trace, roles: str, machine: MachineModel) -> Contention:
+    """Return what the trace costs on a machine. roles: of lock_function_lines.
+
+    Raises TraceUnreadable for files that are cut short, garbled or too large, ReplayTooSlow, ReplayFailed.
+    """
+    nodes = trace.nodes
+    with tempfile.TemporaryDirectory() as place:
+        roles_file, machine_file = Path(place, "roles"), Path(place, "machine")
+        roles_file.write_text(roles)
+        machine_file.write_text(machine.numbers.lines())
+        printed = _run(program, trace, roles_file, machine_file)
+    return read_contention(printed, machine, nodes)
+
+
+def _run(program: Path, trace: Trace, roles: Path, machine: Path) -> bytes:
+    try:
+        done = subprocess.run(
+            [str(program), str(trace.calls), str(roles), str(machine), *map(str, trace.accesses)],
+            capture_output=True,
+            timeout=_DEADLINE_S,
+            env=minimal(),
+            preexec_fn=_limit_memory,
+        )
+    except OSError as exc:
+        raise ReplayFailed(f"the replay program cannot be started: {exc.strerror}") from exc
+    except subprocess.TimeoutExpired as exc:
+        raise ReplayTooSlow(f"the replay did not end within {_DEADLINE_S} s") from exc
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode == 1 and said.startswith(_REFUSED):
+        raise TraceUnreadable(f"the recorded accesses cannot be replayed: {said[len(_REFUSED) :]}")
+    if done.returncode:
+        raise ReplayFailed(f"the replay program ended with {done.returncode}", said)
+    return done.stdout
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
