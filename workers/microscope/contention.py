@@ -62,7 +62,7 @@ class NodeWaits:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class WaitShare:
     """A node's share of the waits for one line or lock."""
 
     node: int
@@ -81,7 +81,7 @@ class LineWaits:
     cpus: int
     writers: int
     false_sharing: bool
-    nodes: tuple[Share, ...]
+    nodes: tuple[WaitShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class LockWaits:
     cycles: int
     acquisitions: int
     contended: int
-    nodes: tuple[Share, ...]
+    nodes: tuple[WaitShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Contention:
 
     @property
     def share_waiting(self) -> float:
-        """Share of all cycles that was waiting for other CPUs, 0 to 1."""
+        """WaitShare of all cycles that was waiting for other CPUs, 0 to 1."""
         return self.total.waiting / self.total.total if self.total.total else 0.0
 
     def weights(self, nodes: int) -> NDArray[np.int64]:
@@ -191,8 +191,8 @@ def _cycles(row: dict[str, Any]) -> Cycles:
     return Cycles(**{name: _count(row[name]) for name in names})
 
 
-def _shares(rows: list[list[object]], nodes: int) -> tuple[Share, ...]:
-    return tuple(Share(_node(node, nodes), _count(cycles), _count(count)) for node, cycles, count in rows)
+def _shares(rows: list[list[object]], nodes: int) -> tuple[WaitShare, ...]:
+    return tuple(WaitShare(_node(node, nodes), _count(cycles), _count(count)) for node, cycles, count in rows)
 
 
 def _address(value: object) -> int:

@@ -39,7 +39,7 @@ LATENCIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class MachineNumbers:
     """What the replay needs to know of a machine; latencies in cycles, overlap the share of them that is hidden."""
 
     sockets: int
@@ -69,7 +69,7 @@ class MachineModel:
     name: str
     title: str
     ghz: float
-    numbers: Numbers
+    numbers: MachineNumbers
     sources: Mapping[str, str]
 
     @property
@@ -106,11 +106,11 @@ def machine_model(name: str) -> MachineModel:
 
 
 def own_machine(numbers: Mapping[str, object], base: str = "one-socket") -> MachineModel:
-    """Return a machine with some numbers (of Numbers, or "ghz") in place of the base's. Raises MachineModelInvalid."""
+    """Return a machine with some numbers (of MachineNumbers, or "ghz") in place of the base's. Raises MachineModelInvalid."""
     known = machine_model(base)
-    unknown = set(numbers) - {field.name for field in fields(Numbers)} - {"ghz"}
+    unknown = set(numbers) - {field.name for field in fields(MachineNumbers)} - {"ghz"}
     if unknown:
-        names = ", ".join(sorted(field.name for field in fields(Numbers)))
+        names = ", ".join(sorted(field.name for field in fields(MachineNumbers)))
         raise MachineModelInvalid(f"a machine model has no such number; it has ghz, {names}")
     _check(numbers)
     own: dict[str, Any] = {name: value for name, value in numbers.items() if name != "ghz"}
@@ -125,7 +125,7 @@ def own_machine(numbers: Mapping[str, object], base: str = "one-socket") -> Mach
 
 def _model(name: str, data: dict[str, Any]) -> MachineModel:
     _check(data["numbers"])
-    model = MachineModel(name, data["title"], data["ghz"], Numbers(**data["numbers"]), data["sources"])
+    model = MachineModel(name, data["title"], data["ghz"], MachineNumbers(**data["numbers"]), data["sources"])
     _check_caches(model.numbers)
     return model
 
@@ -141,7 +141,7 @@ def _check(numbers: Mapping[str, object]) -> None:
             raise MachineModelInvalid(f"the machine model's {name} must be from {least:g} to {most:g}")
 
 
-def _check_caches(numbers: Numbers) -> None:
+def _check_caches(numbers: MachineNumbers) -> None:
     for level, size, ways in (
         ("l1", numbers.l1_bytes, numbers.l1_ways),
         ("l2", numbers.l2_bytes, numbers.l2_ways),

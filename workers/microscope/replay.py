@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import resource
 import struct
 import subprocess
@@ -19,18 +18,15 @@ from workers.microscope.machines import MachineModel
 
 SOURCES = Path(__file__).parent / "native" / "replay"
 FLAGS = ("-std=c++17", "-O2", "-flto=2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
-MOST_CPUS = 64
-"""How many virtual CPUs can be replayed at once (native/replay/coherence.h)."""
 _DEADLINE_S = 600
 _MEMORY_BYTES = 2 << 30
-_ACCESSES = re.compile(r"accesses\.(\d{1,6})\.(\d{1,3})")
 _CALLS_HEADER = struct.Struct("<4sIIIQQ")
 _REFUSED = "replay: "
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a boot recorded for one program: the call tree, and each virtual CPU's accesses by its number."""
+    """What a boot recorded of one program (accesses.Recording): the call tree, and a file for each CPU, in order."""
 
     calls: Path
     accesses: tuple[Path, ...]
@@ -64,24 +60,6 @@ def compile_replay(root: Path) -> Path:
         headers=tuple(sorted(SOURCES.glob("*.h"))),
     )
     return compile_once(product, root, ReplayFailed)
-
-
-def trace_in(directory: Path, report: int = 0) -> Trace:
-    """Return what a boot recorded in a directory for one of its programs. Raises TraceUnreadable."""
-    by_cpu = {
-        int(match[2]): path
-        for path in directory.iterdir()
-        if (match := _ACCESSES.fullmatch(path.name)) and int(match[1]) == report
-    }
-    if not by_cpu:
-        raise TraceUnreadable(
-            "no virtual CPU recorded an access: the workload never entered its measured interval"
-        )
-    if len(by_cpu) > MOST_CPUS:
-        raise TraceUnreadable(
-            f"{len(by_cpu)} virtual CPUs recorded accesses, at most {MOST_CPUS} are replayed"
-        )
-    return Trace(directory / f"calls.{report}", tuple(by_cpu[cpu] for cpu in sorted(by_cpu)))
 
 
 def replay(program: Path, trace: Trace, roles: str, machine: MachineModel) -> Contention:

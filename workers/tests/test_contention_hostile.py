@@ -15,7 +15,7 @@ from kernels.processes.environment import minimal
 from workers.errors import MachineModelInvalid, ReplayFailed, TraceUnreadable
 from workers.microscope.contention import read_contention
 from workers.microscope.machines import LATENCIES, machine_model, machine_names, own_machine
-from workers.microscope.replay import SOURCES, Trace, replay, trace_in
+from workers.microscope.replay import SOURCES, Trace, replay
 from workers.tests.tracewriter import (
     ATOMIC,
     BEGIN,
@@ -221,23 +221,15 @@ def test_accesses_at_the_ends_of_memory_do_no_harm(files: Files) -> None:
     assert files.run() == (0, "")
 
 
-def test_a_workload_that_never_entered_its_interval_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "calls.0").write_bytes(call_tree())
-    with pytest.raises(TraceUnreadable, match="never entered its measured interval"):
-        trace_in(tmp_path)
+def test_more_cpus_than_can_be_replayed_are_refused(files: Files) -> None:
+    files.trace = write_trace(files.directory, [Recorder(cpu) for cpu in range(65)])
+    assert files.run() == (1, "replay: more than 64 CPUs")
 
 
-def test_more_cpus_than_can_be_replayed_are_refused(tmp_path: Path) -> None:
-    for cpu in range(65):
-        (tmp_path / f"accesses.0.{cpu}").touch()
-    with pytest.raises(TraceUnreadable, match="65 virtual CPUs recorded accesses, at most 64 are replayed"):
-        trace_in(tmp_path)
-
-
-def test_files_are_put_in_the_order_of_their_cpus(tmp_path: Path) -> None:
-    for name in ("accesses.0.10", "accesses.0.9", "accesses.1.0", "accesses.0.x", "functions"):
-        (tmp_path / name).touch()
-    assert [path.name for path in trace_in(tmp_path).accesses] == ["accesses.0.9", "accesses.0.10"]
+@pytest.mark.parametrize("cpus", [0, 3])
+def test_no_more_cpus_are_replayed_than_recorded(files: Files, cpus: int) -> None:
+    with pytest.raises(TraceUnreadable, match=f"2 virtual CPUs recorded accesses, not {cpus}"):
+        files.trace.first(cpus)
 
 
 def test_a_refusal_of_the_program_is_the_traces_fault_and_a_crash_is_ours(
