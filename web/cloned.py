@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from web.forms import TypedCase, TypedForm, TypedSwitch
+from web.forms import PROFILED, TypedCase, TypedForm, TypedSwitch
 
+# The form's word for each way to profile.
+_CHOSEN = {profile: word for word, profile in PROFILED.items()}
 _CANNOT = "The form cannot say {}. The description at the end of this page does."
 
 
@@ -41,7 +43,7 @@ def typed_from(
         seed=str(measure.get("seed", 1)),
         profile_boots=str(measure.get("profile_boots", 3)),
         placebo=bool(measure.get("placebo")),
-        profile=bool(measure.get("profile")),
+        profile=_CHOSEN[measure.get("profile", False)],
         off_cpu=bool(measure.get("off_cpu")),
         verify=bool(measure.get("verify")),
         origin=str(origin),
@@ -60,7 +62,7 @@ def _cases(description: Mapping[str, Any]) -> tuple[dict[str, TypedCase], list[s
             sentences.append(_CANNOT.format(again))
             continue
         params = "\n".join(_line(key, value) for key, value in case.get("params", {}).items())
-        profile = {None: "", True: "yes", False: "no"}[case.get("profile")]
+        profile = _CHOSEN[case.get("profile")]
         cases[name] = TypedCase(True, case.get("preset", "small"), params, profile)
     return cases, sentences
 

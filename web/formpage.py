@@ -25,7 +25,12 @@ _CLOCKS = (
     ("wall", "wall: time, on this machine as it is"),
     ("instructions", "instructions: executed ones, the same in every boot"),
 )
-_PROFILED = (("", "as for all"), ("yes", "yes"), ("no", "no"))
+_PROFILED = (
+    ("", "as for all"),
+    ("no", "no"),
+    ("yes", "sampled by perf"),
+    ("exact", "exact (instruction clock)"),
+)
 _DESIGNS = {
     "full": "every combination of the switches",
     "one-at-a-time": "each switch alone",

@@ -12,14 +12,15 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
 LONGEST_VALUE, MOST_DOTS = 2000, 300
 _PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
+Profiled = bool | Literal["exact"]
 # Of one workload alone: as the form says of all of them, or not.
-_PROFILED: Mapping[str, bool | None] = {"": None, "yes": True, "no": False}
+PROFILED: Mapping[str, Profiled | None] = {"": None, "yes": True, "no": False, "exact": "exact"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class TypedSwitch:
 class TypedCase:
     """One workload's row: whether it is ticked, which preset, and what overrides it.
 
-    profile: "yes" or "no" for this workload alone, "" as for all of them.
+    profile: "yes", "no" or "exact" for this workload alone, "" as for all of them.
     """
 
     chosen: bool = False
@@ -89,7 +90,7 @@ class TypedForm:
     warmup: str = "1"
     seed: str = "1"
     placebo: bool = False
-    profile: bool = True
+    profile: str = "yes"
     profile_boots: str = "3"
     off_cpu: bool = False
     verify: bool = False
@@ -141,7 +142,7 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
         warmup=text("warmup"),
         seed=text("seed"),
         placebo="placebo" in given,
-        profile="profile" in given,
+        profile=text("profile") or "no",
         profile_boots=text("profile_boots") or "3",
         off_cpu="off_cpu" in given,
         verify="verify" in given,
@@ -217,10 +218,10 @@ def _describe_cases(typed: TypedForm, made: Description) -> None:
         if wrong:
             made.errors[f"case-{name}"] = wrong
         cases.append({"workload": name, "preset": case.preset, "params": params})
-        if case.profile not in _PROFILED:
-            made.errors[f"case-{name}"] = "Profile: choose one of the three."
+        if case.profile not in PROFILED:
+            made.errors[f"case-{name}"] = "Profile: choose one of the four."
         elif case.profile:
-            cases[-1]["profile"] = _PROFILED[case.profile]
+            cases[-1]["profile"] = PROFILED[case.profile]
     if not cases:
         made.errors["cases"] = "Tick at least one workload."
     made.mapping["cases"] = cases
@@ -228,9 +229,11 @@ def _describe_cases(typed: TypedForm, made: Description) -> None:
 
 def _describe_measure(typed: TypedForm, made: Description) -> None:
     measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
-    measure |= {"profile": typed.profile, "off_cpu": typed.off_cpu, "verify": typed.verify}
+    if typed.profile not in PROFILED:
+        made.errors["profile"] = "Profile: choose one of the three."
+    measure |= {"profile": PROFILED.get(typed.profile), "off_cpu": typed.off_cpu, "verify": typed.verify}
     made.fields["measure"] = "boots"
-    made.fields.update({f"measure.{name}": name for name in ("verify", "clock", "off_cpu")})
+    made.fields.update({f"measure.{name}": name for name in ("verify", "clock", "off_cpu", "profile")})
     for name in ("boots", "iterations", "warmup", "profile_boots", "seed"):
         made.fields[f"measure.{name}"] = name
         if name == "boots" and typed.boots == "auto":

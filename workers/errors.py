@@ -150,7 +150,16 @@ class ProfileUnreadable(WorkersError):
 
 
 class PluginUnusable(WorkersError):
-    """QEMU's plugin does not compile, or this QEMU takes none of ours."""
+    """QEMU's plugin does not compile, or this QEMU takes none of ours: exact boots fail, and no others."""
+
+    spares_target = True
+
+
+class CallTreeUnsaved(WorkersError):
+    """The call tree of an exact profile could not be written: the disk of the state root is full, or fails."""
+
+    retry = True
+    spares_target = True
 
 
 class RecordingLost(WorkersError):

@@ -42,13 +42,15 @@ from workers.boot_request import Job, boot_request
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
-from workers.drivers.base import BootRequest, Driver, Machine
+from workers.drivers.base import BootRequest, Driver, Machine, Microscope
 from workers.errors import ClaimLost, GuestVanished, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
+from workers.microscope.looking import look_at
 from workers.refused import note_cut_console, note_refused_guest
 from workers.run_files import send_runs
 from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
+from workloads.compile import compile_programs
 from workloads.errors import WorkloadsError
 from workloads.guest.plan import Plan
 from workloads.guest.tuning import Tuning, untuned
@@ -141,20 +143,25 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     workload = load_catalog()[order.workload]
     purpose: Purpose = order.purpose  # type: ignore[assignment]  # the tables know the same three
     clock = clock_of(order)
+    warmup = order.warmup + order.shift
     plan = workload.plan(
         order.params,
         iterations=order.iterations,
-        warmup=order.warmup,
+        warmup=warmup,
         purpose=purpose,
         clock=clock,
         off_cpu=order.off_cpu,
     )
     job = _job(order, workload, plan, artifact, bench)
-    request = boot_request(job, artifact, bench.home, directory)
+    microscope = _microscope(workload, artifact, bench.home, directory) if order.exact else None
+    request = boot_request(job, artifact, bench.home, directory, microscope)
     answers = boot(request, plan, bench.drivers[order.driver], lease)
     tuned = tuned_as_asked(job.tuning, answers.environment)
     began = monotonic()
-    sent = Sent(directory, order.workload, purpose, clock, order.iterations, order.warmup, order.vcpus)
+    sent = Sent(
+        directory, order.workload, purpose, clock, order.iterations, warmup, order.vcpus,
+        threads=_threads(order), calls=request.call_trees,
+    )  # fmt: skip
     measured = read_guest(sent, artifact, bench.home)
     readings, collected = measured.readings, measured.collected
     return RunRecord(
@@ -174,8 +181,20 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
 
 
 def clock_of(order: RunOrder) -> Clock:
-    """What the guest of a run counts: profiles and proofs are taken of the machine that people know."""
-    return "instructions" if order.clock == "instructions" and order.purpose == "measured" else "wall"
+    """What the guest of a run counts: sampled profiles and proofs are taken of the machine that people know."""
+    counted = order.purpose == "measured" or order.exact
+    return "instructions" if order.clock == "instructions" and counted else "wall"
+
+
+def _microscope(workload: Workload, artifact: Artifact, home: Path, directory: Path) -> Microscope:
+    program = compile_programs(home / "programs", [workload])[workload.definition.program]
+    return look_at(artifact, program, home, directory).microscope
+
+
+def _threads(order: RunOrder) -> int:
+    """How many threads of the workload have timed intervals."""
+    threads = order.params.get("threads", 1)
+    return threads if isinstance(threads, int) else 1
 
 
 def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, bench: Bench) -> Job:

@@ -177,18 +177,21 @@ class Workload:
     ) -> Plan:
         """Return the guest's plan. params: as `resolve` gives them, or read back from JSON.
 
-        A verified run has one iteration, and a profiled one too if the program knows no iterations. Only measured
-        runs know another clock than the wall's. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
+        A verified run has one iteration, and a profiled one too if the program knows no iterations. A profiled run under
+        the instruction clock is an exact one, and does what a measured one does. Verified runs know the wall clock alone. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
         """
         self._check_clock(clock)
         resolved = self._filled(params, clock)
         templates = self.definition.steps
         if purpose == "verified" and not self.verifies:
             raise NotVerifiable(f"{self.name} claims nothing that a verified run could count")
+        exact = is_exact(purpose, clock)
+        if exact:
+            purpose = "measured"
         if purpose == "verified" or (purpose == "profiled" and any(step.repeat for step in templates)):
             iterations = 1
         clock = clock if purpose == "measured" else "wall"
-        this = Round(resolved, iterations, warmup, purpose, clock, off_cpu)
+        this = Round(resolved, iterations, warmup, purpose, clock, off_cpu, exact)
         steps = tuple(step for template in templates for step in steps_of(template, this))
         return Plan(steps, self._disk(resolved))
 
@@ -204,6 +207,8 @@ class Workload:
 
         Raises WorkloadFailed (a step that did not end well), OutputUnreadable.
         """
+        if is_exact(purpose, clock):
+            purpose = "measured"
         return read_run(self.definition, list(records), purpose, clock, most)
 
     def _disk(self, params: Mapping[str, ParamValue]) -> DiskShape | None:
@@ -217,6 +222,11 @@ class Workload:
         return DiskShape(
             "stat-tree", **{field: int(size) for field, size in sizes.items() if isinstance(size, int)}
         )
+
+
+def is_exact(purpose: Purpose, clock: Clock) -> bool:
+    """Return whether such a run is taken an exact profile of."""
+    return purpose == "profiled" and clock == "instructions"
 
 
 def load_catalog(programs: Path = PROGRAMS) -> dict[str, Workload]:

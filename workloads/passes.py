@@ -108,15 +108,18 @@ def passes_of(step: Step, *, harness: bool, hz: str, off_cpu: bool) -> list[Step
     """A measured step as the passes of a profiled run. harness: it takes control=; hz: samples a second and CPU."""
     kinds: tuple[Kind, ...] = ("cpu", "lock", "off-cpu") if off_cpu else ("cpu", "lock")
     fifos = Step(f"{step.name}{RECORDER_MARK}fifos", ("mkfifo", *_FIFOS), PERF_DEADLINE_S, "setup")
-    symbols = ("sh", "-c", _MODULES)
     return [
         *([fifos] if harness else []),
         _counted(step, harness),
         *(_recorded(step, RECORDERS[kind], harness, hz) for kind in kinds),
-        Step(
-            f"{step.name}{RECORDER_MARK}symbols", symbols, PERF_DEADLINE_S, "collect", (NOTES, MODULE_SYMBOLS)
-        ),
+        symbols_of(step),
     ]
+
+
+def symbols_of(step: Step) -> Step:
+    """Return the step that asks the guest for its kernel's identity and for the functions of its modules."""
+    name, ask = f"{step.name}{RECORDER_MARK}symbols", ("sh", "-c", _MODULES)
+    return Step(name, ask, PERF_DEADLINE_S, "collect", (NOTES, MODULE_SYMBOLS))
 
 
 def _counted(step: Step, harness: bool) -> Step:

@@ -12,7 +12,7 @@ from workloads.contention import THREADS, most_cpus
 from workloads.guest.plan import Step, StepKind
 from workloads.instruction_clock import Clock
 from workloads.param import ParamValue, written
-from workloads.passes import passes_of
+from workloads.passes import passes_of, symbols_of
 
 Purpose = Literal["measured", "profiled", "verified"]
 PURPOSES: tuple[Purpose, ...] = ("measured", "profiled", "verified")
@@ -46,7 +46,10 @@ class StepTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The settings that the steps of one run share. off_cpu: a profiled run records waits off the CPUs, too."""
+    """The settings that the steps of one run share. off_cpu: a profiled run records waits off the CPUs, too.
+
+    exact: it does what a measured one does, then asks the guest where its modules are.
+    """
 
     params: Mapping[str, ParamValue]
     iterations: int
@@ -54,6 +57,7 @@ class Round:
     purpose: Purpose
     clock: Clock = "wall"
     off_cpu: bool = False
+    exact: bool = False
 
 
 def steps_of(template: StepTemplate, this: Round) -> list[Step]:
@@ -106,6 +110,8 @@ def _deadline(template: StepTemplate, this: Round) -> float:
 
 def _wrapped(template: StepTemplate, this: Round, step: Step) -> list[Step]:
     """A measured step as the passes of a profiled run; itself in any other."""
+    if template.kind == "measure" and this.exact:
+        return [step, symbols_of(step)]
     if template.kind != "measure" or this.purpose != "profiled":
         return [step]
     hz = written(this.params["profile_hz"])

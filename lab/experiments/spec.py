@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -57,6 +58,17 @@ SwitchName = Annotated[
 ]
 Digest = Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9a-f]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
+
+
+def _is_a_way_to_profile(given: Any) -> Any:
+    if given is None or isinstance(given, bool) or given == "exact":
+        return given
+    shown = f'"{given}"' if isinstance(given, str) else given
+    raise ValueError(f'{str(shown)[:80]} is neither true, false nor "exact"')
+
+
+# Whether boots of their own are profiled: sampled by perf, or under the microscope, which counts every instruction.
+Profiling = Annotated[StrictBool | Literal["exact"], BeforeValidator(_is_a_way_to_profile)]
 Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
 
 
@@ -133,13 +145,13 @@ class ConfigSpec(_Switch):
 class CaseSpec(_Part):
     """A workload with a preset, whose parameters `params` overrides.
 
-    profile: whether this case is profiled; as `measure` says where it does not.
+    profile: whether this case is profiled, and how; as `measure` says where it does not.
     """
 
     workload: str
     preset: str = "small"
     params: dict[str, Param] = Field(default_factory=dict)
-    profile: StrictBool | None = None
+    profile: Profiling | None = None
 
 
 class MeasureSpec(_Part):
@@ -149,6 +161,7 @@ class MeasureSpec(_Part):
     the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
     profile_boots: of each variant that is profiled, and of the base once more: with one boot there is no
     telling whether two profiles differ or boots do. off_cpu: profiled boots also record where threads wait off the CPUs.
+    profile "exact" counts every instruction instead of sampling, and takes the instruction clock.
     """
 
     clock: Literal["wall", "instructions"] = "wall"
@@ -156,7 +169,7 @@ class MeasureSpec(_Part):
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
     warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
     placebo: StrictBool = False
-    profile: StrictBool = False
+    profile: Profiling = False
     profile_boots: Annotated[StrictInt, Field(ge=1, le=MOST_PROFILE_BOOTS)] = 3
     off_cpu: StrictBool = False
     verify: StrictBool = False
@@ -254,13 +267,31 @@ class ExperimentSpec(_Part):
             raise ValueError("give one of tree (a registered tree) and git (a URL or path)")
         return self
 
+    def profile_of(self, case: int) -> bool | Literal["exact"]:
+        """Return how a case, by its position, is profiled: as it says itself, else as `measure` says."""
+        own = self.cases[case].profile
+        return self.measure.profile if own is None else own
+
     @model_validator(mode="after")
     def _waits_are_recorded_in_profiled_boots(self) -> Self:
-        profiled = (self.measure.profile if case.profile is None else case.profile for case in self.cases)
-        if self.measure.off_cpu and not any(profiled):
+        sampled = any(self.profile_of(case) is True for case in range(len(self.cases)))
+        if self.measure.off_cpu and not sampled:
             raise ValueError(
-                "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled; "
+                "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled by samples; "
                 "set measure.profile = true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _exact_profiles_take_the_instruction_clock(self) -> Self:
+        if self.measure.clock == "instructions":
+            return self
+        own = next((case for case in self.cases if case.profile == "exact"), None)
+        if self.measure.profile == "exact" or own:
+            field = f"cases[{self.cases.index(own)}].profile" if own else "measure.profile"
+            raise ValueError(
+                f"{field}: an exact profile counts instructions, so it needs the instruction clock; "
+                'set measure.clock = "instructions", or profile = true for a sampled profile'
             )
         return self
 

@@ -24,18 +24,19 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """One profile of a run, of CPU samples or waits: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
+    """One profile of a run, of CPU samples, waits or instructions: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
 
     class Kind(models.TextChoices):
-        """The weights of a profile's tree: samples of running CPUs, or nanoseconds of waiting."""
+        """The weights of a profile's tree: samples of running CPUs, nanoseconds of waiting, or instructions."""
 
         CPU = "cpu"
         LOCK = "lock"
         OFF_CPU = "off-cpu"
+        EXACT = "exact"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="profiles")
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.CPU)
-    # The sum of the tree's weights: samples, or nanoseconds.
+    # The sum of the tree's weights: samples, nanoseconds, or instructions.
     samples = models.PositiveBigIntegerField()
     # Waits, where the weights are nanoseconds; 0 where they are samples themselves.
     waits = models.PositiveBigIntegerField(default=0)
@@ -48,6 +49,9 @@ class Profile(models.Model):
     truncated = models.CharField(max_length=200, blank=True, default="")
     kernel_build_id = models.CharField(max_length=40, blank=True, default="")
     tree = models.BinaryField()
+    # Of an exact profile: the same nodes with how often each was called, and the operations of the workload they cover.
+    calls = models.BinaryField(null=True, blank=True)
+    operations = models.PositiveBigIntegerField(default=0, db_default=0)
     # Of the raw file: lab/storage/raw_profiles.py says where it is.
     perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 

@@ -13,8 +13,8 @@ from lab.profiles.analysis.caller_tree import caller_tree
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
 from lab.profiles.analysis.frame_shifts import FrameShifts, compare_profiles, doubt
 from lab.profiles.analysis.frame_tree import FrameTree
-from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
-from lab.profiles.weight_unit import Unit
+from lab.profiles.analysis.weight_unit import Unit, unit_of
+from lab.profiles.case_profiles import CaseProfiles, ProfiledVariant, case_profiles, watched
 
 # In place of a symbol: every one.
 ALL = "*"
@@ -40,7 +40,7 @@ class Difference:
     @property
     def unit(self) -> Unit:
         """What samples are."""
-        return "samples" if self.kind == CPU else "ns"
+        return unit_of(self.kind)
 
     @property
     def sides(self) -> tuple[FrameTree, FrameTree]:

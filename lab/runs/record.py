@@ -68,7 +68,10 @@ class SampleValue:
 
 @dataclass(frozen=True, slots=True)
 class TakenProfile:
-    """A profile's tree, what it counts, how whole it is and what it cost: as the columns of Profile say."""
+    """A profile's tree, what it counts, how whole it is and what it cost: as the columns of Profile say.
+
+    calls: of an exact profile, whose nodes are the tree's.
+    """
 
     tree: FrameTree
     kind: Profile.Kind = Profile.Kind.CPU
@@ -79,6 +82,8 @@ class TakenProfile:
     truncated: str = ""
     kernel_build_id: str = ""
     perf_data_sha256: str = ""
+    calls: FrameTree | None = None
+    operations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +310,8 @@ def _store_profile(run_id: int, taken: TakenProfile) -> None:
         kernel_build_id=taken.kernel_build_id,
         tree=pack(taken.tree),
         perf_data_sha256=taken.perf_data_sha256,
+        calls=None if taken.calls is None else pack(taken.calls),
+        operations=taken.operations,
     )
 
 

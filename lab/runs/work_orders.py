@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from lab.errors import UnknownRow
 from lab.models import Build, Run
-from lab.models.states import RunState
+from lab.models.states import Purpose, Role, RunState
 
 Way = Literal["power", "kexec"]
 
@@ -32,7 +32,9 @@ class BuildOrder:
 class RunOrder:
     """What to boot and what to run there. label: what a person would call it.
 
-    off_cpu: a profiled run records waits off the CPUs, too. access: how its driver reaches the target;
+    off_cpu: a profiled run records waits off the CPUs, too. exact: it counts every instruction instead. shift: further
+    warm-up iterations of an exact run: they move timer ticks and free memory about, which differ between kernels for no
+    reason, so that boots of one kernel show what that does. access: how its driver reaches the target;
     tuning: what that is set to before it measures. way: how the boots of its block that count went into their kernels;
     None if there are none yet, or their driver has one way.
     """
@@ -51,6 +53,8 @@ class RunOrder:
     iterations: int
     warmup: int
     off_cpu: bool
+    exact: bool
+    shift: int
     build_id: int
     artifact_key: str
     release: str
@@ -91,6 +95,9 @@ def run_order(run_id: int) -> RunOrder:
     if run is None or run.variant.build is None or not run.variant.build.artifact_key:
         raise UnknownRow(f"there is no run {run_id} whose kernel is built")
     target = run.target or run.experiment.target
+    # Descriptions from before there was a choice do not say.
+    measure = run.experiment.spec.get("measure", {})
+    exact = run.purpose == Purpose.PROFILED and _profiling(run, measure) == "exact"
     return RunOrder(
         id=run.pk,
         label=f"{run.variant.name}: {run.case.workload}, {run.purpose}",
@@ -105,8 +112,9 @@ def run_order(run_id: int) -> RunOrder:
         params=run.case.params,
         iterations=run.experiment.iterations,
         warmup=run.experiment.warmup,
-        # Descriptions from before there was the choice do not say.
-        off_cpu=bool(run.experiment.spec.get("measure", {}).get("off_cpu", False)),
+        off_cpu=bool(measure.get("off_cpu", False)),
+        exact=exact,
+        shift=2 * run.block + (run.variant.role == Role.AA) if exact else 0,
         build_id=run.variant.build.pk,
         artifact_key=run.variant.build.artifact_key,
         release=run.variant.build.release,
@@ -119,6 +127,12 @@ def run_order(run_id: int) -> RunOrder:
         attempt=run.attempt,
         way=_way_of_block(run),
     )
+
+
+def _profiling(run: Run, measure: dict[str, Any]) -> Any:
+    cases = run.experiment.spec.get("cases", [])
+    own = cases[run.case.position].get("profile") if run.case.position < len(cases) else None
+    return measure.get("profile", False) if own is None else own
 
 
 def _way_of_block(run: Run) -> Way | None:

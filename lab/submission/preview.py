@@ -21,7 +21,7 @@ from lab.submission.past_figures import boot_duration, build_durations, deviatio
 from lab.submission.prepare import Prepared, boots_at_most, pin_of, prepare
 from lab.submission.shipped_figures import SHIPPED
 from lab.submission.sources import Taken
-from lab.submission.submit import PROFILED_ROLES, PlannedVariant, is_profiled, plan_variants
+from lab.submission.submit import PROFILED_ROLES, PlannedVariant, plan_variants
 from workloads.catalog import Workload
 
 
@@ -208,7 +208,7 @@ def _purposes(prepared: Prepared, live: list[PlannedVariant], most: int) -> Iter
     spec = prepared.spec
     for index, workload in enumerate(prepared.workloads):
         yield index, Purpose.MEASURED, len(live) * most
-        if is_profiled(spec, index):
+        if spec.profile_of(index):
             yield index, Purpose.PROFILED, seen * spec.measure.profile_boots
         if spec.measure.verify and workload.verifies:
             yield index, Purpose.VERIFIED, judged

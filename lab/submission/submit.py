@@ -157,7 +157,7 @@ def _write_experiment(
         sequential=spec.measure.boots == "auto",
         iterations=spec.measure.iterations,
         warmup=spec.measure.warmup,
-        profile=spec.measure.profile,
+        profile=bool(spec.measure.profile),
         verify=spec.measure.verify,
         seed=spec.measure.seed,
         submitter=by,
@@ -262,12 +262,6 @@ def _write_cases(experiment: Experiment, prepared: Prepared) -> list[tuple[Case,
     return cases
 
 
-def is_profiled(spec: ExperimentSpec, case: int) -> bool:
-    """Return whether a case, by its position, is profiled: what it says of itself, else what is said of all."""
-    own = spec.cases[case].profile
-    return spec.measure.profile if own is None else own
-
-
 def _write_runs(
     experiment: Experiment,
     spec: ExperimentSpec,
@@ -285,7 +279,7 @@ def _write_runs(
     order = [
         (Purpose.MEASURED, block, cell) for block, cell in block_order(cells, range(blocks), experiment.seed)
     ]
-    seen = [c for c in cells if c[0].role in PROFILED_ROLES and is_profiled(spec, c[1].position)]
+    seen = [c for c in cells if c[0].role in PROFILED_ROLES and spec.profile_of(c[1].position)]
     rounds = block_order(seen, range(spec.measure.profile_boots), experiment.seed)
     order += [(Purpose.PROFILED, block, cell) for block, cell in rounds]
     if experiment.verify:

@@ -63,6 +63,7 @@ def test_a_comparison_as_data_says_how_was_measured(name: str, db: None) -> None
     row = make_experiment(
         spec=spec.model_dump(mode="json"),
         clock=measure.clock,
-        **{key: getattr(measure, key) for key in ("iterations", "warmup", "profile", "verify", "seed")},
+        profile=bool(measure.profile),
+        **{key: getattr(measure, key) for key in ("iterations", "warmup", "verify", "seed")},
     )
     assert dict(comparison_data(row.pk)["experiment"])[name] == getattr(measure, name)

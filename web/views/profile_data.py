@@ -8,7 +8,7 @@
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
 
 <form>: tree (lab/profiles/analysis/frame_tree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
-?kind= cpu, lock or off-cpu: weights of the last two are nanoseconds waited, and script.txt is not among their forms.
+?kind= cpu, lock, off-cpu or exact: weights are samples, nanoseconds waited, or instructions; script.txt is a form of samples alone.
 A refusal is one line of plain text.
 """
 
@@ -27,12 +27,12 @@ from django.views.decorators.http import require_safe
 
 from lab.errors import UnknownRow
 from lab.profiles.analysis.frame_tree import TreeDamaged
+from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.case_profiles import CPU, kind_named, run_tree
 from lab.profiles.difference import caller_text, difference, variant_tree
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
 from lab.profiles.page import neighbours
-from lab.profiles.weight_unit import Unit
 
 TEXT, JSON, BINARY, SVG = (
     "text/plain; charset=utf-8",
@@ -80,7 +80,7 @@ def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
     if form == "tree":
         return _file(request, bytes(profile.tree), media, file)
     run = profile.run
-    body = write(tree, f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}", _unit(profile.kind))
+    body = write(tree, f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}", unit_of(profile.kind))
     return _file(request, body, media, file)
 
 
@@ -92,7 +92,7 @@ def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form
     name, kind = request.GET.get("variant", ""), _kind(request)
     title, tree = variant_tree(experiment_id, case_id, variant=name, idle=_idle(request), kind=kind)
     file = f"profile-{experiment_id}-{case_id}-{name or 'base'}{_suffix(kind)}.{form}"
-    return _file(request, write(tree, title, _unit(kind)), media, file)
+    return _file(request, write(tree, title, unit_of(kind)), media, file)
 
 
 @require_safe
@@ -153,10 +153,6 @@ def _suffix(kind: str) -> str:
 
 def _said(kind: str) -> str:
     return "" if kind == CPU else f", {kind}"
-
-
-def _unit(kind: str) -> Unit:
-    return "samples" if kind == CPU else "ns"
 
 
 def _idle(request: HttpRequest) -> bool:

@@ -45,6 +45,13 @@ WORDS: Mapping[str, KindWords] = {
         "time off the CPU with the symbol innermost, a boot; below it the share of all such time",
         "time off the CPU in it or in what it calls",
     ),
+    "exact": KindWords(
+        "Exact",
+        "exact flame graph",
+        "Instructions a boot",
+        "instructions executed in the symbol itself",
+        "instructions in it or in what it calls, each counted once",
+    ),
 }
 
 

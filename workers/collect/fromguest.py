@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernels.artifacts.store import Artifact
@@ -25,17 +26,19 @@ from lab.profiles.counters import COUNTED_ITERATIONS
 from lab.runs import guest_limits
 from lab.runs.record import TakenProfile
 from lab.storage.raw_profiles import keep_raw
-from workers.collect.reading import RECORDS, SYSTEM_MAP, VMLINUX
+from workers.collect.reading import PROGRAM_MAP, RECORDS, SYSTEM_MAP, VMLINUX
 from workers.collect.transcript import recording_name
 from workers.errors import ProfileUnreadable
+from workloads.catalog import is_exact
 from workloads.errors import OutputUnreadable, WorkloadFailed
-from workloads.instruction_clock import Clock
+from workloads.instruction_clock import UNIT, Clock
 from workloads.passes import RECORDERS, Kind
 from workloads.readings import Iteration, Readings
 from workloads.step import Purpose
 
 READER = "workers.collect.reading:prepare"
 LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
+_TREES_OF_EXACT = 2
 MOST_EXTRAS = guest_limits.EXTRAS_BYTES
 _MOST_METRICS = guest_limits.METRICS
 _MOST_COUNTERS = guest_limits.COUNTERS
@@ -49,7 +52,8 @@ _RAISED: Mapping[str, type[ArtifactCorrupt | ProfileUnreadable | WorkloadFailed 
 class Sent:
     """One boot whose guest has left. directory: of the run, with its records and recordings.
 
-    workload: "" where nothing was measured. cpus: of the guest; 0 where nobody knows.
+    workload: "" where nothing was measured. cpus: of the guest; 0 where nobody knows. threads: of the workload, each
+    with its own timed intervals. calls: what the microscope left of an exact run.
     """
 
     directory: Path
@@ -59,6 +63,8 @@ class Sent:
     iterations: int = 0
     warmup: int = 0
     cpus: int = 0
+    threads: int = 1
+    calls: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,7 @@ class _Strict(BaseModel):
 
 _Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 _Name = Annotated[str, Field(max_length=200)]
+_BuildId = Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")]
 
 
 class _Iteration(_Strict):
@@ -111,7 +118,7 @@ class _Profile(_Strict):
     lost: _Count
     throttled: _Count
     truncated: Annotated[str, Field(max_length=2000)]
-    kernel_build_id: Annotated[str, Field(max_length=64, pattern=r"^[0-9a-f]*$")]
+    kernel_build_id: _BuildId
 
 
 class _Missing(_Strict):
@@ -127,9 +134,14 @@ class _Profiled(_Strict):
     half_waits: dict[str, _Count]
 
 
+class _Exact(_Strict):
+    kernel_build_id: _BuildId
+
+
 class _Answered(_Strict):
     readings: _Readings | None = None
     profiled: _Profiled | None = None
+    exact: _Exact | None = None
 
 
 def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
@@ -138,14 +150,16 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
     Raises WorkloadFailed, OutputUnreadable, ProfileUnreadable, ReadingStopped: the guest's; ReaderUnavailable,
     ArtifactCorrupt, ArtifactMissing: the lab's.
     """
-    profiled = sent.purpose == "profiled"
-    hashes = _kept(sent.directory, home) if profiled else {}
+    profiled, exact = sent.purpose == "profiled", is_exact(sent.purpose, sent.clock)
+    hashes = _kept(sent.directory, home) if profiled and not exact else {}
     paths = {RECORDS: sent.directory / "records.bin"}
     if profiled:
         if not artifact.system_map.exists() or not artifact.vmlinux.exists():
             raise ArtifactMissing(f"artifact {artifact.key[:12]} is no longer in the store")
         paths |= {SYSTEM_MAP: artifact.system_map, VMLINUX: artifact.vmlinux}
         paths |= {kind: sent.directory / recording_name(kind) for kind in hashes}
+    if exact:
+        paths |= {PROGRAM_MAP: sent.directory / PROGRAM_MAP, **{path.name: path for path in sent.calls}}
     request = {
         "files": list(paths),
         "workload": sent.workload,
@@ -155,13 +169,21 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
         "warmup": sent.warmup,
         "release": artifact.metadata.release,
         "cpus": sent.cpus,
+        "windows": sent.iterations * sent.threads,
     }
     with opened(*paths.values()) as files:
         answer = read_apart(READER, request, files, what="what the guest sent", limits=LIMITS)
     checked = _checked(answer)
+    readings = _readings(checked.readings)
+    if exact:
+        # Its values are those of the measured boots over again, or of a boot that was shifted on purpose.
+        collected = _exactly(checked.exact, answer, readings, sent)
+        readings = replace(readings, iterations=())
+    else:
+        collected = _collected(checked.profiled, answer, hashes)
     return FromGuest(
-        _readings(checked.readings),
-        _collected(checked.profiled, answer, hashes),
+        readings,
+        collected,
         answer.cpu_seconds,
         answer.peak_kib,
     )
@@ -213,6 +235,35 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
         tuple(one.model_dump() for one in read.unavailable),
         extras,
     )
+
+
+def _exactly(read: _Exact | None, answer: ReaderAnswer, readings: Readings, sent: Sent) -> Collected:
+    if read is None or len(answer.blobs) != _TREES_OF_EXACT:
+        raise ReadingStopped("the exact profile was read as something that makes no sense: its trees")
+    try:
+        tree, calls = (unpack(blob) for blob in answer.blobs)
+    except TreeDamaged as exc:
+        raise ReadingStopped(f"an exact profile cannot be kept: {exc}") from exc
+    if not np.array_equal(tree.parent, calls.parent):
+        raise ReadingStopped("the exact profile was read as something that makes no sense: its trees differ")
+    profile = TakenProfile(
+        tree=tree,
+        calls=calls,
+        kind=Profile.Kind.EXACT,
+        operations=operations(readings) or sent.iterations,
+        kernel_build_id=read.kernel_build_id,
+    )
+    return Collected(profiles=(profile,))
+
+
+def operations(readings: Readings) -> int:
+    """Return how many operations the timed iterations did: all instructions over those of one; 0 where a program does not say."""
+    done = 0.0
+    for iteration in readings.iterations:
+        each = next((v for name, v in iteration.values.items() if name.startswith(f"{UNIT}_per_")), 0.0)
+        if not iteration.warmup and each > 0:
+            done += iteration.values.get(UNIT, 0.0) / each
+    return round(done)
 
 
 def _profile(one: _Profile, blob: bytes, hashes: Mapping[Kind, str]) -> TakenProfile:

@@ -13,6 +13,7 @@ from typing import Any
 
 from kernels.artifacts.elf_sections import Readable
 from kernels.errors import ArtifactCorrupt
+from workers.collect.exact import Watched, read_exact
 from workers.collect.profiled import RecordedProfiles, read_profiled
 from workers.errors import ProfileUnreadable
 from workloads.catalog import Workload, load_catalog
@@ -25,7 +26,8 @@ from workloads.passes import RECORDERS, Kind
 from workloads.readings import Readings
 from workloads.step import Purpose
 
-RECORDS, SYSTEM_MAP, VMLINUX = "records", "System.map", "vmlinux"
+RECORDS, SYSTEM_MAP, VMLINUX, PROGRAM_MAP = "records", "System.map", "vmlinux", "program.map"
+CALLS = "calls."
 REFUSALS = (ArtifactCorrupt, ProfileUnreadable, WorkloadFailed, OutputUnreadable, RecordCorrupt)
 _PIECE = 1 << 20
 _RECORDINGS = {recorder.data for recorder in RECORDERS.values()}
@@ -39,7 +41,8 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
     """Load what a reading needs, and return it.
 
     request: workload ("" for none), purpose, clock, iterations and warmup of the plan, release of the kernel, cpus of the
-    guest; files: RECORDS; of a profiled run SYSTEM_MAP, VMLINUX and the kinds of its recordings.
+    guest, windows of an exact run; files: RECORDS; of a profiled run SYSTEM_MAP, VMLINUX and the kinds of its recordings,
+    of an exact one PROGRAM_MAP and the microscope's files.
     """
     workload = load_catalog()[request["workload"]] if request["workload"] else None
     if workload is not None:
@@ -66,7 +69,11 @@ def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[s
         clock: Clock = request["clock"]
         most = request["warmup"] + request["iterations"]
         value["readings"] = _plain(workload.read(records, purpose=purpose, clock=clock, most=most))
-    if SYSTEM_MAP in held:
+    if PROGRAM_MAP in held:
+        calls = [file for name, file in held.items() if name.startswith(CALLS)]
+        watched = Watched(held[SYSTEM_MAP], held[VMLINUX], held[PROGRAM_MAP], calls, request["windows"])
+        value["exact"], trees = read_exact(records, watched)
+    elif SYSTEM_MAP in held:
         recordings = {kind: held[kind] for kind in _KINDS if kind in held}
         run = RecordedProfiles(
             held[SYSTEM_MAP], held[VMLINUX], request["release"], recordings, request["cpus"]

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, tuple[type, ...]] = {
     "design": (str,),
     "clock": (str,),
     "boots": (int, str),
-    "profile": (bool,),
+    "profile": (bool, str),
 }
 
 

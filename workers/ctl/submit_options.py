@@ -94,6 +94,9 @@ class Wish:
     profile: Annotated[bool | None, typer.Option("--profile/--no-profile", help="also boot for profiles")] = (
         None
     )
+    exact: Annotated[
+        bool, typer.Option("--exact", help="profile every instruction; takes --clock instructions")
+    ] = False
     profile_boots: Annotated[int | None, typer.Option(help="profiled boots of each variant")] = None
     off_cpu: Annotated[
         bool | None,
@@ -187,10 +190,11 @@ def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str
 def measured(wish: Wish, defaults: Mapping[str, Any]) -> Json:
     """The fields of [measure] that options or defaults give."""
     boots = wish.boots or defaults.get("boots", "")
+    profiled = defaults.get("profile") if wish.profile is None else wish.profile
     given = {
         "clock": wish.clock or defaults.get("clock", ""),
         "boots": int(boots) if str(boots).isdecimal() else boots,
-        "profile": defaults.get("profile") if wish.profile is None else wish.profile,
+        "profile": "exact" if wish.exact else profiled,
     }
     given |= {name: getattr(wish, name) for name in _MEASURED}
     return {key: value for key, value in given.items() if value not in ("", None)}

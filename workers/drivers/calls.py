@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
 from workers.drivers.hypervisor import QemuUser
-from workers.errors import ProfileUnreadable
+from workers.errors import CallTreeUnsaved, ProfileUnreadable
 
 # workers/microscope/native/: plugin.c's MOST_REPORTS call trees of at most MOST_NODES nodes of 32 bytes, and for each of
 # trace.h's MOST_TRACED CPUs a file of accesses, MOST_BYTES of them together with the last buffer of each CPU.
 _MOST_FILES = 64 + 64 * 64
 _MOST_BYTES = 320 << 20
 _CHUNK = 1 << 20
+# What one whole call tree takes.
+_LEAST_FREE = 32 << 20
 _NAME = re.compile(r"calls\.\d{1,2}|accesses\.\d{1,2}\.\d{1,2}")
 
 
@@ -34,11 +37,23 @@ def own_directory(path: Path, user: QemuUser) -> Path:
 def bring_home(written: Path, directory: Path) -> None:
     """Copy the call trees and accesses that a boot left into the run's directory.
 
-    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file.
+    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file; CallTreeUnsaved.
     """
+    try:
+        _bring_home(written, directory)
+    except OSError as exc:
+        for path in (*directory.glob("calls.*"), *directory.glob("accesses.*")):
+            path.unlink(missing_ok=True)
+        raise CallTreeUnsaved(f"what the microscope left cannot be copied to {directory}: {exc.strerror}") from exc
+
+
+def _bring_home(written: Path, directory: Path) -> None:
     names = sorted(path.name for path in written.iterdir() if _NAME.fullmatch(path.name))
     if len(names) > _MOST_FILES:
         raise ProfileUnreadable(f"the emulator left {len(names)} files, more than {_MOST_FILES}")
+    # The plugin removes what it cannot write whole.
+    if not names and shutil.disk_usage(written).free < _LEAST_FREE:
+        raise CallTreeUnsaved(f"the emulator left no call tree, and the disk of {written} is full")
     room = _MOST_BYTES
     for name in names:
         with _opened(written / name) as source, (directory / name).open("wb") as target:

@@ -26,7 +26,8 @@ class Script:
     problem: raised after the records instead of the bye; before hello if `boots` is false.
     release: what `uname -r` says; the requested one if empty.
     seconds: how long all of it takes, with heartbeats; a guest that hangs spends them in silence.
-    host: what is known of the boot beside what every fake one tells.
+    host: what is known of the boot beside what every fake one tells. call_trees: files that the microscope leaves of a
+    boot that has one.
     """
 
     records: tuple[tuple[str, str, bytes], ...] = ()
@@ -36,6 +37,7 @@ class Script:
     console: str = CONSOLE
     seconds: float = 0.0
     host: Mapping[str, Any] = field(default_factory=dict)
+    call_trees: tuple[bytes, ...] = ()
 
 
 @dataclass
@@ -65,6 +67,8 @@ class FakeDriver:
         self.open_guests += 1
         try:
             yield FakeSession(request, script, release)
+            for number, data in enumerate(script.call_trees if request.microscope else ()):
+                (request.directory / f"calls.{number}").write_bytes(data)
         finally:
             self.open_guests -= 1
 

@@ -26,7 +26,7 @@ from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
 from workers.drivers.streams import Fifo, LocalStreams, Streams, accept, listen
-from workers.errors import OverlayFailed, TargetLost, WorkersError
+from workers.errors import DomainRefused, OverlayFailed, PluginUnusable, TargetLost, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,10 @@ class LibvirtDriver:
             ):
                 check_readable(path, self.user)
             started_at = time.monotonic()
-            self.hypervisor.start(domain_xml(request, wiring))
+            try:
+                self.hypervisor.start(domain_xml(request, wiring))
+            except DomainRefused as error:
+                raise plugin_refused(error) if request.microscope else error from error
             console, records = (
                 accept(door, CONNECT_DEADLINE_S) if isinstance(door, socket.socket) else door
                 for door in doors
@@ -209,6 +212,15 @@ class _Leave:
                 self.hung_up = self.streams.drain(0.1)
         if self.streams is not None:
             self.streams.close()
+
+
+def plugin_refused(error: DomainRefused) -> WorkersError:
+    """Return a refused start as what it means where a plugin was asked for: most builds of QEMU take some."""
+    if "plugin" not in str(error):
+        return error
+    return PluginUnusable(
+        f"{error}; exact profiles need a QEMU built with --enable-plugins, such as Debian's", error.detail
+    )
 
 
 def _door(path: Path, request: BootRequest) -> AbstractContextManager[Fifo | socket.socket]:

@@ -25,6 +25,7 @@ _MAGIC, _VERSION = b"KPMT", 1
 _MOST_NODES = 1 << 20
 # native/tree.h: enum root. What stands right below "program" needs no name of its own for that.
 _ROOTS = ("[unknown]", "", "[kernel threads]", "[interrupts]")
+NAMELESS = len(_ROOTS)
 _KERNEL = 1 << 63
 _PROGRAMS = 1 << 47
 # arch/x86/entry/vdso/vma.c puts it right below or above the stack.
@@ -114,6 +115,8 @@ def _rows(data: bytes) -> tuple[int, NDArray[np.void]]:
     rows = np.frombuffer(data, _ROW, offset=_HEADER.size)
     most = np.uint64(1 << 53)
     if (rows["instructions"] >= most).any() or (rows["calls"] >= most).any() or instructions >= most:
+        raise ProfileUnreadable("the exact profile is garbled: its counts are larger than any boot's")
+    if rows["calls"].sum(dtype=np.float64) >= most or rows["instructions"].sum(dtype=np.float64) >= most:
         raise ProfileUnreadable("the exact profile is garbled: its counts are larger than any boot's")
     if int(rows["instructions"].sum()) != instructions:
         raise ProfileUnreadable("the exact profile is garbled: its functions do not add up to its total")

@@ -16,6 +16,7 @@ from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.functions import function_lines
 from workers.microscope.plugin import compile_plugin
 
+PROGRAM_MAP = "program.map"
 _DEADLINE_S = 60
 
 
@@ -43,6 +44,7 @@ def look_at(artifact: Artifact, program: Path, home: Path, directory: Path) -> L
     program: the workload's, compiled. home: keeps the plugin. Raises PluginUnusable, ProfileUnreadable.
     """
     program_map = _program_map(program)
+    (directory / PROGRAM_MAP).write_text(program_map)
     functions = directory / "functions"
     functions.write_text(function_lines(artifact.system_map.read_text(), program_map))
     functions.chmod(0o644)

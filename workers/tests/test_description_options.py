@@ -37,7 +37,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], Any]] = {
     "measure.iterations": (("--iterations", "7"), 7),
     "measure.warmup": (("--warmup", "3"), 3),
     "measure.placebo": (("--placebo",), True),
-    "measure.profile": (("--profile",), True),
+    "measure.profile": (("--exact", "--clock", "instructions"), "exact"),
     "measure.profile_boots": (("--profile", "--profile-boots", "4"), 4),
     "measure.off_cpu": (("--profile", "--off-cpu"), True),
     "measure.verify": (("--verify",), True),

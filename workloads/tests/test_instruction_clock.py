@@ -40,11 +40,13 @@ def test_every_preset_runs_with_one_thread(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_only_measured_runs_count(name: str) -> None:
+def test_an_exact_run_does_what_a_measured_one_does_and_then_asks_for_the_modules(name: str) -> None:
     workload = CATALOG[name]
     params = workload.resolve("smoke", {}, clock="instructions")
-    steps = workload.plan(params, iterations=1, warmup=0, purpose="profiled", clock="instructions").steps
-    assert not any("clock=instructions" in step.argv for step in steps)
+    measured = workload.plan(params, iterations=1, warmup=0, clock="instructions").steps
+    exact = workload.plan(params, iterations=1, warmup=0, purpose="profiled", clock="instructions").steps
+    assert exact[:-1] == measured
+    assert exact[-1].name == f"{measured[-1].name}:symbols"
 
 
 def test_a_parameter_that_contradicts_the_clock_is_refused_and_an_equal_one_is_not() -> None:

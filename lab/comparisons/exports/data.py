@@ -74,7 +74,7 @@ def _experiment(row: Experiment) -> ExperimentData:
         iterations=row.iterations,
         warmup=row.warmup,
         placebo=measure.placebo,
-        profile=row.profile,
+        profile=measure.profile,
         profile_boots=measure.profile_boots,
         off_cpu=measure.off_cpu,
         verify=row.verify,

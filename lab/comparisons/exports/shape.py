@@ -8,7 +8,7 @@ to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 FORMAT = 1
 
@@ -27,7 +27,7 @@ class ExperimentData(TypedDict):
     iterations: int
     warmup: int
     placebo: bool
-    profile: bool
+    profile: bool | Literal["exact"]
     profile_boots: int
     off_cpu: bool
     verify: bool

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.profiles.analysis.frame_names import IDLE, INTERRUPTS, normalise
-from lab.profiles.analysis.frame_tree import ROOT, FrameTree
+from lab.profiles.analysis.frame_tree import ROOT, FrameTree, cut_name, numbered
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -87,6 +87,24 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
     own = own[order]
     return UnitedTree(
         names, raw, parent, levels.name[order], end, own, totals_below(own, end), resting[order]
+    )
+
+
+def ordered(names: Sequence[str], parent: Integers, weights: Sequence[Integers]) -> tuple[FrameTree, ...]:
+    """Return trees of equal nodes, one for each array of weights, from nodes that stand behind their parents.
+
+    names: of each node; equal siblings become one node. parent: int64[n], -1 for node 0, the root.
+    """
+    raw = [cut_name(name) for name in names]
+    known = sorted(set(raw))
+    ranks = {name: rank for rank, name in enumerate(known)}
+    name = np.array([ranks[one] for one in raw], np.int32)
+    whole = FrameTree(tuple(one.decode() for one in known), parent.astype(np.int32), name, weights[0])
+    levels, (place,) = _by_levels([whole], [np.arange(len(known))], len(known))
+    order, above, _ = in_preorder(levels)
+    return tuple(
+        numbered(whole.names, above.astype(np.int32), levels.name[order], _added(place, own, levels)[order])
+        for own in weights
     )
 
 

@@ -127,12 +127,12 @@ def grow_tree(names: Sequence[str], frames: Integers, lengths: Integers, counts:
     names: may repeat. frames: indices into names, all stacks one behind the other, outermost first. lengths: frames a
     stack. counts: samples a stack.
     """
-    cut = [*(_cut(name) for name in names), ROOT.encode()]
+    cut = [*(cut_name(name) for name in names), ROOT.encode()]
     ordered = sorted(set(cut))
     ranks = {name: rank for rank, name in enumerate(ordered)}
     ranked = np.array([ranks[name] for name in cut], np.int64)
     depth, name, own = preorder(ranked[frames], lengths, counts, root=ranks[ROOT.encode()])
-    return _numbered([raw.decode() for raw in ordered], parents(depth), name, own)
+    return numbered([raw.decode() for raw in ordered], parents(depth), name, own)
 
 
 def stacks_of(tree: FrameTree) -> Iterator[tuple[Stack, int]]:
@@ -169,15 +169,16 @@ def unpack(data: bytes) -> FrameTree:
         raise TreeDamaged(f"a stored profile is damaged: {exc}") from exc
 
 
-def _cut(name: str) -> bytes:
+def cut_name(name: str) -> bytes:
+    """Return a name as a tree holds it, in UTF-8; one longer than NAME_BYTES ends in "…"."""
     raw = name.encode(errors="replace")
     if len(raw) <= NAME_BYTES:
         return raw
     return (raw[: NAME_BYTES - 3].decode(errors="ignore") + "…").encode()
 
 
-def _numbered(names: list[str], parent: NDArray[np.int32], name: Integers, own: Integers) -> FrameTree:
-    """The tree with its names in the order of how many nodes carry them."""
+def numbered(names: Sequence[str], parent: NDArray[np.int32], name: Integers, own: Integers) -> FrameTree:
+    """Return the tree with its names in the order of how many nodes carry them."""
     uses = np.bincount(name, minlength=len(names))
     order = np.argsort(-uses, kind="stable")[: np.count_nonzero(uses)]
     place = np.zeros(len(names), np.int32)

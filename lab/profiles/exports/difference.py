@@ -2,7 +2,8 @@
 """A difference of two variants for browsers and scripts: JSON, columns of one entry a node, nodes in preorder.
 
     sides              [{name, boots, samples}]: base, then candidate; samples of busy CPUs over all its boots
-    kind, unit         cpu, lock or off-cpu; samples, or ns: what is called samples here are then nanoseconds waited
+    kind, unit         of the profiles; samples, ns or instructions: what is called samples here are nanoseconds waited, or
+                       instructions executed, where it says so
     doubt              why nothing can be certain, or ""
     certain            q from which on a difference counts as certain
     names              [text]                 of the source, without .isra.0 and the like
@@ -27,10 +28,10 @@ import numpy as np
 from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
 from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.share_shifts import CERTAIN, Floats, Shifts
+from lab.profiles.analysis.weight_unit import unit_name
 from lab.profiles.difference import Difference
 from lab.profiles.exports.stacks import write_two_counts
 from lab.profiles.exports.svg import Paint, write_svg
-from lab.profiles.weight_unit import unit_name
 
 
 def write_json(found: Difference) -> str:
@@ -96,7 +97,7 @@ def write_folded_pair(found: Difference) -> str:
 def write_diff_svg(found: Difference) -> str:
     """Frames as wide as the mean of both shares; red is more, blue is less, grey may be chance. Of waits, time a boot."""
     tree, shares = found.tree, found.shifts.shares
-    judged = found.shifts.samples if found.unit == "ns" else shares
+    judged = shares if found.unit == "samples" else found.shifts.samples
     plain = FrameTree(
         tree.names, tree.parent.astype(np.int32), tree.name.astype(np.int32), tree.own.sum(axis=1)
     )
@@ -118,12 +119,12 @@ def write_diff_svg(found: Difference) -> str:
 
 def _widths(found: Difference) -> Floats:
     """float64[nodes]: the mean of both sides; of time a boot where weights are nanoseconds."""
-    shifts = found.shifts.samples if found.unit == "ns" else found.shifts.shares
+    shifts = found.shifts.shares if found.unit == "samples" else found.shifts.samples
     return np.asarray((shifts.base + shifts.candidate) / 2, dtype=float)
 
 
 def _level(value: float, found: Difference) -> str:
-    return f"{unit_name(value, 'ns')} a boot" if found.unit == "ns" else f"{100 * value:.2f} %"
+    return f"{100 * value:.2f} %" if found.unit == "samples" else f"{unit_name(value, found.unit)} a boot"
 
 
 def _colour(ratio: float, q: float) -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.errors import UnknownRow
-from lab.profiles.case_profiles import CPU, kind_named
+from lab.profiles.analysis.weight_unit import unit_of
+from lab.profiles.case_profiles import kind_named
 from lab.profiles.difference import caller_text, difference, variant_tree
 from lab.profiles.exports.data import profiled_case, profiled_cases
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
@@ -32,7 +33,7 @@ def profile_file(
     else:
         title, tree = variant_tree(experiment_id, case_id, variant=variant, kind=kind)
         try:
-            body = TREE_FORMS[form](tree, title, "samples" if kind == CPU else "ns")
+            body = TREE_FORMS[form](tree, title, unit_of(kind))
         except NoSuchForm as exc:
             raise UnknownRow(f"form: {exc}") from exc
     return body.encode() if isinstance(body, str) else body

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from lab.profiles.analysis.frame_tree import FrameTree, pack
+from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.difference import Difference
 from lab.profiles.exports.difference import write_diff_svg, write_folded_pair, write_json
 from lab.profiles.exports.pprof import write_pprof
 from lab.profiles.exports.speedscope import write_speedscope
 from lab.profiles.exports.stacks import write_folded, write_script
 from lab.profiles.exports.svg import write_svg
-from lab.profiles.weight_unit import Unit
 
 
 class TreeWriter(Protocol):

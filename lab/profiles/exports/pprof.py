@@ -12,14 +12,18 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from lab.profiles.analysis.frame_tree import FrameTree, stacks_of
+from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.exports.stacks import check_size
-from lab.profiles.weight_unit import Unit
 
 # Fields of Profile, Sample, Location, Line, Function and ValueType, by their numbers in profile.proto.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRINGS, PERIOD_TYPE, PERIOD = 1, 2, 4, 5, 6, 11, 12
 _NUMBER, _BYTES = 0, 2
 # What a value is, and its unit, by the names that pprof knows.
-_TYPES: Mapping[Unit, tuple[str, str]] = {"samples": ("samples", "count"), "ns": ("delay", "nanoseconds")}
+_TYPES: Mapping[Unit, tuple[str, str]] = {
+    "samples": ("samples", "count"),
+    "ns": ("delay", "nanoseconds"),
+    "instructions": ("instructions", "count"),
+}
 
 
 def write_pprof(tree: FrameTree, unit: Unit = "samples") -> bytes:

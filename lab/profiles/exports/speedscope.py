@@ -11,8 +11,8 @@ import json
 import numpy as np
 
 from lab.profiles.analysis.frame_tree import FrameTree, stacks_of
+from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.exports.stacks import check_size
-from lab.profiles.weight_unit import Unit
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from lab.one_line import one_line
 from lab.profiles.analysis.frame_tree import FrameTree, Integers, stacks_of
-from lab.profiles.weight_unit import Unit
+from lab.profiles.analysis.weight_unit import Unit
 
 MOST_BYTES = 64 << 20
 
@@ -56,8 +56,9 @@ def write_script(tree: FrameTree, unit: Unit = "samples") -> str:
 
     Addresses and times are not kept: addresses are 0, times count samples in microseconds.
     """
-    if unit == "ns":
-        raise NoSuchForm("waits are no samples to print one by one; take folded, speedscope or pprof")
+    if unit != "samples":
+        what = "waits" if unit == "ns" else unit
+        raise NoSuchForm(f"{what} are no samples to print one by one; take folded, speedscope or pprof")
     check_size(tree, tree.own, frame=32)
     return "".join(_samples(tree))
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from lab.one_line import one_line
 from lab.profiles.analysis.frame_tree import FrameTree
-from lab.profiles.weight_unit import Unit
-from lab.profiles.weight_unit import unit_name as amount
+from lab.profiles.analysis.weight_unit import Unit
+from lab.profiles.analysis.weight_unit import unit_name as amount
 
 WIDTH, ROW, MARGIN, LETTER = 1200.0, 16, 10, 6.6
 # Thinner than this in pixels, and higher than this in rows, nothing is drawn.
