@@ -44,7 +44,9 @@ def bring_home(written: Path, directory: Path) -> None:
     except OSError as exc:
         for path in (*directory.glob("calls.*"), *directory.glob("accesses.*")):
             path.unlink(missing_ok=True)
-        raise CallTreeUnsaved(f"what the microscope left cannot be copied to {directory}: {exc.strerror}") from exc
+        raise CallTreeUnsaved(
+            f"what the microscope left cannot be copied to {directory}: {exc.strerror}"
+        ) from exc
 
 
 def _bring_home(written: Path, directory: Path) -> None:

@@ -57,6 +57,8 @@ class FakeDriver:
         self.requests.append(request)
         script = self.script_for(request)
         request.directory.mkdir(parents=True, exist_ok=True)
+        for left in request.call_trees:
+            left.unlink()
         request.console.write_text(script.console)
         if script.problem and not script.boots:
             time.sleep(script.seconds)

@@ -33,7 +33,7 @@ def exact(request: BootRequest, rows: Sequence[Row], *, opens: int = 100, **chan
     rows: by the names of the kernel's functions. changed: fields of the file's header.
     """
     places = _functions(request.kernel.with_name("System.map"))
-    tree = call_tree([(places[name], *rest) for name, *rest in rows], **changed)
+    tree = call_tree([(places[name], up, own, calls) for name, up, own, calls in rows], **changed)
     each = sum(row[2] for row in rows) / 2 / opens
     return Script(records=_said(request, each, opens), call_trees=(tree,))
 

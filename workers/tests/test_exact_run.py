@@ -12,8 +12,8 @@ import pytest
 from lab.errors import SpecError
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_tree import stacks_of, unpack
-from workers.drivers import calls
 from workers.drivers.base import BootRequest
+from workers.drivers.calls import bring_home
 from workers.drivers.fake import Script
 from workers.drivers.libvirt import plugin_refused
 from workers.errors import CallTreeUnsaved, DomainRefused, PluginUnusable
@@ -64,7 +64,7 @@ def test_an_exact_profile_is_stored_with_calls_and_operations(fake_lab: FakeLab,
             ("entry_SYSCALL_64", "find_inode_fast"): 1_000,
             ("[interrupts]", "find_inode_fast"): 70,
         }
-        assert dict(stacks_of(unpack(bytes(profile.calls)))) == {
+        assert dict(stacks_of(unpack(bytes(profile.calls or b"")))) == {
             ("entry_SYSCALL_64",): 200,
             ("entry_SYSCALL_64", "find_inode_fast"): 200,
             ("[interrupts]", "find_inode_fast"): 7,
