@@ -4,7 +4,7 @@
     make bench-scrape, or python -m bench.scrape [--experiments 1000] [--rounds 50]
 
 A cluster of its own. The last hour has 2,000 boots and 200 builds on 16 targets; 16 boots run, 320 wait, 20 workers live. "anew" is a
-scrape more than five seconds after the last, for which database, Redis and the store are asked again; "at once" is one right after.
+scrape more than five seconds after the last, for which database, Redis and the store are checked again; "at once" is one right after.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 Fake targets whose boots take a known time work off a queue, 1, 4 and 16 of them side by side. Overhead is the time from
 one target's first claim to its last record, for each run, less the boot: claiming, waking, packing the guest's files,
-reading its answers, recording. It is told for the first and for the last tenth of the queue too: a queue whose
+reading its answers, recording. It is reported for the first and for the last tenth of the queue too: a queue whose
 length mattered would show there.
 """
 

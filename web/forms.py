@@ -3,7 +3,7 @@
 
 `read_form` keeps everything as typed, so that a refused form comes back as it was. `describe`
 turns it into the mapping that lab.experiments.spec validates, with a map from that mapping's places back to
-the form's fields, so that each fault is told beside the field it lies in.
+the form's fields, so that each error is shown beside its field.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from web.api.doors import TokenDoor
 
 
 def may_watch(request: HttpRequest) -> bool:
-    """Return whether whoever asks is told more than "ok": False also where nobody can look it up."""
+    """Return whether the client may see more than "ok"; False also where the account cannot be looked up."""
     return is_of_this_machine(request) or _from_a_network(request) or _operates(request)
 
 

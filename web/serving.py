@@ -58,7 +58,7 @@ def on_starting(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Loaded by the first who needs it, which should be nobody who waits for a page."""
+    """Import modules early that the first page would otherwise wait for."""
     import scipy.stats  # noqa: F401
 
 

@@ -51,7 +51,7 @@ class Arrived:
 
 
 def receive(typed: TypedForm, uploads: Sequence[UploadedFile]) -> Arrived:
-    """Receive the uploaded files; what fails is told beside its field, the rest is kept.
+    """Receive the uploaded files; failures are shown beside their field, the other files are used.
 
     A form whose series a worker has to fetch is divided by patches there, once that series is known.
     """

@@ -18,7 +18,7 @@ MOST_ITERATIONS = 240
 
 @dataclass(frozen=True, slots=True)
 class BootDot:
-    """One boot: its place, and what is told of it on hover."""
+    """One boot: its place, and its text on hover."""
 
     x: float
     y: float

@@ -18,7 +18,7 @@ _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One revision: where its median and the ends of its boots are; title is told on hover."""
+    """One revision: where its median and the ends of its boots are; title: its text on hover."""
 
     x: float
     y: float
@@ -74,7 +74,7 @@ class TrendPlot:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One revision to draw: the median of its boots, their ends, its name and what is told of it; said: notes on it."""
+    """One revision to draw: the median of its boots, their ends, its name and text; said: notes on it."""
 
     median: float
     low: float
@@ -86,7 +86,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A step to draw: the dot it begins with, its verdict, and what is told of it."""
+    """A step to draw: the dot it begins with, its verdict, and its text."""
 
     at: int
     verdict: str

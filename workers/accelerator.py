@@ -68,7 +68,7 @@ def find_choice(home: Path, kernel: Path, make_driver: Callable[[], Driver], *, 
     for_all, for_kernel = home / "accelerator.json", home / "accelerator-of-one.json"
     for kept in (for_all, for_kernel):
         remembered = _read(kept)
-        # What one kernel shows is asked again once a trusted one comes.
+        # One kernel's result is checked again with a trusted kernel.
         if (
             remembered is not None
             and remembered.fingerprint == fingerprint

@@ -21,7 +21,7 @@ from workers.wakeups import depth
 
 log = logging.getLogger(__name__)
 
-# So many messages may lie in the queue of upkeep: whoever takes them is away, and will not want older ones too.
+# So many messages may lie in the queue of upkeep: its worker is away, and will not need older ones.
 MOST_WAITING = 50
 QUEUE = "upkeep"
 _BEGAN, _BEGAN_S = datetime.now(UTC), monotonic()

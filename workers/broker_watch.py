@@ -2,7 +2,7 @@
 """Whether a worker still hears its queues: Celery's loop can lose its connection to Redis without noticing, and waits for ever.
 
 Seen with kombu 5.7: Redis goes away between a message's arrival and its acknowledgement; the socket is closed where that
-fails, the loop forgets it, and nobody connects again. Such a process looks healthy to everybody but to who waits for it, so
+fails, the loop forgets it, and nobody connects again. Such a process looks healthy from outside although work waits, so
 it looks itself whether wake-ups lie there that it should have taken, and ends where they do: whatever started it does so again.
 """
 

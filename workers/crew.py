@@ -55,7 +55,7 @@ def _die_with(parent: int) -> None:
     # Nobody tells it what happened before.
     if os.getppid() != parent:
         os._exit(1)
-    # Ours are told by us, not by the terminal.
+    # We forward signals to our children; the terminal does not.
     os.setpgid(0, 0)
 
 

@@ -81,7 +81,7 @@ class Lease:
         self._check()
 
     def record(self, write: Callable[[], Answer]) -> Answer:
-        """Write what was found; a database that is away is asked again, for as long as one lease lasts.
+        """Write what was found; retry while the database is away, for as long as one lease lasts.
 
         Raises ClaimLost if the claim is lost before anything was written.
         """
@@ -114,7 +114,7 @@ class Lease:
         try:
             while not self._lost and not self._over.wait(LOOK_S):
                 self._look()
-            # Asked again: the first time it may be where it cannot be interrupted.
+            # Repeated: the first interrupt may come where it has no effect.
             while not self._over.wait(NOTICE_S):
                 self._interrupt()
         finally:
@@ -135,7 +135,7 @@ class Lease:
                 "the claim of %s %s waits to be renewed: %s", self.claim.kind, self.claim.id, _line(exc)
             )
             connection.close()
-            # Whoever is at work may be in a wait, and must not go on for longer than the lease.
+            # The worker may be in a wait, and must not continue longer than its lease.
             if monotonic() > self._good_until and not self._lost:
                 self._lost = f"the database did not answer for {self._lease_s:g} s"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A worker's sign of life: a row that tells what it takes, and why it takes nothing, refreshed from a thread of its own.
 
-The same thread does what must not wait for beat to come back: leases of the dead run out whoever is left to see it.
+The same thread does what must not wait for beat to come back: leases of dead workers expire whichever process remains.
 """
 
 from __future__ import annotations

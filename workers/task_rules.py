@@ -45,7 +45,7 @@ class OneAtATime(Patient):
     abstract = True
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Do it, or leave it to who is at it."""
+        """Do it, unless another worker is doing it."""
         lock = _LOCKS[str(self.name)]
         if not lock.acquire(blocking=False):
             return None

@@ -65,7 +65,7 @@ class Wire:
     other: str
 
     def cut(self) -> None:
-        """From now on nothing gets through, and nobody is told."""
+        """From now on nothing gets through, and no error is returned."""
         _run("ip", "link", "set", f"{self.name}-s", "down")
 
     def mend(self) -> None:

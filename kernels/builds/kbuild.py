@@ -97,7 +97,7 @@ def is_error(line: str) -> bool:
 def first_error(lines: Iterable[str]) -> str:
     """The line that says why a build failed: the compiler's first, else the linker's, else make's.
 
-    Paths are told from the root of the tree. "" when no line looks like an error.
+    Paths are relative to the root of the tree. "" when no line looks like an error.
     """
     rest = [line.replace(f"{SOURCE}/", "").replace(f"{OUT}/{EXTERNAL}/", "").strip() for line in lines]
     for pattern in (_COMPILER, *_OTHER):

@@ -2,7 +2,7 @@
 """Locks between processes, and scratch directories that are removed with their process.
 
 A lock is flock on a file: the kernel drops it with the process, however that ends. A scratch
-directory is locked by whoever fills it; one whose lock is free belongs to a process that was killed.
+directory is locked by the process that fills it; a directory without a lock belongs to a process that was killed.
 """
 
 from __future__ import annotations

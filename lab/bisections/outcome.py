@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judge the revision that a bisection's step compared, from its experiment.
 
-The verdict looked for is bad; the opposite and unchanged are good. Inconclusive is asked again with twice the boots,
+The verdict looked for is bad; the opposite and unchanged are good. Inconclusive is repeated with twice the boots,
 up to a bound, then ambiguous. A kernel that did not build, boot or survive is skipped: it says nothing about the
 metric. What the lab is to blame for is a fault: it says nothing at all.
 """

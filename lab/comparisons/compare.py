@@ -30,7 +30,7 @@ from lab.trends.base_points import base_point, store_base_points
 
 # By variant: the boots of one metric of one case.
 Arms = Mapping[int, Arm]
-# A remaining trend within boots is told when it would be seen by chance less often than this.
+# A remaining trend within boots is reported when it would be seen by chance less often than this.
 TREND_LEVEL = 0.01
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Write the events of hooks in the transaction of the change itself; lab/hooks/deliver.py sends them.
 
-So an event is told if and only if it happened, whenever the process dies. Called by the services that change things.
+So an event is sent if and only if it happened, whenever the process dies. Called by the services that change things.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def listening(event: str, tree_id: int | None) -> list[Hook]:
 
 
 def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
-    """Everything that is told of an experiment. commit: which one of its tree it is about, "" if none.
+    """The payload of an experiment's event. commit: which one of its tree it is about, "" if none.
 
     exit_code: as `labctl` ends with it, None while it is open.
     """
@@ -101,7 +101,7 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
 
 
 def alert_payload(alert: Alert) -> dict[str, Any]:
-    """Everything that is told of an alert."""
+    """The payload of an alert's event."""
     return {
         "event": ALERT,
         "at": timezone.now().isoformat(timespec="seconds"),
@@ -120,7 +120,7 @@ def alert_payload(alert: Alert) -> dict[str, Any]:
 
 
 def quarantine_payload(row: Quarantine, event: str) -> dict[str, Any]:
-    """Everything that is told of a quarantine. released_by: "" at the lab's own terminal, and while it lasts."""
+    """The payload of a quarantine's event. released_by: "" at the lab's own terminal, and while it lasts."""
     target = row.target
     return {
         "event": event,

@@ -35,7 +35,7 @@ class HookLine:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLine:
-    """One delivery. next_at: when it is tried, None once it is over; body: what is told, as JSON."""
+    """One delivery. next_at: when it is tried, None once it is over; body: the payload, as JSON."""
 
     id: int
     event: str

@@ -36,7 +36,7 @@ class Target(models.Model):
 
 
 class Quarantine(models.Model):
-    """A time in which a target boots nothing since it kept failing; operators are told when it begins and when it ends."""
+    """A time in which a target boots nothing because it kept failing; operators are notified of its begin and end."""
 
     target = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="quarantines")
     reason = models.TextField()

@@ -12,7 +12,7 @@ from knox.models import AbstractAuthToken
 
 
 class People(UserManager["User"]):
-    """Django's own, but whoever is made at the server's own terminal runs the lab."""
+    """Django's manager, but an account made at the server's terminal is an operator."""
 
     use_in_migrations = False
 

@@ -19,7 +19,7 @@ class Standing(models.Model):
     # Empty for the tree's default revision, as of a source archive that is replaced by a newer one.
     branch = models.CharField(max_length=200, blank=True, default="")
     enabled = models.BooleanField(default=True)
-    # Hours of the day (UTC) in which nothing is queued and nobody is told; equal hours mean none.
+    # Hours of the day (UTC) in which nothing is queued and no notification is sent; equal hours mean none.
     quiet_from = models.PositiveSmallIntegerField(default=0)
     quiet_until = models.PositiveSmallIntegerField(default=0)
     poll_every_s = models.PositiveIntegerField(default=300)
@@ -79,7 +79,7 @@ class Hook(models.Model):
     """An address that hears of events: a plain webhook, a forge's commit statuses, or patchwork's checks."""
 
     class Kind(models.TextChoices):
-        """In what form it is told."""
+        """The form of a notification."""
 
         WEBHOOK = "webhook"
         GITHUB = "github"
@@ -111,7 +111,7 @@ class Delivery(models.Model):
 
     hook = models.ForeignKey(Hook, on_delete=models.CASCADE, related_name="deliveries")
     event = models.CharField(max_length=40)
-    # Which thing it is about: with hook and event it is told once.
+    # The subject: one delivery for each hook, event and subject.
     subject = models.CharField(max_length=100)
     payload = models.JSONField()
     state = models.CharField(max_length=10, choices=DeliveryState, default=DeliveryState.WAITING)

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
-# A server that did not answer is asked again after so long: whoever waits for a page does not wait for each of its look-ups.
+# A server that did not answer is tried again after this time, so that a page does not wait for each of its look-ups.
 ASK_AGAIN_S = 2.0
 
 

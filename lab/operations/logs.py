@@ -93,7 +93,7 @@ def configuration(form: str) -> dict[str, Any]:
             "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["about"]},
         },
         "root": {"level": "INFO", "handlers": ["stderr"]},
-        # A page that is not there is told by the line of its request.
+        # A missing page is logged by the line of its request.
         "loggers": {**quiet, **servers, "django.request": {"level": "ERROR"}},
     }
 

@@ -16,7 +16,7 @@ from django.db.models import Q
 from lab.leases.clock import after
 from lab.models import Chore
 
-# Whoever has been at one for so long was killed, or is given company.
+# A worker that has run one for this long was killed, or another one may start it too.
 GIVEN_UP_S = 3600.0
 # The database's clock may be set by so much, unnoticed.
 _SET_BACK_S = 60.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of profiled boots, all variants side by side: perf stat, /proc/vmstat, /proc/slabinfo.
 
-`Run.counters` holds, by source, what was counted over all timed iterations of a boot; here it is told per timed iteration.
+`Run.counters` holds, by source, what was counted over all timed iterations of a boot; here it is given per timed iteration.
 Of the kernel's own counts it leaves out those that did not change: they are 0, unless the boot says that it had none.
 """
 

@@ -2,7 +2,7 @@
 """Read profiles for the page: symbols of all variants side by side, their callers and callees.
 
 Every share is of the samples of busy CPUs, over all counted boots of a variant. Of waits it is nanoseconds waited a boot
-that are compared; their share of all waiting is told beside them.
+that are compared; their share of all waiting is shown beside them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ShareCell:
 class ProfileColumn:
     """One variant. run_id: its first boot. samples, waits, lost: of all counted boots. idle: the fraction left out.
 
-    doubt: why no share of it can be told from the base's for certain, or nothing; so for the base.
+    doubt: why no share of it can differ significantly from the base's, or nothing; so for the base.
     """
 
     variant_id: int

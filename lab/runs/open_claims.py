@@ -14,7 +14,7 @@ from lab.runs.take_back import lease_name
 
 @dataclass(frozen=True, slots=True)
 class ClaimLine:
-    """One build or boot that a worker holds; over: its lease has run out, so the worker is gone or stuck.
+    """One build or boot that a worker holds; over: its lease has expired, so the worker is gone or stuck.
 
     lease: what tells this claim from a later one. left_s: until the lease runs out, negative since it did.
     """

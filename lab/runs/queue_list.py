@@ -30,7 +30,7 @@ class QueueLine:
 
     @property
     def forsaken(self) -> bool:
-        """Something waits, and nobody takes it."""
+        """Return whether something waits and no worker takes it."""
         return bool(self.waiting) and not self.workers
 
 

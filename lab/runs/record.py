@@ -231,7 +231,7 @@ def _outside_gates(run: Run, found: RunRecord) -> list[str]:
     """Why the numbers of a boot that finished do not count."""
     if found.outcome != Outcome.FINISHED:
         return []
-    # A time-based profile that lost samples is skewed; waits that were lost are told beside their profile.
+    # A time-based profile that lost samples is skewed; lost waits are shown beside their profile.
     profile = next((one for one in found.profiles if one.kind == Profile.Kind.CPU), None)
     taken = profile.tree.samples + profile.lost if profile else 0
     return gates(

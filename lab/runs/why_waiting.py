@@ -15,16 +15,16 @@ from lab.targets.usable import usable_targets, why_unusable
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What it waits for, as a sentence; forsaken: nobody takes what it waits in, so somebody has to start a worker."""
+    """The reason for waiting, as a sentence. forsaken: its queue has no worker, so one must be started."""
 
     why: str
     forsaken: bool = False
 
 
 def wait_of(experiment_id: int, *, operator: bool) -> Wait | None:
-    """Why an open experiment waits; None while something of it is worked on.
+    """Return why an open experiment waits; None while it is being worked on.
 
-    operator: whoever reads it runs the lab; others are told neither machines nor their paths.
+    operator: the reader is an operator; others see neither machines nor their paths.
     """
     if is_worked_on(experiment_id):
         return None

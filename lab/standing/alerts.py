@@ -103,7 +103,7 @@ def _alert(standing: Standing, page: TrendPage, step: StepView) -> tuple[Alert, 
 def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
     """Send mails and events of alerts not told yet, but for those whose quiet hours it is.
 
-    A mail that cannot be sent is tried again the next time; the events are told once.
+    A mail that cannot be sent is tried again the next time; the events are sent once.
     """
     moment = now or timezone.now()
     waiting: dict[Standing, list[Alert]] = defaultdict(list)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Look for a standing experiment's new revision, and submit its experiment.
 
-One experiment at a time: what is pushed meanwhile waits, and of that only the newest is taken. Revisions passed over are told,
+One experiment at a time: what is pushed meanwhile waits, and of that only the newest is taken. Skipped revisions are listed,
 and measured later where `backfill` says so, the newest first, when nothing newer waits.
 """
 

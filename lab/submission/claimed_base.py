@@ -2,7 +2,7 @@
 """Find the commit in a series' `base-commit:` trailer.
 
 It is used where the description names no base and the tree has the commit. Where the tree lacks it, the patches are
-tried on the tree's own base; whoever submitted them is told either way.
+tried on the tree's own base; the submitter is notified either way.
 """
 
 from collections.abc import Iterator, Mapping

@@ -314,7 +314,7 @@ def _registered(asked: BranchRequest) -> Source:
 
 
 def _told(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
-    """Everything a person can do something about is told beside the field; a retry may help, too."""
+    """Errors that a person can fix are shown beside the field; a retry may help, too."""
     if exc.blame == "submission" or exc.retry:
         return FieldRefused(field, str(exc))
     return LabUnable(f"the lab cannot take this in now: {exc}", exc.detail)

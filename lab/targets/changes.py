@@ -60,7 +60,7 @@ def change_target(
 ) -> Target:
     """Change fields of TargetFields; access and tuning are replaced whole. What boots now ends as it began.
 
-    seen: `fingerprint` of the target that whoever changes it looked at; None changes it as it is by now.
+    seen: `fingerprint` of the target that the person saw; None changes it in any state.
     Raises NotAllowed, UnknownRow, FieldRefused, Outdated where it was changed since it was seen.
     """
     _allowed(by)

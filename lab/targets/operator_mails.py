@@ -105,6 +105,6 @@ def _body(notices: Sequence[Notice]) -> str:
         "A target in quarantine boots nothing. Look at it, then release it on its page, or with",
         "`labctl target check NAME` and `labctl target release NAME`.",
         "-- ",
-        f"Operators of {settings.PUBLIC_URL} are told.",
+        f"Sent to the operators of {settings.PUBLIC_URL}.",
     ]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Quarantine targets that fail repeatedly by the lab's own fault, until an operator releases them.
 
-Both ends of a quarantine are told: to hooks by events written in the same transaction, to operators by lab/targets/operator_mails.py.
+Begin and end of a quarantine are reported: to hooks by events written in the same transaction, to operators by lab/targets/operator_mails.py.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
 
 
 def two_patches() -> ComparisonData:
-    """Two alternatives: one helps for certain, of the other nobody can tell; a control, and a secondary metric."""
+    """Two alternatives: one helps significantly, the other is inconclusive; a control, and a secondary metric."""
     better: dict[str, Any] = {"median": 24_310.0, "ratio": 0.62, "low": 0.6, "high": 0.65, "q": 0.0004}
     unclear = {
         "median": 41_837.0,

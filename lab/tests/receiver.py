@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An HTTP server on the loopback that writes down what it gets and answers as it is told."""
+"""An HTTP server on the loopback that records requests and answers as configured."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="Body")
 
 
 class Body(serializers.Serializer[Any]):
-    """A JSON object; a field it does not have is told with the nearest it has."""
+    """A JSON object; an unknown field is refused with the nearest known name."""
 
     def to_internal_value(self, data: Any) -> Any:
         """What was sent, checked. Raises ValidationError."""

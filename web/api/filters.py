@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Query parameters of lists, all of them strict: one that is unknown or means nothing is told, not ignored."""
+"""Query parameters of lists, all of them strict: an unknown or meaningless parameter is refused, not ignored."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Ordering(OrderingFilter):
 
 
 class Filters(django_filters.FilterSet):  # type: ignore[misc]
-    """What all sets of filters share: faults are told with the parameter's name."""
+    """The common part of all sets of filters: errors name the parameter."""
 
     class Meta:
         model: type[Model]

@@ -36,7 +36,7 @@ from web.api.schema import Mapped, Texts
 
 
 class HookRow(serializers.Serializer[Any]):
-    """A hook; its secret is told when it is made, never again. tree: null for all."""
+    """A hook; its secret is returned when it is made, never again. tree: null for all."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

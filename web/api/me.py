@@ -116,7 +116,7 @@ class Tokens(View):
 
     @extend_schema(request=WantedToken, responses={201: IssuedShape})
     def create(self, request: Request) -> Response:
-        """Make a token; its text is told this once."""
+        """Make a token; its text is returned only now."""
         token, text = issue_token(user=cast("User", request.user), **taken(WantedToken, request))
         return Response({**_shown(token), "token": text}, status=201)
 

@@ -37,7 +37,7 @@ from lab.profiles.analysis.frame_tree import TreeDamaged
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
 
 MEDIA_TYPE = "application/problem+json"
-# What a type is told by; the rest is what its HTTP status says, `about:blank`.
+# The text of each type; all others are `about:blank`, described by the HTTP status.
 TYPES: Mapping[str, str] = {
     "validation": "The request does not have the form that the schema asks for.",
     "refused": "The request is well formed, but cannot be carried out as it is.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the OpenAPI schema is told: the problems that every operation may answer with are written here, once."""
+"""Extensions of the OpenAPI schema: the problems that every operation may answer with are written here, once."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def figures(client: Client) -> Figures:
         for sample in family.samples:
             labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
             key = f"{sample.name}{{{labels}}}" if labels else sample.name
-            assert key not in found, f"{key} is told twice"
+            assert key not in found, f"{key} appears twice"
             found[key] = sample.value
     return found
 

@@ -2,7 +2,7 @@
 """What is shown, compared and exported does not depend on where rows happen to lie.
 
 PostgreSQL returns equal rows, and rows that nobody ordered, as they lie on the disk, which updates and a restored backup change. SQLite
-is told to turn round whatever nobody ordered.
+is configured to reverse rows without an order.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _build_said(build: BuildLine | None) -> str:
 
 
 def _troubles(page: ExperimentPage) -> list[Trouble]:
-    """Failed builds, then failed boots; boots that failed alike are told once."""
+    """Failed builds, then failed boots; boots that failed alike are listed once."""
     told = [
         Trouble(f"{', '.join(build.variants)}: does not build", build.problem, "", build.id, None, 1)
         for build in page.builds

@@ -24,7 +24,7 @@ def alive(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """200 where everything the lab needs is there, else 503; what is wrong is told to those who may watch."""
+    """200 where everything the lab needs is there, else 503; problems are shown to permitted clients."""
     checks = readiness()
     ok = all(check.ok for check in checks)
     told: dict[str, object] = {"ready": ok}

@@ -53,7 +53,7 @@ report {place}/{token}
 cmdline {cmdline} kperflab.report={report}
 """
 HOLD_S = 5.0
-"""How long a machine that asks for what follows is held; then it asks again."""
+"""The time for which a machine's request for the next boot is held, before the machine retries."""
 LOOK_S = 0.2
 MOST_HELD = 2
 """Of a server process's threads; machines beyond that are answered at once."""

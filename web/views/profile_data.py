@@ -162,7 +162,7 @@ def _idle(request: HttpRequest) -> bool:
 def _file(
     request: HttpRequest, body: str | bytes, kind: str, name: str, *, inline: bool = False
 ) -> HttpResponse:
-    """An answer nobody takes for a page: its type is not guessed, and a browser saves it unless it is to be read."""
+    """Return an answer that no browser treats as a page: its type is not guessed, and it is saved unless shown inline."""
     data = body.encode() if isinstance(body, str) else body
     squeezed = (
         kind != BINARY

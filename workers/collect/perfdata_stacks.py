@@ -125,7 +125,7 @@ def tree_of(
     frames = np.zeros(len(chains.addresses), np.int64)
     frames[chains.kernel] = _kernel_frames(chains, story, symbols, names)
 
-    # A user address means a file only in its process at its time: such chains are told apart by these, too.
+    # A user address means a file only in its process at its time: these distinguish such chains, too.
     moments = np.full(len(which), -1, np.int64)
     asking = (np.bincount(chains.row[chains.user], minlength=len(starts)) > 0)[which]
     moments[asking] = spaces_at(story, samples.pid[asking], samples.time[asking])

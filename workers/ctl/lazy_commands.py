@@ -28,7 +28,7 @@ class LateGroup(TyperGroup):
     places: ClassVar[Mapping[str, CommandPlace]] = {}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Find the command itself in place of its line; a wrong name is told with the nearest ones."""
+        """Find the command itself in place of its line; a wrong name is refused with the nearest ones."""
         name, known, rest = super().resolve_command(ctx, args)
         return name, load(self.places[name], name) if name and name in self.places else known, rest
 

@@ -79,7 +79,7 @@ def _may(path: Path, user: QemuUser, others_bits: int) -> bool:
 
 
 def groups_of(user: QemuUser) -> set[int]:
-    """The groups that libvirt gives the process: the user's own ones, and the one it was told."""
+    """The groups that libvirt gives the process: the user's own groups, and the configured group."""
     try:
         entry = pwd.getpwuid(user.uid)
     except KeyError:

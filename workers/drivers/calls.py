@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where QEMU's plugin writes call trees and accesses, and how they come to the run's own files.
 
-The directory is the emulator's user's, and with it whoever broke out of a guest: what is in it is taken as data only.
+The directory is the emulator's user's, and so also open to a guest that escaped: its contents are treated as data only.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def move_words(cpu: ET.Element) -> None:
 
 
 def add_lines(devices: ET.Element, console: Path, records: Path) -> None:
-    """Two serial lines into named pipes; why not sockets is told in streams.Fifo."""
+    """Two serial lines into named pipes; streams.Fifo says why not sockets."""
     for port, path in ((0, console), (RECORDS_LINE, records)):
         serial = ET.SubElement(devices, "serial", type="pipe")
         ET.SubElement(serial, "source", path=str(path))

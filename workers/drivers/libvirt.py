@@ -34,7 +34,7 @@ CONNECT_DEADLINE_S = 15.0
 COMMAND_DEADLINE_S = 60
 LEAVE_DEADLINE_S = 20.0
 WHY_DEADLINE_S = 10.0
-# A libvirt that was killed is asked again this often to end a guest, until it is back.
+# How often a killed libvirt is asked to end a guest, until it is back.
 AGAIN_S = 1.0
 
 

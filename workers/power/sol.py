@@ -49,7 +49,7 @@ def hold(access: IpmiPower) -> str:
             os.write(1, bytes(data))
 
     obey_the_bmcs_choice()
-    # force: whoever has the line loses it; it is our machine while we boot it.
+    # force: another client of the line is disconnected; the machine is ours while we boot it.
     console = Console(host, access.user, read_password(access.password_file), take, port=port, force=True)
     told, turns = False, 0
     while not ends:

@@ -35,7 +35,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """What `make up` was told: where the pages are, whose database and Redis, and where other machines come in."""
+    """The options of `make up`: the address of the pages, the database and Redis, and the address for other machines."""
 
     bind: str
     port: int
@@ -50,7 +50,7 @@ def stores(place: ServicePlace, wishes: ServiceOptions) -> list[Program]:
     found = []
     if wishes.own_database:
         command = postgres.command(place, wishes.database)
-        # INT is its fast way: whoever is connected is told, nothing is lost.
+        # INT is its fast shutdown: clients are disconnected, nothing is lost.
         found.append(Program("postgres", command, FIRST, "INT", 60, postgres.USER))
     if wishes.own_redis:
         found.append(Program("redis", redis.command(place, wishes.redis), FIRST, user=redis.USER))

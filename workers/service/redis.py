@@ -39,7 +39,7 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
         "unixsocket": str(sockets / "redis.sock"),
         "unixsocketperm": "700",
         "daemonize": "no",
-        # Who waits asks the database again: nothing here is worth a disk.
+        # Waiting clients poll the database: nothing here is worth a disk.
         "save": "",
         "appendonly": "no",
         "dir": str(sockets),

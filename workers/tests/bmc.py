@@ -43,7 +43,7 @@ class Bmc(VirtualBMC):  # type: ignore[misc]
         super().activate_payload(request, session)
 
     def pass_on(self) -> None:
-        """Send what comes on the line to whoever listens; what comes while nobody does is lost, as with real ones."""
+        """Send the line's output to the listener; without one it is lost, as on real machines."""
         while True:
             try:
                 with socket.socket(socket.AF_UNIX) as line:

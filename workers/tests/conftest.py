@@ -151,6 +151,6 @@ def fake_lab(
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Iterator[StandIn]:
-    """A machine that is off, and boots from nothing until its BMC was told so."""
+    """A machine that is off, and boots only after a command to its BMC."""
     with StandIn(tmp_path) as machine:
         yield machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a machine's firmware asks the network for, and what it is told: `python3 dhcp.py INTERFACE MAC [ipxe]`, as root.
+"""The DHCP requests of a machine's firmware, and the answers: `python3 dhcp.py INTERFACE MAC [ipxe]`, as root.
 
 Prints where to boot from, or nothing where nobody answers. It needs nothing but Python, and runs where the cable is.
 """

@@ -38,11 +38,11 @@ MASKED = (
 )
 SSHD = "Port {port}\nListenAddress 127.0.0.1\nUsePAM no\nUseDNS no\nMaxStartups 100\n"
 # Arguments: lower upper work root log, then pairs of a folder here and its place there. Everything mounted is gone with
-# the mount namespace. pivot_root, since who is in a chroot may make no user namespaces, which builds need. Beside the network that
+# the mount namespace. pivot_root, since a process in a chroot cannot create user namespaces, which builds need. Beside the network that
 # it shares there is one of its own, with a cable of two ends.
 START = r"""
 set -eu
-# The processes here, which are told by other numbers in the one that was there.
+# The processes here, which have other numbers in the old /proc.
 mount -t proc proc /proc
 lower=$1 upper=$2 work=$3 root=$4 log=$5; shift 5
 mount -t overlay overlay -o "lowerdir=$lower,upperdir=$upper,workdir=$work" "$root"

@@ -44,7 +44,7 @@ class Liar:
         self._server.server_close()
 
     def answer(self, path: str) -> tuple[int, bytes]:
-        """What a GET is told."""
+        """Return the answer to a GET."""
         if path.rstrip("/") == "/redfish/v1":
             return 200, json.dumps(
                 {"Id": "root", "RedfishVersion": "1.6.0", "Systems": {"@odata.id": "/redfish/v1/Systems"}}

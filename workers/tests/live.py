@@ -202,7 +202,7 @@ class Live:
         return found
 
     def wait(self, number: int, seconds: float = DONE_S) -> dict[str, Any]:
-        """An experiment that has come to an end; pages that do not answer meanwhile are asked again."""
+        """An experiment that has come to an end; pages that do not answer meanwhile are retried."""
         end = monotonic() + seconds
         found: dict[str, Any] = {"state": "not heard of"}
         while monotonic() < end:

@@ -51,7 +51,7 @@ class StandIn:
     """A domain that plays a machine, off at first.
 
     Its ROM's iPXE fetches bootfile over QEMU's user network, where this host is 10.0.2.2; it boots from the network
-    only when a BMC was told so. serial: the socket on which QEMU offers its serial line.
+    only after a command to its BMC. serial: the socket on which QEMU offers its serial line.
     """
 
     directory: Path

@@ -64,7 +64,7 @@ class PretendMachine:
         self._asked("boot_from_network")
 
     def fetch_script(self) -> str:
-        """Ask for the script; remembers where the boot's own things are, if it is told."""
+        """Ask for the script; remember the addresses of the boot's files, if given."""
         script = Client().get(f"/netboot/{MAC}.ipxe").content.decode()
         if found := re.search(r"kperflab\.report=http://[0-9.:]+(/netboot/\S+)", script):
             self.place = found[1]

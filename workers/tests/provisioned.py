@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fleet of one machine, and how Ansible is told of it."""
+"""A fleet of one machine, and its Ansible inventory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAB = "/opt/kperflab/lab"
 
 @dataclass(frozen=True)
 class Fleet:
-    """A fleet of one machine, and how Ansible is told of it. url: the pages by https, whose certificate trust knows."""
+    """A fleet of one machine, and its Ansible inventory. url: the pages by https, whose certificate trust knows."""
 
     machine: Machine
     inventory: Path

@@ -68,7 +68,7 @@ def test_what_the_policy_left_is_noted_with_it(expired: list[str]) -> None:
 def test_a_message_of_beats_that_is_lost_is_sent_again_within_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As where the broker or whoever took it was away, and beat is started anew before the day is over."""
+    """The broker or the worker was away, and beat restarts before the day is over."""
     scheduler = beat.UpkeepScheduler(app=app)
     sent: list[str] = []
     monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(entry.name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A live service hit by faults, and that whoever looks it over would see what is wrong."""
+"""A live service hit by faults, and the checks that would see a breach."""
 
 from __future__ import annotations
 

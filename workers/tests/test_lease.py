@@ -204,7 +204,7 @@ def test_an_answer_waits_for_a_database_that_comes_back(
     monkeypatch.setattr(leases, "is_held", look)
     with caplog.at_level(logging.WARNING), Lease(claim, 5) as lease:
         assert lease.record(write)
-        # What was written ended the claim: nobody takes that for a loss.
+        # The record ended the claim: this is not a lost boot.
         looks.clear()
         await_true(lambda: bool(looks), "another look at the claim")
     assert caplog.text.count("waits to be recorded") == 2

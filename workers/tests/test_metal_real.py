@@ -148,5 +148,5 @@ def test_a_machine_goes_from_kernel_to_kernel_by_kexec_and_by_power_where_a_kern
     assert "kexec failed" in client.get(f"/runs/{third.pk}/").content.decode()
     # Nothing more for it: it switches itself off.
     close_netboot(Netboot.objects.get(closed_at=None).pk)
-    await_true(lambda: not machine.is_on(), "the machine that is told that nothing follows is off")
+    await_true(lambda: not machine.is_on(), "the machine is off after the answer that nothing follows")
     nothing_is_left(machine)

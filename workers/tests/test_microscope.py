@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The exact profile: what the plugin is told about a kernel, and what is taken from the files it writes."""
+"""The exact profile: the plugin's arguments for a kernel, and the reading of the files it writes."""
 
 from __future__ import annotations
 

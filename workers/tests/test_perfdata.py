@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reading perf.data: as `perf script` does, but for what is told here.
+"""Reading perf.data: as `perf script` does, except as noted here.
 
 golden/perfdata is of one of our own guests (6.1.192, running showgids): its perf.data, the lines of its kernel's
 System.map around the addresses in it, and what `perf script` and fold_script make of them.

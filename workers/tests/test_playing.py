@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fake target is told by its access what to play, and says the same again for the same seed."""
+"""A fake target plays what its access says, and plays the same for the same seed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Following an experiment: what is told, when it ends, and what a server that is away means."""
+"""Following an experiment: its output, its end, and a server that is away."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The worker's loop: what is queued is done, what is interrupted is given back, what is wrong is told."""
+"""The worker's loop: queued work is done, interrupted work is given back, faults are reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A series with gaps or of several versions is never taken without a word, and what was chosen is told."""
+"""A series with gaps or of several versions is never accepted silently; the notes name what was chosen."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.process
 
 SOURCE = Path(__file__).with_name("calls.c")
 NATIVE, X32 = 0xC000003E, 0x40000000
-OLD = 0x800000  # how calls.c is told of the 32-bit entry
+OLD = 0x800000  # marks the 32-bit entry for calls.c
 
 # What gives capabilities, looks into other processes, programs the kernel, or speaks to somebody outside.
 FORBIDDEN = """

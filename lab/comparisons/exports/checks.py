@@ -2,7 +2,7 @@
 """A comparison as a list of checks that passed or failed: the content of reports for pipelines.
 
 A primary metric's regression fails; improvement and unchanged pass; inconclusive is skipped with its reason: nothing
-was shown either way, and who counts that as success or as failure is told something the data does not say. Metrics
+was shown either way, and counting that as success or failure claims more than the data shows. Metrics
 that are not primary never fail, since the exit code does not count them: their regressions are skipped, by name.
 Kernels that do not build, boot or survive fail, unless the lab is to blame: then it is an error. Controls are no
 candidates and have no checks.

@@ -261,7 +261,7 @@ def test_each_kernel_of_a_reproducer_is_compared_with_its_forerunner(describe: D
     build_all(first, marks)
     spec = again(first)
     assert notes(first) == {"base": "", "one": "", "base-again": ""}
-    # Kernels that this lab holds already are told at once.
+    # Kernels that this lab already has are reported at once.
     held = submit_experiment(spec=spec, home=settings.HOME)
     assert set(map(len, notes(held).values())) == {
         len("reproduced bit for bit: vmlinux is 012345678901 again")

@@ -2,7 +2,7 @@
 """Test whether a share of samples moved between two sets of profiles, for many frames at once. A profile is one boot.
 
 Shares are compared on the arcsine scale, absolute counts on that of square roots: there the variance of sampling is
-the same whatever the share (Anscombe, Biometrika 35, 1948). Boots vary more than that; how much more is told by the
+the same whatever the share (Anscombe, Biometrika 35, 1948). Boots vary more than that; how much more comes from the
 boots of all sides, a factor a frame (overdispersion.py). Then Student's t, and Benjamini and Hochberg over the frames that
 hold enough samples to be told at all.
 """

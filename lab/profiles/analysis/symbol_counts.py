@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 
-# Shares by caller are about symbols that something calls; what nothing calls is told in these words.
+# Shares by caller are about symbols that something calls; a symbol without callers gets this text.
 NO_CALLER = "(no caller)"
 ITSELF = "(itself)"
 

@@ -69,7 +69,7 @@ def check_size(tree: FrameTree, times: Integers, *, frame: int = 1) -> None:
     times: int64[nodes]. frame: bytes that go with each frame beside its name. Raises ExportTooLarge.
     """
     widths = np.array([len(name.encode()) for name in tree.names], np.int64) + frame
-    # A node's name is told once for each stack through it: the stacks in its subtree.
+    # A node's name is written once for each stack through it: the stacks in its subtree.
     running = np.concatenate(([0], np.cumsum(times)))
     told = (running[tree.end] - running[:-1]) * widths[tree.name]
     size = float(told.sum(dtype=np.float64))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many who claim at once: every piece of work is claimed once, whoever is faster. On SQLite, and with KPERFLAB_TEST_DATABASE=postgres."""
+"""Many concurrent claims: every piece of work is claimed exactly once. On SQLite, and with KPERFLAB_TEST_DATABASE=postgres."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What somebody is told whose experiment nobody works on."""
+"""The reason shown for an experiment that is not being worked on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Alerts: which steps are told, once, to whom, and when not."""
+"""Alerts: the steps that are reported, once, to the right people, and not in quiet hours."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A target that goes into quarantine, and one that comes back: hooks and operators are told, once, if it happened."""
+"""A target that goes into quarantine, and one that comes back: hooks and operators are notified once."""
 
 from __future__ import annotations
 
