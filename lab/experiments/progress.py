@@ -26,7 +26,10 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
-    """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown."""
+    """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown.
+
+    stalled: why nothing works on it, "" while something does, and way_out what helps; lab/runs/stalls.py fills both in.
+    """
 
     experiment_id: int
     name: str
@@ -43,6 +46,8 @@ class ExperimentProgress:
     now: tuple[Activity, ...]
     eta_s: float | None
     problem: str
+    stalled: str = ""
+    way_out: str = ""
 
     @property
     def builds_over(self) -> int:

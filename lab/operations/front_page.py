@@ -6,9 +6,10 @@ from datetime import datetime
 
 from lab.comparisons.regressions import RegressionFilter, RegressionLine, regression_lines, regression_rows
 from lab.experiments.counts import ExperimentCounts, count_experiments
-from lab.experiments.progress import ExperimentProgress, progress_of
+from lab.experiments.progress import ExperimentProgress
 from lab.models import Alert, Experiment
 from lab.models.states import ExperimentState
+from lab.runs.stalls import current_progress_of
 from lab.targets.health_overview import TargetHealth, target_healths
 
 # Of each, at most; the rest is a click away.
@@ -80,8 +81,8 @@ def _running() -> tuple[tuple[ExperimentProgress, ...], int]:
         "spec"
     )
     # "running" comes after "queued".
-    shown = list(rows.order_by("-state", "pk")[:RUNNING])
-    found = progress_of(shown)
+    shown = list(rows.select_related("target").order_by("-state", "pk")[:RUNNING])
+    found = current_progress_of(shown)
     waiting = rows.count() - len(shown) if len(shown) == RUNNING else 0
     return tuple(found[row.pk] for row in shown), waiting
 

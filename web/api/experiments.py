@@ -27,10 +27,10 @@ from lab.errors import NeedsWorker
 from lab.experiments.counts import count_experiments
 from lab.experiments.never_delete import keep_for
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
-from lab.experiments.progress import progress
 from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
 from lab.models.states import ExperimentState, Role, VariantState
+from lab.runs.stalls import current_progress
 from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from web.api.doors import scopes_of
 from web.api.fields import Body, Word, taken
@@ -152,6 +152,10 @@ class ProgressShape(serializers.Serializer[Any]):
     boots_total = serializers.IntegerField()
     now = ActivityShape(many=True)
     eta_s = Number()
+    stalled = serializers.CharField(
+        allow_blank=True, help_text="Why nothing works on it; empty while something does."
+    )
+    way_out = serializers.CharField(allow_blank=True, help_text="What gets a stalled experiment going again.")
 
 
 class ExperimentDetail(ExperimentRow):
@@ -263,7 +267,7 @@ class Experiments(Submission):
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
-        found = progress(row["id"])
+        found = current_progress(row["id"])
         row["progress"] = {**asdict(found), "percent": found.percent}
         for name in ("experiment_id", "name", "state", "problem"):
             del row["progress"][name]

@@ -17,6 +17,7 @@ from lab.notes.pages import experiment_notes
 from lab.people.permissions import may, may_change
 from lab.people.saved_views import kept_filters, views_for
 from lab.runs.pages import build_page, files_removed_at, run_page
+from lab.runs.stalls import current_progress
 from lab.runs.why_waiting import wait_of
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
@@ -149,7 +150,7 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 
 def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
-    progress = page.progress
+    progress = current_progress(page.id)
     row = get_experiment(page.id)
     return {
         "page": page,
@@ -158,7 +159,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "key": page.id,
         "progress": progress,
         "wait": None
-        if progress.finished or progress.now
+        if progress.finished or progress.now or progress.stalled
         else wait_of(page.id, operator=may(request.user, "operate")),
         "eta": duration(progress.eta_s) if progress.eta_s else "",
         "took": _took(page),

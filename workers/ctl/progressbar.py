@@ -19,7 +19,7 @@ from rich.text import Text
 from workers.ctl.doors.base import Door, Json
 from workers.ctl.doors.errors import DoorError
 from workers.ctl.plaintext import plain_line
-from workers.ctl.terminal import duration
+from workers.ctl.terminal import duration, stalled_line
 
 LOCAL_REFRESH_S, REMOTE_REFRESH_S = 0.5, 2.0
 PLAIN_REFRESH_S = 20.0
@@ -29,7 +29,10 @@ PATIENCE_S = 600.0
 
 @dataclass
 class Follower:
-    """The last known state of one experiment. last: the build's last line; silence: why no answer came, if none did."""
+    """The last known state of one experiment. last: the build's last line; silence: why no answer came, if none did.
+
+    apart: other processes do the work, which may be stalled.
+    """
 
     door: Door
     experiment_id: int
@@ -38,6 +41,7 @@ class Follower:
     experiment: Json = field(default_factory=dict)
     last: str = ""
     silence: str = ""
+    apart: bool = True
     # How far the log of which build was read.
     _read: tuple[int, int] = (0, 0)
 
@@ -101,7 +105,7 @@ def follow(console: Console, door: Door, experiment_id: int) -> Json:
 def beside(console: Console, door: Door, experiment_id: int) -> Iterator[None]:
     """Show progress in a thread of its own while the caller does the work."""
     done = Event()
-    follower = Follower(door, experiment_id)
+    follower = Follower(door, experiment_id, apart=False)
 
     def shown() -> None:
         from django.db import connection
@@ -191,6 +195,8 @@ def _told(now: Json, what: str) -> Text:
 def _doing(follower: Follower) -> str:
     if follower.silence:
         return follower.silence
+    if follower.apart and (stalled := stalled_line(follower.progress)):
+        return stalled
     now = follower.progress["now"]
     if follower.experiment["state"] == "queued" and not now:
         return "waiting for a worker"
@@ -213,6 +219,7 @@ def drawn(follower: Follower) -> Group:
     ]
     if follower.last:
         doing.append(Text(f"  {follower.last}", style="dim", no_wrap=True, overflow="ellipsis"))
-    if follower.silence or not doing:
-        doing.append(Text(_doing(follower), style="yellow" if follower.silence else "dim"))
+    stalled = follower.apart and stalled_line(now)
+    if follower.silence or stalled or not doing:
+        doing.append(Text(_doing(follower), style="yellow" if follower.silence or stalled else "dim"))
     return Group(head, stages, *doing)

@@ -75,6 +75,14 @@ def show_head(console: Console, experiment: Json, where: str) -> None:
         console.print(Text(f"  priority {plain_line(experiment['priority'])}", style="dim"))
     if experiment.get("problem"):
         console.print(Text(plain_line(experiment["problem"]), style="red"), soft_wrap=True)
+    if stalled := stalled_line(experiment["progress"]):
+        console.print(Text(stalled, style="yellow"), soft_wrap=True)
+
+
+def stalled_line(progress: Json) -> str:
+    """Return why nothing works on an experiment and what helps, "" while something does; older servers do not say."""
+    why = plain_line(progress.get("stalled") or "")
+    return f"stalled: {why} {plain_line(progress.get('way_out') or '')}".rstrip() if why else ""
 
 
 def show_outcomes(

@@ -22,6 +22,7 @@ from lab.models import Note
 from lab.profiles.exports.data import as_data, profile_data
 from lab.profiles.exports.files import callers_text, profile_file
 from lab.runs.pages import build_page, run_page
+from lab.runs.stalls import current_progress
 from lab.storage.files import KeptFile
 from lab.submission.choices import submission_choices
 from lab.submission.preview import preview_experiment
@@ -64,6 +65,7 @@ class LocalDoor:
         """See Door."""
         page = experiment_page(experiment_id)
         found: Json = as_data(page)
+        found["progress"] = as_data(current_progress(experiment_id))
         found["parts"] = [
             {**part, "build": part["build"] and part["build"]["id"]} for part in found.pop("variants")
         ]
