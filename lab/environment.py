@@ -28,7 +28,7 @@ _adopted: dict[str, str] = {}
 
 
 def state_root() -> Path:
-    """Where everything is kept: KPERFLAB_HOME, else root's or the user's own place."""
+    """Return the directory of all of the lab's files: KPERFLAB_HOME, else root's or the user's own place."""
     default = Path("/var/lib/kperflab") if os.geteuid() == 0 else Path.home() / ".local/share/kperflab"
     return Path(read_variable("KPERFLAB_HOME") or default).absolute()
 
@@ -73,7 +73,7 @@ def for_own_processes() -> dict[str, str]:
 
 
 def read_variable(name: str, default: str = "") -> str:
-    """What the variable holds, else the content of the file that `<name>_FILE` names, else the default.
+    """Return the variable's value, else the content of the file that `<name>_FILE` names, else the default.
 
     A variable that is set to nothing says nothing, not the default. Raises SettingWrong when both are given, or the file
     cannot be read.

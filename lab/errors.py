@@ -130,7 +130,7 @@ class NotAllowed(LabError):
 
 
 class Outdated(LabError):
-    """What a decision was made from is not how things are any more: somebody else was faster."""
+    """The row has changed since the decision was made: somebody else was faster."""
 
     blame: ClassVar[Blame] = "submission"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who reads a page and what they may do there; the check is the first line above each view."""
+"""Readers of a page and their permissions; the check is the first line above each view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponse]
 
 
 class SignInFirst(LoginRequiredMiddleware):
-    """Where anonymous people may not read, every page leads to the sign-in first.
+    """Redirect every page to the sign-in where anonymous people may not read.
 
     Files come before it, views marked `login_not_required` pass, and the API answers for itself.
     """
@@ -39,7 +39,7 @@ class SignInFirst(LoginRequiredMiddleware):
 
 
 def person(request: HttpRequest) -> User:
-    """Who is signed in; for pages that `needs` guards. Raises PermissionDenied."""
+    """Return the signed-in account; for pages that `needs` guards. Raises PermissionDenied."""
     if not isinstance(request.user, User):
         raise PermissionDenied
     return request.user
@@ -51,7 +51,7 @@ def permissions(request: HttpRequest) -> dict[str, bool]:
 
 
 def _way_back(request: HttpRequest) -> str:
-    """Where somebody goes on after signing in: this page, or the one whose form it was."""
+    """Return the address to go to after signing in: this page, or the page of its form."""
     if request.method in {"GET", "HEAD"}:
         return request.get_full_path()
     came_from = request.headers.get("Referer", "")

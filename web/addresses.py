@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a request comes from, with KPERFLAB_PROXIES reverse proxies in front: one answer for all who ask."""
+"""The client's address of a request behind KPERFLAB_PROXIES reverse proxies, the same for every caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long requests take, by view: kept by each web process, added up over all of them when read.
+"""The duration of requests, by view: kept by each web process, added up over all of them when read.
 
 With PROMETHEUS_MULTIPROC_DIR set (web/serving.py does) every process writes its own file there, and whichever is asked reads all.
 """
@@ -33,7 +33,7 @@ def observe(view: str, method: str, status: int, seconds: float) -> None:
 
 
 def collected() -> Iterable[Metric]:
-    """What all web processes of this machine have counted."""
+    """Return the counts of all web processes of this machine."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return REGISTRY.collect()
     metrics: Iterable[Metric] = MultiProcessCollector(CollectorRegistry()).collect()  # type: ignore[no-untyped-call]

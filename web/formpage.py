@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the page of the submission form shows: choices, what was typed, faults, and the preview. Pure."""
+"""The contents of the submission form's page: choices, what was typed, faults, and the preview. Pure."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -
 
 
 def _label(key: str) -> str:
-    """What a person calls a field: "patch-0-name" is "Patch 1, name"."""
+    """Return the label of a field: "patch-0-name" is "Patch 1, name"."""
     if key in _LABELS:
         return _LABELS[key]
     kind, _, rest = key.partition("-")
@@ -221,7 +221,7 @@ def _label(key: str) -> str:
 
 
 def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[SwitchSlot]:
-    """What was pasted, then some empty places; those with faults are open."""
+    """Return the pasted patches, then some empty fields; fields with errors are open."""
     wanted = [*typed, *[TypedSwitch()] * _EMPTY_SLOTS][: max(SLOTS, len(typed))]
     slots = []
     for number, switch in enumerate(wanted):

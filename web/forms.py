@@ -59,7 +59,7 @@ class TypedCase:
 
 @dataclass(frozen=True, slots=True)
 class TypedSource:
-    """Where a series is to be fetched from: a branch of a git repository, or the lists' archive."""
+    """The source of a fetched series: a branch of a git repository, or the lists' archive."""
 
     location: str = ""
     branch: str = ""
@@ -101,7 +101,7 @@ class TypedForm:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the form stands for; `fields` leads from a place such as "cases[0]" to a field's id."""
+    """The description that the form stands for; `fields` leads from a place such as "cases[0]" to a field's id."""
 
     mapping: dict[str, Any]
     fields: dict[str, str]

@@ -47,7 +47,7 @@ class Column:
 def read_asked(
     given: Mapping[str, str], choices: FilterChoices
 ) -> tuple[ExperimentFilter, int, dict[str, str]]:
-    """What an address asks for, the page, and what is wrong with it by field; what is wrong narrows nothing."""
+    """Return the filter of an address, its page, and errors by field; an invalid field does not filter."""
     errors: dict[str, str] = {}
     texts = {name: given.get(name, "").strip().replace("\0", "")[:LONGEST] for name in NAMES}
     for name, attribute in _CHOICES.items():

@@ -47,7 +47,7 @@ def read_end(file: KeptFile | None, *, limit: int = TAIL_BYTES) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """What stands in a log from a place on: `offset` is where the next part begins, in bytes; more: there is one."""
+    """A log from a position on: `offset` is where the next part begins, in bytes; more: there is one."""
 
     text: str
     offset: int

@@ -43,7 +43,7 @@ def exposition() -> bytes:
 
 
 class _Lab(Collector):
-    """What the library asks for metrics."""
+    """The collector that the library calls."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, read now."""

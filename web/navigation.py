@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which entry of the main navigation a page belongs to, so that each page says where it is and no view has to."""
+"""The entry of the main navigation for each page, so that no view has to name it."""
 
 from __future__ import annotations
 

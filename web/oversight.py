@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who may read how the lab itself is: this machine, the networks named by KPERFLAB_METRICS_FROM, operators."""
+"""Access to the state of the lab itself: this machine, the networks named by KPERFLAB_METRICS_FROM, operators."""
 
 from __future__ import annotations
 

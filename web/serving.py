@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How gunicorn serves the pages as a service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
+"""Gunicorn's configuration for the service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """What a process that ended had counted stays counted; its live gauges go."""
+    """Keep the counts of a process that ended; remove its live gauges."""
     # Not before: the library decides at its import how it counts.
     from prometheus_client.multiprocess import mark_process_dead
 

@@ -26,7 +26,7 @@ from web.forms import TypedForm, TypedSource, TypedSwitch
 
 
 class UploadedFile(Protocol):
-    """What is needed of a file that a browser sent."""
+    """The used part of a file that a browser sent."""
 
     @property
     def name(self) -> str | None:

@@ -59,7 +59,7 @@ class StripPlot:
 
 @dataclass(frozen=True, slots=True)
 class StripRow:
-    """What is drawn of one variant; boots: number, iterations, title, run. said: its median in words."""
+    """The drawing of one variant; boots: number, iterations, title, run. said: its median in words."""
 
     name: str
     said: str

@@ -35,14 +35,14 @@ class Filled:
 
 
 def typed_in(given: Mapping[str, Any]) -> dict[str, str]:
-    """What was typed, field by field."""
+    """Return the form's fields as typed."""
     # Browsers send \r\n.
     told = {key: str(given.get(key, "")).replace("\r\n", "\n") for key in (*_FIELDS, "enabled", "seen")}
     return {key: text.strip()[:LONGEST] for key, text in told.items()}
 
 
 def as_typed(row: Target | None) -> dict[str, str]:
-    """What the form shows of a target; of none, of the one that most are."""
+    """Return the form's fields for a target; without one, the defaults."""
     of = TargetFields("") if row is None else row
     told: dict[str, Any] = {name: getattr(of, name) for name in CHANGEABLE}
     kind = str(_at(told, "access.console.kind") or "none")
@@ -60,7 +60,7 @@ def as_typed(row: Target | None) -> dict[str, str]:
 
 
 def read_typed(typed: Mapping[str, str]) -> dict[str, Any]:
-    """What was typed as fields of TargetFields. Raises FieldRefused for what only a form can have wrong."""
+    """Return the typed values as fields of TargetFields. Raises FieldRefused for errors that only a form can have."""
     return {
         "name": typed["name"],
         "driver": typed["driver"],
@@ -118,7 +118,7 @@ def _access(typed: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _part(typed: Mapping[str, str], place: str) -> dict[str, Any]:
-    """What was typed in the fields right below a place; what is empty is not said."""
+    """Return the typed values directly below a path; empty fields are omitted."""
     found = {key.removeprefix(place): typed[key] for key in _FIELDS if key.startswith(place) and typed[key]}
     return {name: text for name, text in found.items() if "." not in name}
 
@@ -148,7 +148,7 @@ def _whole(key: str, text: str) -> int:
 
 
 def _at(told: object, key: str) -> Any:
-    """What is at a place of a target; None where nothing is."""
+    """Return the value at a path of a target; None if there is none."""
     for part in key.split("."):
         told = told.get(part) if isinstance(told, Mapping) else None
     return told

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a WSGI server such as gunicorn loads: `gunicorn web.wsgi`."""
+"""The WSGI application for servers such as gunicorn: `gunicorn web.wsgi`."""
 
 import gc
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which accelerator guests run under here: the first that has really booted a kernel in time.
+"""The accelerator for guests on this host: the first that has really booted a kernel in time.
 
 That /dev/kvm exists says little: in a nested guest it may die or crawl at the first real kernel. So a kernel is
 booted under it, once per host, and what came of it is kept under the state root until something it depends on changes.
@@ -119,7 +119,7 @@ def _probe(
 
 
 def _boots(home: Path, kernel: Path, accelerator: Accelerator, driver: Driver) -> str:
-    """What keeps a kernel from booting under an accelerator; "" if it boots."""
+    """Return why a kernel does not boot under an accelerator; "" if it boots."""
     initramfs = build_initramfs(home / "initramfs", {})
     home.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home, prefix="probe-") as scratch:
@@ -148,7 +148,7 @@ def _boots(home: Path, kernel: Path, accelerator: Accelerator, driver: Driver) -
 
 
 def _read(path: Path) -> Choice | None:
-    """What is remembered; nothing if there is nothing to be read, which is the same as not knowing."""
+    """Return the remembered choice; None if it is not readable."""
     try:
         return Choice(**json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, TypeError):

@@ -43,5 +43,5 @@ class Drivers(Mapping[str, Driver]):
 
 @cache
 def make_bench(home: Path) -> Bench:
-    """What runs on this machine share, made once a process."""
+    """Return the state that all runs on this machine share, made once a process."""
     return Bench(home, Drivers(home))

@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """How to show what goes on. narrate: while an experiment is prepared; bar: while it is worked through."""
+    """Callbacks for showing progress. narrate: while an experiment is prepared; bar: while it is worked through."""
 
     narrate: Callable[[], AbstractContextManager[Say]]
     bar: Callable[[int], AbstractContextManager[None]]

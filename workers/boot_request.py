@@ -28,7 +28,7 @@ SILENCE_DEADLINE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a boot is for. name: for people; target, access, way: see BootRequest."""
+    """The purpose of a boot. name: for people; target, access, way: see BootRequest."""
 
     name: str
     workload: Workload
@@ -82,7 +82,7 @@ def boot_request(
 
 
 def user_space(home: Path) -> Initramfs:
-    """What every guest of a state root unpacks, made where it is not there yet. Raises WorkloadsError."""
+    """Return the initramfs of all guests of a state root; make it if it is missing. Raises WorkloadsError."""
     return build_initramfs(home / "initramfs", compile_programs(home / "programs"))
 
 

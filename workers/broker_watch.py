@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a worker still hears its queues: Celery's loop can lose its connection to Redis without noticing, and waits for ever.
+"""Detect a worker that no longer receives messages: Celery's loop can lose its connection to Redis without noticing, and waits for ever.
 
 Seen with kombu 5.7: Redis goes away between a message's arrival and its acknowledgement; the socket is closed where that
 fails, the loop forgets it, and nobody connects again. Such a process looks healthy from outside although work waits, so

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong between an artifact and its samples, and whose fault it is.
+"""Errors between an artifact and its samples, and who is to blame.
 
 `str(error)` is one line for people, `detail` the long part (a console's tail, a log). What a kernel does to itself is
 an Outcome: a row of the lab with a word of its own, never a crash of ours.
@@ -99,7 +99,7 @@ class TargetUnready(WorkersError):
 
 
 class TargetMisdescribed(TargetUnready):
-    """What the target's `access` says makes no sense to its driver; names the place in it."""
+    """The target's `access` makes no sense to its driver; names the place in it."""
 
 
 class LibvirtMissing(TargetUnready):

@@ -46,7 +46,7 @@ BUSY_CPU_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one fetch may take: seconds, seconds without a byte, bytes received, bytes of memory."""
+    """The limits of one fetch: seconds, seconds without a byte, bytes received, bytes of memory."""
 
     deadline_s: float = limits.FETCH_DEADLINE_S
     silent_s: float = limits.FETCH_SILENT_S
@@ -144,7 +144,7 @@ class FetchChildren:
             _fail(child.row, lost)
 
     def _problem(self, child: Child) -> LabError | None:
-        """What limit a child has passed, if any."""
+        """Return the limit that a child has exceeded, if any."""
         bounds, now = self._bounds, monotonic()
         if child.usage.received > bounds.received:
             return _refused(

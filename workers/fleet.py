@@ -48,7 +48,7 @@ AGAIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What one process takes. builds: kernels; target: the one whose boots; neither: upkeep."""
+    """The work of one process. builds: kernels; target: the target whose boots it takes; neither: upkeep."""
 
     name: str
     queues: tuple[str, ...]
@@ -142,7 +142,7 @@ def _beside(hearing: Hearing) -> None:
 
 
 def keep_going() -> None:
-    """What beat has done every few seconds too, so that a lab whose beat or upkeep is gone takes over what dead workers held."""
+    """Recover the work of dead workers every few seconds, even if beat or upkeep is gone."""
     tasks.return_dead()
     wakeups.dispatch()
 

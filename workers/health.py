@@ -134,7 +134,7 @@ def _job(target: Target, artifact: Artifact, bench: Bench) -> Job:
 
 
 def _problem(console: Path, tuned: Mapping[str, Any]) -> str:
-    """What a boot that ended well was not as it should be in."""
+    """Return what was wrong with a boot that ended well."""
     untuned = tuned.get("tuning", {}).get("untuned", [])
     if untuned:
         return f"the machine was not tuned: {untuned[0]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether this process should take work now: what keeps it from that, as a line for operators."""
+"""Readiness of this process for work: the obstacle, as a line for operators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def least_free(total: int, *, builds: bool) -> int:
 
 
 def short_of_disk(home: Path, *, builds: bool) -> str:
-    """Why there is too little room; "" if there is enough."""
+    """Return why there is too little disk space; "" if there is enough."""
     usage = shutil.disk_usage(home)
     least = least_free(usage.total, builds=builds)
     if usage.free >= least:
@@ -35,7 +35,7 @@ def short_of_disk(home: Path, *, builds: bool) -> str:
 
 
 def why_idle(*, builds: bool) -> str:
-    """Why this process takes nothing now; "" while it does. builds: it builds kernels, which takes more room."""
+    """Return why this process takes no work now; "" while it does. builds: it builds kernels, which takes more room."""
     home = settings.HOME
     if not os.access(home, os.W_OK):
         return f"{home} cannot be written"

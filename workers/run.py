@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What every run on this machine shares: the state root and the drivers by name."""
+    """The state that all runs on this machine share: the state root and the drivers by name."""
 
     home: Path
     drivers: Mapping[str, Driver]
@@ -77,7 +77,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What came of a boot beside its records, which are in its directory: what guest and host are like, seconds by step."""
+    """The results of a boot besides its records, which are in its directory: what guest and host are like, seconds by step."""
 
     environment: Mapping[str, Any]
     steps: Mapping[str, float] = field(default_factory=dict)
@@ -192,7 +192,7 @@ def _microscope(workload: Workload, artifact: Artifact, home: Path, directory: P
 
 
 def _threads(order: RunOrder) -> int:
-    """How many threads of the workload have timed intervals."""
+    """Return how many threads of the workload have timed intervals."""
     threads = order.params.get("threads", 1)
     return threads if isinstance(threads, int) else 1
 
@@ -247,7 +247,7 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
 
 
 def tuned_as_asked(tuning: Tuning, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """What the machine was asked to be before it measured, and where it was not; nothing if nothing was asked."""
+    """Return the requested tuning and where the machine differed from it; empty if nothing was requested."""
     asked = tuning.asked()
     state = environment["guest"].get("tuning")
     lines = untuned(asked, state if isinstance(state, Mapping) else {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How tasks behave that are sent every so often: never beside themselves, patient with services that are away, or done seldom."""
+"""Rules of periodic tasks: never beside themselves, patient with services that are away, or done seldom."""
 
 from __future__ import annotations
 

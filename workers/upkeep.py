@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What keeps the lab going, and how often: sent by the loop of one machine's worker, or by a fleet's beat."""
+"""Periodic maintenance of the lab: sent by the loop of one machine's worker, or by a fleet's beat."""
 
 from __future__ import annotations
 

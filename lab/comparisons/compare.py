@@ -152,7 +152,7 @@ def _nominal(experiment: Experiment, candidate: Arm) -> float:
 
 
 def _own_floor(experiment: Experiment, metric: dict[str, Any]) -> float:
-    """What kernels that differ in nothing relevant differ by: measured, and set as the metric's margin."""
+    """Return the difference of kernels that are alike: measured, or the metric's margin."""
     return float(metric["margin"]) if experiment.clock == "instructions" else 0.0
 
 
@@ -163,7 +163,7 @@ def _spread(placebo: _Shifted) -> float:
 
 
 def _notes(experiment: Experiment, case: Case, metric: dict[str, Any], sides: list[Arm]) -> list[str]:
-    """What a reader should know: boots that should agree and do not, warm-up that is not over."""
+    """Return warnings for readers: boots that should agree and do not, unfinished warm-up."""
     if experiment.clock == "instructions":
         said = filter(None, (disagreement(arm) for arm in sides))
         return [f"{case.workload} is not deterministic here: {metric['name']}, {one}" for one in said]
@@ -179,7 +179,7 @@ def _notes(experiment: Experiment, case: Case, metric: dict[str, Any], sides: li
 def _effects(
     experiment: Experiment, case: Case, metric: dict[str, Any], variants: list[Variant], arms: Arms
 ) -> list[Effect]:
-    """What each switch does over all combinations, and each two together; nothing for a single switch."""
+    """Return the effect of each switch and each pair over all combinations; none for a single switch."""
     names = list(experiment.switches.values_list("name", flat=True))
     if len(names) < 2:
         return []

@@ -41,7 +41,7 @@ class MovedSymbol:
 
 @dataclass(frozen=True, slots=True)
 class MovedSymbols:
-    """What profiles say. doubt: why nothing is certain, or nothing; profiled: whether both sides have profiles."""
+    """The evidence of profiles. doubt: why nothing can be significant, or ""; profiled: whether both sides have profiles."""
 
     profiled: bool
     doubt: str
@@ -79,7 +79,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class BootCount:
-    """How many of a side's measured boots count, and how many were asked for."""
+    """The number of a side's measured boots that count, and the requested number."""
 
     variant: str
     counted: int
@@ -200,7 +200,7 @@ def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounte
 
 
 def _configs(base: Variant, variant: Variant, root: Path) -> tuple[tuple[ConfigChange, ...], str]:
-    """What the resolved configurations differ in; or why that cannot be told."""
+    """Return the differences of the resolved configurations, or why they are unknown."""
     read = []
     for one in (base, variant):
         if one.build is None or not one.build.artifact_key:

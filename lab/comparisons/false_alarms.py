@@ -13,7 +13,7 @@ CALLED = (Comparison.Verdict.REGRESSION, Comparison.Verdict.IMPROVEMENT)
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """How often a difference was called where there is none: A/A comparisons that could be judged."""
+    """False alarms: differences called in comparisons of the base with itself."""
 
     called: int
     compared: int

@@ -83,7 +83,7 @@ class ComparisonCell:
 
 @dataclass(frozen=True, slots=True)
 class EffectCell:
-    """What one switch does over all combinations, or two do together beyond each alone; ratios."""
+    """The effect of one switch over all combinations, or the interaction of two; ratios."""
 
     switches: tuple[str, ...]
     ratio: float | None

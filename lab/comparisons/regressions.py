@@ -24,7 +24,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class RegressionFilter:
-    """Which regressions: state is one of STATES; empty text filters nothing; primary: only what decides."""
+    """A filter of regressions: state is one of STATES; empty text filters nothing; primary: only primary metrics."""
 
     state: str = "open"
     tree: str = ""
@@ -70,7 +70,7 @@ class DecisionLine:
 
 @dataclass(frozen=True, slots=True)
 class RegressionChoices:
-    """What the filters may name."""
+    """The values that the filters offer."""
 
     states: tuple[str, ...]
     trees: tuple[str, ...]
@@ -114,7 +114,7 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
 
 
 def regression_lines(rows: Iterable[Any]) -> tuple[RegressionLine, ...]:
-    """What a list shows of the rows of `regression_rows`."""
+    """Return the lines of a list for the rows of `regression_rows`."""
     return tuple(
         RegressionLine(
             id=row.pk,
@@ -187,7 +187,7 @@ def comparison_of(on: Regression) -> tuple[int, int]:
 
 
 def regression_of(comparison_id: int) -> Regression:
-    """What stays of a comparison when it is computed anew. Raises UnknownRow."""
+    """Return the identity of a comparison, which stays when it is computed again. Raises UnknownRow."""
     row = Comparison.objects.filter(pk=comparison_id).first()
     if row is None:
         raise UnknownRow(f"there is no comparison {comparison_id}")

@@ -19,7 +19,7 @@ LONGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """What is decided on: a metric of a variant under a case. Comparisons change their numbers, this stays."""
+    """The subject of a decision: a metric of a variant under a case. Comparisons change their numbers, this stays."""
 
     case_id: int
     variant_id: int
@@ -28,7 +28,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What somebody makes of it; fixed_by: a commit or a link, only where it is fixed."""
+    """A person's decision; fixed_by: a commit or a link, only for fixed regressions."""
 
     state: str
     reason: str = ""

@@ -36,7 +36,7 @@ class Toggle:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Why a combination cannot be made: one line, and the evidence."""
+    """The reason why a combination cannot be made: one line, and the evidence."""
 
     reason: str
     detail: str = ""

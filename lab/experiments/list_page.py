@@ -31,7 +31,7 @@ NEWEST = "-created_at"
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFilter:
-    """What of the list is wanted; "" and None do not narrow it. ordering: one of ORDERS, a minus before it or not."""
+    """A filter of the list; "" and None do not narrow it. ordering: one of ORDERS, a minus before it or not."""
 
     search: str = ""
     state: str = ""
@@ -82,7 +82,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class FilterChoices:
-    """What the list can be narrowed to, as far as there is any."""
+    """The existing values to filter the list by."""
 
     states: tuple[str, ...]
     trees: tuple[str, ...]
@@ -202,7 +202,7 @@ def _equal(asked: ExperimentFilter) -> Q:
 
 
 def _holds(word: str) -> Q:
-    """Where a word may stand: the experiment's name or number, its base, who submitted it, a switch's title or author."""
+    """Match a word in the experiment's name or number, its base, who submitted it, a switch's title or author."""
     number = word.removeprefix("#")
     own = Q(name__icontains=word) | Q(submitter__username__icontains=word) | Q(base_name__icontains=word)
     if len(word) >= 4:

@@ -117,7 +117,7 @@ def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) 
 
 
 def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, ...]:
-    """What is done now; named: each build with the first variant that is built by it."""
+    """Return the current activities; named: each build with the first variant that is built by it."""
     compiling = [
         Activity("build", build.pk, name, build.started_at)
         for build, name in sorted(named.items(), key=lambda pair: pair[0].pk)

@@ -32,7 +32,7 @@ class BuiltKernel:
 
 
 def kernel_of(variant: Variant, root: Path) -> BuiltKernel:
-    """What a variant's kernel is. root: the state root; without its artifact there only the table's part of it."""
+    """Return the facts of a variant's kernel. root: the state root; without the artifact there, only those in the tables."""
     build = variant.build
     artifact = stored_artifact(build, root)
     if build is None or artifact is None:

@@ -16,7 +16,7 @@ from lab.models import Case, Experiment, Switch
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """What the catalogue says a switch moves, which way, and who says so."""
+    """A claimed effect of a switch from the catalogue: metric, direction and source."""
 
     workload: str
     metric: str

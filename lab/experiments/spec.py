@@ -155,7 +155,7 @@ class CaseSpec(_Part):
 
 
 class MeasureSpec(_Part):
-    """How often to boot and to repeat; a boot is the unit of replication.
+    """The numbers of boots and iterations; a boot is the unit of replication.
 
     clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
     the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
@@ -209,7 +209,7 @@ class ReproducedFragment(_Part):
 
 
 class ReproducedKernel(_Part):
-    """What one variant's kernel was. config, vmlinux: SHA-256 of the resolved config and of the whole ELF file."""
+    """The kernel of one variant. config, vmlinux: SHA-256 of the resolved config and of the whole ELF file."""
 
     variant: Annotated[str, StringConstraints(max_length=500)]
     tree_id: Digest
@@ -223,7 +223,7 @@ class ReproducedKernel(_Part):
 
 
 class Reproduces(_Part):
-    """What a reproducer tells of the experiment that it repeats: its new kernels are compared with these."""
+    """A reproducer's record of the original experiment: its new kernels are compared with these."""
 
     experiment: StrictInt
     permalink: Annotated[str, StringConstraints(max_length=1000)] = ""

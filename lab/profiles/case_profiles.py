@@ -46,7 +46,7 @@ class ProfiledBoot:
 
 @dataclass(frozen=True, slots=True)
 class ProfilingCost:
-    """What one kind of profiles of a case cost: over its boots the median overhead and its range, None if not measured."""
+    """The overhead of one kind of profiles of a case: the median over its boots and the range, None if not measured."""
 
     kind: str
     boots: int
@@ -164,7 +164,7 @@ def called(kind: str) -> str:
 
 
 def profiling_costs(case_id: int) -> tuple[ProfilingCost, ...]:
-    """What each kind of profiles that a case has cost, in the order of Profile.Kind."""
+    """Return the overhead of each kind of profiles of a case, in the order of Profile.Kind."""
     rows = Profile.objects.filter(run__case=case_id, run__state="done").values_list(
         "kind", "lost", "overhead"
     )

@@ -78,7 +78,7 @@ class CounterColumn:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """What could not be collected, why, and in how many boots of all."""
+    """Data that could not be collected, the reason, and the number of boots."""
 
     what: str
     why: str
@@ -109,7 +109,7 @@ class _Boot:
     counts: Mapping[Name, float]
 
     def count(self, name: Name) -> float:
-        """What it counted per timed iteration; NaN where it could not."""
+        """Return the count per timed iteration; NaN if not available."""
         told = {str(one.get("what", "")) for one in self.run.unavailable}
         silent = float("nan") if name[0] == PERF_STAT or name[0] in told else 0.0
         return self.counts.get(name, silent)

@@ -39,7 +39,7 @@ class Difference:
 
     @property
     def unit(self) -> Unit:
-        """What samples are."""
+        """Return the unit of samples."""
         return unit_of(self.kind)
 
     @property
@@ -105,7 +105,7 @@ def variant_tree(
 def caller_text(
     experiment_id: int, case_id: int, *, variant: str, symbols: tuple[str, ...], kind: str = ""
 ) -> str:
-    """Who calls some symbols, a tree of text each, over all counted boots of a variant or of each: as mails quote it.
+    """Return the callers of some symbols, a tree of text each, over all counted boots of a variant or of each.
 
     symbols: what the workload watches if empty. Raises UnknownRow.
     """

@@ -47,7 +47,7 @@ class ShareCell:
 
     @property
     def size(self) -> float:
-        """What is compared: time waited, or the share."""
+        """Return the compared value: time waited, or the share."""
         return self.share if self.waited is None else self.waited
 
     @property

@@ -26,7 +26,7 @@ def block_of(run: Run) -> QuerySet[Run]:
 
 
 def may_boot_on(target: Target) -> Q:
-    """Which queued runs of its group's experiments a target may claim: of its own blocks, and of nobody's.
+    """Return the queued runs of its group's experiments that a target may claim: of its own blocks, and of unassigned ones.
 
     A block that it lost a moment ago it leaves to others.
     """

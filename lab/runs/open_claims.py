@@ -33,7 +33,7 @@ class ClaimLine:
 
 
 def claim_subjects(claim: Claim) -> dict[str, str | int]:
-    """What lines logged while a claim is worked on are about, as lab.operations.logs.about takes it."""
+    """Return the subjects of log lines during the work on a claim, as lab.operations.logs.about takes it."""
     if claim.kind == "build":
         worker = Build.objects.filter(pk=claim.id).values_list("claimed_by", flat=True).first()
         return {"build": claim.id, "worker": worker or ""}

@@ -71,7 +71,7 @@ def ready_runs(target: Target | None = None, experiment_id: int | None = None) -
 
 
 def may_have(target: Target) -> Q:
-    """Which experiments boot on a target: those that name it, or its group."""
+    """Return the experiments that boot on a target: those that name it, or its group."""
     return Q(group="", target=target) | (Q(group=target.group) if target.group else Q(pk__in=()))
 
 

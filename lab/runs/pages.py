@@ -183,7 +183,7 @@ def _metrics(run: Run) -> tuple[MetricValues, ...]:
 
 
 def files_removed_at(experiment_id: int) -> datetime | None:
-    """When the retention policy last removed files of an experiment's boots; None if it never did."""
+    """Return when the retention policy last removed files of an experiment's boots; None if never."""
     found: datetime | None = Run.objects.filter(experiment=experiment_id).aggregate(at=Max("expired_at"))[
         "at"
     ]

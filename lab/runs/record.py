@@ -47,7 +47,7 @@ class BuildSuccess:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no artifact: one line, the long part, and whether to try again."""
+    """The reason for a missing artifact: one line, the long part, and whether to retry."""
 
     blame: Blame
     problem: str
@@ -220,7 +220,7 @@ def _note_target(run: Run, found: RunRecord) -> None:
 
 
 def _follow_up(run: Run, found: RunRecord, invalid: list[str]) -> None:
-    """What a boot that is over means for those after it."""
+    """Apply the consequences of a finished boot for later ones."""
     if found.outcome != Outcome.FINISHED:
         run_failed(run.pk)
     elif run.purpose == Purpose.MEASURED and not follow_block(run.pk) and invalid:
@@ -228,7 +228,7 @@ def _follow_up(run: Run, found: RunRecord, invalid: list[str]) -> None:
 
 
 def _outside_gates(run: Run, found: RunRecord) -> list[str]:
-    """Why the numbers of a boot that finished do not count."""
+    """Return why the numbers of a finished boot do not count."""
     if found.outcome != Outcome.FINISHED:
         return []
     # A time-based profile that lost samples is skewed; lost waits are shown beside their profile.

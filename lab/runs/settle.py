@@ -180,7 +180,7 @@ def settle_open() -> list[int]:
 
 
 def _without_base(experiment: Experiment) -> str:
-    """Why there is nothing to compare with, or nothing."""
+    """Return why there is no base to compare with, or ""."""
     base = experiment.variants.get(role=Role.BASE)
     if base.state == VariantState.FAILED:
         return f"the base does not build: {base.problem}"

@@ -45,5 +45,5 @@ def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str
 
 
 def lease_name(token: str) -> str:
-    """What a claim is called on pages: enough to tell it from a later one, too little to write with."""
+    """Return a claim's name on pages: enough to distinguish it from a later claim, too little to write with."""
     return token[:8]

@@ -13,7 +13,7 @@ Way = Literal["power", "kexec"]
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """What to build. label: the variants that wait for it, for people.
+    """An order to build. label: the variants that wait for it, for people.
 
     request: tree, base_name, base_commit, base_tree_id, config_base, fragments and base_fragments
     (lists of [name, text]; the base has fewer where a config switch is on), cc, modules_of (workloads).
@@ -30,7 +30,7 @@ class BuildOrder:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What to boot and what to run there. label: what a person would call it.
+    """An order to boot and run. label: its name for people.
 
     off_cpu: a profiled run records waits off the CPUs, too. exact: it counts every instruction instead. shift: further
     warm-up iterations of an exact run: they move timer ticks and free memory about, which differ between kernels for no

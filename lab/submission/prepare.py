@@ -84,7 +84,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class BuildInputs:
-    """What decides a build before its config is resolved; digest is the same for the same."""
+    """The inputs of a build before its config is resolved; equal inputs have equal digests."""
 
     revision: NamedRevision
     request: dict[str, Any]
@@ -303,7 +303,7 @@ def inputs_digest(tree_id: str, request: Mapping[str, Any]) -> str:
 
 
 def _target_fragments(target: models.Target) -> list[Fragment]:
-    """What kernels for this machine hold besides: all variants of an experiment alike."""
+    """Return the additional config of kernels for this machine, the same for all variants of an experiment."""
     machine = DRIVERS[target.driver].access == "machine"
     return [load_fragment(name) for name in target.access.get("fragments", ())] if machine else []
 

@@ -269,7 +269,7 @@ def _from_bytes(field: str, data: bytes, name: str, source: str) -> Received:
 
 
 def _branch_address(asked: BranchRequest, source: Source, by: User | None) -> Address:
-    """Where the branch is: where it was said to be, else where the tree itself comes from."""
+    """Return the branch's address: as submitted, else the tree's own source."""
     if not asked.location:
         _check_is_git(source)
         try:
@@ -296,7 +296,7 @@ def _check_is_git(source: Source) -> None:
 
 
 def _source_of(asked: BranchRequest, by: User | None) -> Source:
-    """Where the tree comes from that the branch is counted against."""
+    """Return the source of the tree that the branch is compared with."""
     if asked.git:
         try:
             checked_location(asked.git, by)

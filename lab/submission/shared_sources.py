@@ -20,7 +20,7 @@ from lab.submission.sources import OnProgress, Source
 
 
 def name_in_store(commit: str) -> str:
-    """Where the store has the bundle of a commit."""
+    """Return the name of a commit's bundle in the store."""
     return f"sources/{commit}.bundle"
 
 
@@ -40,7 +40,7 @@ def share_sources(
 
 
 def source_of(tree: str) -> Source | None:
-    """Where a tree comes from, None where nobody registered it."""
+    """Return a tree's source, None if it is not registered."""
     row = TreeRow.objects.filter(name=tree).first()
     return Source(row.name, row.kind, row.location) if row else None
 

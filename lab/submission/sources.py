@@ -38,7 +38,7 @@ OnProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a tree comes from: its name, "archive" or "git", and the file or URL."""
+    """A tree's source: its name, "archive" or "git", and the file or URL."""
 
     name: str
     kind: str

@@ -97,7 +97,7 @@ def submit_experiment(
 
 @contextmanager
 def _lab_at_fault() -> Iterator[None]:
-    """What git cannot do here is no fault of the description."""
+    """Blame the lab, not the description, for git's failures here."""
     try:
         yield
     except KernelsError as exc:

@@ -20,7 +20,7 @@ from lab.submission.tree_rows import registered_sources, tree_row
 
 @dataclass(frozen=True, slots=True)
 class RevisionRange:
-    """Which revisions to measure. tree: a registered name, or a git URL or path. revisions: `older..newer`.
+    """The revisions to measure. tree: a registered name, or a git URL or path. revisions: `older..newer`.
 
     every: measure every Nth revision, counted back from the newer end; both ends are always measured.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each driver can do, declared once: validation, forms, pages, estimates and workers read it here.
+"""The abilities of each driver, declared once: validation, forms, pages, estimates and workers read it here.
 
 A new driver is an entry here, its module in workers/drivers/, and how it is made in workers/bench.py.
 """

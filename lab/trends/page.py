@@ -111,7 +111,7 @@ class TrendLine:
 
     @property
     def title(self) -> str:
-        """What a person would call it: "ns_per_open of showgids (smoke)"."""
+        """Return its title for people: "ns_per_open of showgids (smoke)"."""
         return f"{self.metric} of {self.workload} ({self.preset})"
 
 

@@ -64,7 +64,7 @@ def _finite(text: str) -> float:
 
 
 def _unstorable(value: Any, at: Place, deeper: int) -> Iterator[Fault]:
-    """What the tables cannot hold. The way to a value is put together for a fault alone: names may be long."""
+    """Yield values that the tables cannot hold. A path is only built for a fault: names may be long."""
     if deeper < 0:
         yield Fault("the body is nested too deeply", pointer=_pointer(at))
     elif isinstance(value, str):

@@ -96,7 +96,7 @@ class Builds(Resource):
     @told_as_log
     @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
     def log(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
-        """What the compiler wrote, from a byte on."""
+        """Return the compiler's output from a byte on."""
         found = Build.objects.filter(pk=id).values_list("log", "state", "expired_at").first()
         if found is None:
             raise UnknownRow(f"there is no build {id}")

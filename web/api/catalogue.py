@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a description can name: trees, workloads, switches of the catalogue and those that were submitted."""
+"""Names for descriptions: trees, workloads, switches of the catalogue and those that were submitted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Choices(View):
     shape: ClassVar[Shape]
 
     def get_serializer_class(self) -> Shape:
-        """What an item looks like."""
+        """Return the serializer of an item."""
         return self.shape
 
     def items(self) -> Mapping[str, Row]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who asks, and whether they may: tokens with scopes, a browser's session, lab/people/permissions.py."""
+"""Authentication and permissions: tokens with scopes, a browser's session, lab/people/permissions.py."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class PasswordDoor(BasicAuthentication):
 
 
 def scopes_of(request: Request) -> Sequence[str] | None:
-    """What the token that is asked with allows; None without a token."""
+    """Return the scopes of the request's token; None without a token."""
     return request.auth.scopes if isinstance(request.auth, Token) else None
 
 
 class Allowed(BasePermission):
-    """What a view's `needed` says of each of its actions; looking needs "read"."""
+    """The permission for each action, from a view's `needed`; reading needs "read"."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         """Return whether this person, with this token, may."""
@@ -104,7 +104,7 @@ class InPerson(SignedIn):
 
 
 def needed_for(view: Any) -> Action | None:
-    """What must be allowed for what a view is asked to do; None where it will say that it cannot do that at all."""
+    """Return the permission that a request needs; None for methods that the view refuses anyway."""
     needed: Mapping[str, Action] = getattr(view, "needed", {})
     name = getattr(view, "action", None)
     if name is not None and name in needed:

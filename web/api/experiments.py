@@ -44,7 +44,7 @@ from web.api.submission import KEY_HEADER, REPLAYED, RETRY_AFTER, DescriptionSha
 
 @extend_schema_field({"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}})
 class Verdicts(serializers.JSONField):
-    """How often each verdict was given."""
+    """Number of comparisons with each verdict."""
 
 
 class ExperimentRow(serializers.Serializer[Any]):
@@ -84,7 +84,7 @@ class ExperimentRow(serializers.Serializer[Any]):
 
 
 class PriorityShape(Body):
-    """How urgent an experiment is to be."""
+    """The requested priority of an experiment."""
 
     priority = Word(tuple(PRIORITIES))
 
@@ -138,7 +138,7 @@ class ActivityShape(serializers.Serializer[Any]):
 
 
 class ProgressShape(serializers.Serializer[Any]):
-    """How far it is. percent weighs a build as five boots; eta_s: null where nothing like it was done before."""
+    """The progress of an experiment. percent weighs a build as five boots; eta_s: null where nothing like it was done before."""
 
     finished = serializers.BooleanField()
     percent = serializers.IntegerField(min_value=0, max_value=100)
@@ -354,5 +354,5 @@ class Experiments(Submission):
     @extend_schema(responses=OpenApiTypes.OBJECT)
     @action(detail=True, url_path="description")
     def submitted(self, request: Request, id: int) -> Response:  # noqa: A002
-        """What was submitted, texts of patches included: can be submitted again as it is."""
+        """Return the submitted description with the texts of patches; it can be submitted again."""
         return Response(finite(shown_description(id)))

@@ -23,7 +23,7 @@ class Body(serializers.Serializer[Any]):
     """A JSON object; an unknown field is refused with the nearest known name."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """What was sent, checked. Raises ValidationError."""
+        """Return the validated value. Raises ValidationError."""
         if isinstance(data, Mapping):
             unknown = {
                 name: [f"there is no such field; {nearest(name[:40], self.fields)}"]
@@ -106,7 +106,7 @@ class Word(serializers.ChoiceField):
 
 
 def taken(shape: type[Body], request: Request, *, partial: bool = False) -> dict[str, Any]:
-    """What a body says, by its shape. Raises ValidationError."""
+    """Return the validated body of a request. Raises ValidationError."""
     body = shape(data=request.data, partial=partial)
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)

@@ -37,7 +37,7 @@ def form_named(forms: Mapping[str, T], form: str, thing: str) -> T:
 
 
 def told_as_file(forms: Mapping[str, str], operation: str) -> Callable[[V], V]:
-    """How the schema tells an address that ends in a form. forms: name → media type."""
+    """Describe an address that ends in a format in the schema. forms: name → media type."""
     media = sorted({kind.partition(";")[0] for kind in forms.values()})
     told: Callable[[V], V] = extend_schema(
         operation_id=operation,

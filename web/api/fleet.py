@@ -70,7 +70,7 @@ class QueueShape(serializers.Serializer[Any]):
 
 
 class Queues(View):
-    """What waits, and who takes it."""
+    """Queues: waiting work and its workers."""
 
     serializer_class = QueueShape
     pagination_class = None
@@ -98,7 +98,7 @@ class ClaimShape(serializers.Serializer[Any]):
 
 
 class Claims(View):
-    """What is being worked on."""
+    """Claims: builds and boots in progress."""
 
     serializer_class = ClaimShape
     pagination_class = None

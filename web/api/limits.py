@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How often one may ask: by person, or by address without one. Beyond it: 429 with Retry-After."""
+"""Rate limits: by person, or by address without one. Beyond it: 429 with Retry-After."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who asks, their tokens, and the one address that gives a token for a password."""
+"""The caller's account and tokens, and the address that exchanges a password for a token."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from web.api.rows import Row
 
 
 class MeShape(serializers.Serializer[Any]):
-    """Who asks: nobody has no name. scopes: of the token that is asked with."""
+    """The caller; an anonymous caller has no name. scopes: of the request's token."""
 
     username = serializers.CharField(allow_blank=True)
     role = serializers.ChoiceField(User.Role.choices, allow_null=True)
@@ -73,7 +73,7 @@ class WantedToken(Body):
 
 
 class WantedLogin(Body):
-    """What the token for a password is to be; the scopes are all that the role allows, if not said."""
+    """The requested token; by default it has all scopes that the role allows."""
 
     name = Text(min_length=1, max_length=LONGEST_NAME, default="labctl")
     scopes = serializers.ListField(child=Word(ACTIONS), required=False, min_length=1, max_length=10)
@@ -81,14 +81,14 @@ class WantedLogin(Body):
 
 
 class Me(View):
-    """Who asks."""
+    """The caller."""
 
     permission_classes = ()
     serializer_class = MeShape
 
     @extend_schema(operation_id="me", responses=MeShape)
     def show(self, request: Request) -> Response:
-        """Who asks, and what they may do here."""
+        """Return the caller and their permissions."""
         user, scopes = request.user, scopes_of(request)
         return Response(
             {

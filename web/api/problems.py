@@ -66,7 +66,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an answer says went wrong. kind: one of TYPES, empty where the status says it all."""
+    """A problem in an answer. kind: one of TYPES, empty where the HTTP status says enough."""
 
     status: int
     detail: str

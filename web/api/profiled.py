@@ -57,7 +57,7 @@ class Profiled(View):
 
 
 class ProfiledCallers(View):
-    """Who calls some symbols, as text."""
+    """The callers of some symbols, as text."""
 
     queryset = Experiment.objects.all()
     content_negotiation_class = Plain

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all resources share: strict lists in two questions, one row by its number, our problems."""
+"""The common part of all resources: strict lists in two questions, one row by its number, our problems."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class View(GenericViewSet[Any]):
         return response
 
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Response:
-        """Which methods there are."""
+        """Return the allowed methods."""
         return Response(status=204, headers={"Allow": ", ".join(self.allowed_methods)})
 
 
@@ -77,7 +77,7 @@ class Resource(View):
         return self.completed_detail(self.completed(rows)[0])
 
     def word(self) -> str:
-        """What one row is called."""
+        """Return the name of one row."""
         return str(self.get_queryset().model._meta.verbose_name)
 
     def completed(self, rows: Sequence[Row]) -> Sequence[Row]:

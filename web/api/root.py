@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the API tells about itself: its schema, and the kinds of problems."""
+"""The API's description: its schema, and the kinds of problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from web.api.resource import Plain, View
 
 
 class ProblemKindShape(serializers.Serializer[Any]):
-    """What a problem's `type` means."""
+    """The meaning of a problem's `type`."""
 
     type = serializers.CharField()
     title = serializers.CharField()

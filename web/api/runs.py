@@ -87,7 +87,7 @@ class Runs(Resource):
     @told_as_log
     @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
     def console(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
-        """What it wrote on its console, from a byte on."""
+        """Return the console from a byte on."""
         found = Run.objects.filter(pk=id).values_list("console", "state", "expired_at").first()
         if found is None:
             raise UnknownRow(f"there is no run {id}")

@@ -64,7 +64,7 @@ class SavedViews(Resource):
         return rows.filter(Q(shared=True) | Q(user=cast("User", self.request.user)))
 
     def word(self) -> str:
-        """What one row is called."""
+        """Return the name of one row."""
         return "saved view"
 
     @extend_schema(request=WantedView, responses={201: SavedViewRow})

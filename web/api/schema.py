@@ -33,7 +33,7 @@ _BODIED = frozenset({"POST", "PUT", "PATCH"})
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the schema tells of tokens."""
+    """The schema's description of tokens."""
 
     target_class = TokenDoor
     name = "token"
@@ -49,7 +49,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """How the schema tells of names and passwords."""
+    """The schema's description of names and passwords."""
 
     target_class = PasswordDoor
     name = "password"

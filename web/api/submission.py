@@ -67,7 +67,7 @@ class DescriptionShape(serializers.Serializer[Any]):
     """An experiment to be; lab/experiments/spec.py has the schema, and checks it."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """What was sent. Raises ValidationError for what is no object."""
+        """Return the body. Raises ValidationError unless it is an object."""
         if not isinstance(data, dict):
             raise ValidationError("a description is a JSON object")
         return data
@@ -189,7 +189,7 @@ class SwitchPreviewShape(serializers.Serializer[Any]):
 
 
 class PreviewShape(serializers.Serializer[Any]):
-    """What it would take. boots: at most; fewest: where boots may stop early; seconds: null where not known.
+    """The cost of an experiment. boots: at most; fewest: where boots may stop early; seconds: null where not known.
 
     estimate: words where seconds comes from shipped figures, empty where it comes from this lab; at_least: it may take longer.
     """

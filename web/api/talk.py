@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people say: notes on experiments, runs and revisions, and decisions about regressions."""
+"""Discussion: notes on experiments, runs and revisions, and decisions about regressions."""
 
 from __future__ import annotations
 

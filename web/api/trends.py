@@ -25,7 +25,7 @@ from web.views.trend_data import as_csv
 
 
 class TrendRow(serializers.Serializer[Any]):
-    """What makes a trend one."""
+    """The identity of a trend."""
 
     key = serializers.CharField()
     url = serializers.URLField()

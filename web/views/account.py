@@ -77,7 +77,7 @@ class ChangePassword(PasswordChangeView):
 
 @method_decorator(login_not_required, name="dispatch")
 class ChoosePassword(PasswordResetConfirmView):
-    """What an operator's link leads to: a password of one's own, and in."""
+    """The page of an operator's link: choose a password and sign in."""
 
     template_name = "web/password.html"
     success_url = reverse_lazy("front")
@@ -105,7 +105,7 @@ def sign_in_here(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: object) -> HttpResponse:
-    """What too many wrong passwords get, from whichever door."""
+    """Answer a client with too many wrong passwords, over pages and API alike."""
     said = "Too many wrong passwords: wait 15 minutes, or ask an operator for a link to a new one."
     if request.path.startswith("/api/"):
         body = {"type": "about:blank", "title": "Too many attempts", "status": 429, "detail": said}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people do to an experiment: cancel it, run it again, keep it, say how urgent it is."""
+"""Changes to an experiment: cancel it, run it again, keep it, say how urgent it is."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class VariantLine:
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """What one switch does over all combinations, or two do together beyond each alone."""
+    """The effect of one switch over all combinations, or the interaction of two."""
 
     label: str
     change: str
@@ -95,7 +95,7 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a verified boot of one variant counted; listing is the mail's bpftrace output, if any."""
+    """The counts of a verified boot of one variant; listing: bpftrace's output, if any."""
 
     variant: str
     run_id: int
@@ -297,7 +297,7 @@ def _line(cell: ComparisonCell, unit: str, axis: Span, triaged: str) -> VariantL
 
 
 def _proof(item: Representative) -> Proof | None:
-    """What a verified run says of its claim; None if the workload counts nothing."""
+    """Return a verified run's evidence for its claim; None if the workload counts nothing."""
     statement = item.extras.get("verified")
     if not isinstance(statement, str):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What profiled boots counted, all variants side by side; the same as CSV and JSON."""
+"""Counters of profiled boots, all variants side by side; the same as CSV and JSON."""
 
 from __future__ import annotations
 

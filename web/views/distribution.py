@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How numbers are spread, beneath the verdicts: strip plots of boots, and tails of latencies."""
+"""The spread of results, beneath the verdicts: strip plots of boots, and tails of latencies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TailLine:
 
 @dataclass(frozen=True, slots=True)
 class SpreadSection:
-    """What a case's section shows."""
+    """The contents of a case's section."""
 
     plots: tuple[MetricPlot, ...]
     quantiles: tuple[str, ...]

@@ -32,7 +32,7 @@ _VERDICTS = ("regression", "improvement", "inconclusive", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class VerdictCount:
-    """How many comparisons came to one verdict."""
+    """The number of comparisons with one verdict."""
 
     verdict: str
     amount: int
@@ -173,7 +173,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
 
 
 def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
-    """What its submitter or an operator can change its priority to; nothing where it is over."""
+    """Return the priorities that its reader may set; none for a finished experiment."""
     if page.progress.finished:
         return ()
     given = priorities_for(request.user)

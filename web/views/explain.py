@@ -51,7 +51,7 @@ class MovedSymbolLine:
 
 @dataclass(frozen=True, slots=True)
 class TypedDecision:
-    """What was typed of a decision on a regression."""
+    """The typed decision on a regression."""
 
     state: str = ""
     reason: str = ""
@@ -106,7 +106,7 @@ def explain(
 
 
 def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, str]) -> dict[str, object]:
-    """What people decided on a regression, and the form; also where it is none any more but was decided on."""
+    """Return the decisions on a regression, and the form; also for a former regression with decisions."""
     on = Regression(page.case.id, page.cell.variant_id, page.metric)
     history = decisions(on)
     newest = history[0] if history else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where forges say that something was pushed. Signed, and all it does is make a standing experiment look."""
+"""The address for a forge's pushes. They are signed, and only make a standing experiment look at its branch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from web.words import change, duration
 
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """What runs, what got slower, what is ill, what is new."""
+    """Show running work, regressions, targets with faults and new experiments."""
     page = front_page()
     ctx = {
         "running": [(one, duration(one.eta_s) if one.eta_s is not None else "") for one in page.running],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether this process answers, and whether the lab can work: for whatever watches over them."""
+"""Liveness of this process and readiness of the lab, for monitoring."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _LOW = 0.05
 @needs("operate")
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """How the lab is."""
+    """Show the state of the lab."""
     return render(request, "web/lab.html", _now())
 
 

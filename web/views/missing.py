@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is shown in place of a page that is not there, or not for everybody."""
+"""Pages in place of missing or forbidden ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def not_allowed(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def form_refused(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """What a form without its secret gets: it is older than the sign-in, or somebody else's page sent it."""
+    """Answer a form without its secret: it is older than the sign-in, or another site sent it."""
     said = (
         "This form was sent from elsewhere, or you have signed in since. Go back, reload it, send it again."
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What machines that boot over the network ask for and hand in. No cookie, no form: the tokens in the addresses are the keys."""
+"""Requests of machines that boot over the network. No cookie, no form: the tokens in the addresses are the keys."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def initrd(request: HttpRequest, token: str) -> HttpResponseBase:
 @_answers_machines
 @require_GET
 def following(request: HttpRequest, token: str) -> HttpResponseBase:
-    """What the machine of a token is to start by kexec; 204 while there is nothing yet, 404 once nothing will follow."""
+    """Return the next kernel for the machine of a token, to start by kexec; 204 while there is nothing yet, 404 once nothing will follow."""
     url = netboot_url()
     found = _await_following(token, _caller(request))
     if found is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who has an account: for operators, who make, change and end them."""
+"""Accounts, for operators, who create, change and lock them."""
 
 from __future__ import annotations
 

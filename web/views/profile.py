@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the time goes: a flame graph, and symbols and callers of all variants side by side."""
+"""Profiles of a case: a flame graph, and symbols and callers of all variants side by side."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) 
 
 
 def _of_kind(page: ProfilePage) -> dict[str, str]:
-    """What addresses of another kind than cpu say besides."""
+    """Return the additional query of addresses of another kind than cpu."""
     return {"kind": page.kind} if page.waits else {}
 
 

@@ -147,7 +147,7 @@ def _kind(request: HttpRequest) -> str:
 
 
 def _suffix(kind: str) -> str:
-    """What names of files of waits end in."""
+    """Return the suffix of names of files of waits."""
     return "" if kind == CPU else f"-{kind}"
 
 

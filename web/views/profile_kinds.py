@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How pages speak of each kind of profiles, and what taking it cost."""
+"""The words of each kind of profiles, and the overhead of recording it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def kind_links(page: ProfilePage, variant: str) -> list[KindLink]:
 
 
 def cost_of(cost: ProfilingCost) -> str:
-    """What taking this kind cost: "+1.2 % of the time, from 0.9 to 1.5 over 6 boots; 12 lost"."""
+    """Return the overhead of this kind: "+1.2 % of the time, from 0.9 to 1.5 over 6 boots; 12 lost"."""
     boots = count(cost.boots, "boot")
     told = f"not measured ({boots})"
     if cost.overhead is not None and cost.low is not None and cost.high is not None:

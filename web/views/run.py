@@ -70,7 +70,7 @@ def console(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @require_safe
 def console_part(request: HttpRequest, run_id: int) -> HttpResponse:
-    """What a run's console holds from `?offset=` on, as text."""
+    """Return a run's console from `?offset=` on, as text."""
     page = found(run_page, run_id)
     return _part(request, page.console, page.state)
 
@@ -104,7 +104,7 @@ def build_live(request: HttpRequest, build_id: int) -> HttpResponse:
 
 @require_safe
 def build_log_part(request: HttpRequest, build_id: int) -> HttpResponse:
-    """What a build's log holds from `?offset=` on, as text."""
+    """Return a build's log from `?offset=` on, as text."""
     page = found(build_page, build_id)
     return _part(request, page.log, page.state)
 

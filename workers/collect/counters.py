@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a profiled run counted while its workload was timed: `perf stat`'s CSV, and how /proc/vmstat and slabinfo changed.
+"""Counters of a profiled run while its workload was timed: `perf stat`'s CSV, and how /proc/vmstat and slabinfo changed.
 
 The CSV is described in tools/perf/Documentation/perf-stat.txt, slabinfo in slabinfo(5); counts.c of the harness writes the
 file with both. Counts that did not change are left out.
@@ -37,7 +37,7 @@ class CountedEvents:
 
 
 def read_counters(stat: bytes, counts: bytes) -> CountedEvents:
-    """What the two files of a counted pass tell; lines that are not in their form are passed over."""
+    """Return the counts in the two files of a counted pass; lines in another format are skipped."""
     counters, missing = _of_perf(stat.decode(errors="replace"))
     if not counters:
         missing[SOURCES[0]] = "it left no count"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a guest sent, read in a process apart and checked when it comes back.
+"""Guests' files, read in a separate process and checked when the result comes back.
 
 A reader has seen a stranger's bytes, so its answer is held against the plan like the bytes themselves: types, counts,
 names of metrics, finite numbers, whole trees.
@@ -82,7 +82,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class FromGuest:
-    """What a guest measured. cpu_seconds, peak_kib: what it cost to read."""
+    """A guest's results. cpu_seconds, peak_kib: what it cost to read."""
 
     readings: Readings
     collected: Collected

@@ -65,7 +65,7 @@ class KernelSymbols:
         self._end = np.uint64(self.address("_end") or (1 << 64) - 1)
 
     def address(self, name: str) -> int | None:
-        """Where a symbol is; None if there is none of that name."""
+        """Return a symbol's address; None if there is none of that name."""
         at = self._text.find(b" " + name.encode() + b"\n")
         if at < _DIGITS + 2:
             return None
@@ -80,7 +80,7 @@ class KernelSymbols:
         return [self._best(place) if place >= 0 else "" for place in places.tolist()], inverse
 
     def starts(self, addresses: Addresses) -> NDArray[np.bool_]:
-        """Which addresses are the first of a function."""
+        """Return which addresses are the first of a function."""
         found = np.searchsorted(self._addresses, addresses)
         found[found == len(self._addresses)] = 0
         starts: NDArray[np.bool_] = self._addresses[found] == addresses

@@ -56,7 +56,7 @@ class ExpectedKernel:
 
 @dataclass(frozen=True, slots=True)
 class PerfProfile:
-    """What one perf.data tells.
+    """The contents of one perf.data.
 
     lost: samples the kernel dropped because the buffer was full. throttled: times it paused sampling because it was too
     often. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.

@@ -36,7 +36,7 @@ _MACHINES = {"x86_64", "aarch64", "riscv64"}
 
 @dataclass(frozen=True, slots=True)
 class Attr:
-    """What one event records with each sample; ids: as samples name the event.
+    """The sample layout of one event; ids: as samples name the event.
 
     is_dummy: it counts nothing, and is there for the records beside samples: perf adds one where it starts late (-D).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who ran: the command of a thread at a time, and the file that a process had mapped at an address.
+"""Names of threads and files: the command of a thread at a time, and the file that a process had mapped at an address.
 
 COMM and FORK records tell the first, MMAP and FORK records the second, in the order of their times, as in
 tools/perf/util/{thread,maps}.c of Linux 6.1. Nothing a guest writes makes more than MOST_EVENTS of them be looked at.
@@ -54,7 +54,7 @@ class NamedRange:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened besides samples, in the order of time.
+    """Events besides samples, in the order of time.
 
     Each event has its time; commands: (thread, name) or (thread, parent thread); spaces: (process, mapping or parent
     process). kernel: the kernel's own mappings, in the order of the file.
@@ -129,7 +129,7 @@ def _text(body: memoryview, at: int) -> str:
 
 
 def frame_of(path: str) -> str:
-    """What a frame in a file without symbols is called: [ld.so], [vdso], [ext4]."""
+    """Return the name of a frame in a file without symbols: [ld.so], [vdso], [ext4]."""
     if path.startswith(KERNEL_TEXT):
         return KERNEL_TEXT
     name = path.strip("[]").rstrip("/").rpartition("/")[2].removesuffix(".ko")
@@ -196,13 +196,13 @@ class Space:
         self.names[first:last] = [piece[2] for piece in pieces]
 
     def name(self, address: int) -> str:
-        """What is mapped at an address."""
+        """Return the name of the file mapped at an address."""
         place = bisect_right(self.starts, address) - 1
         return self.names[place] if place >= 0 and address < self.ends[place] else UNKNOWN
 
 
 def files_at(story: Story, moments: Integers, pages: Words) -> list[str]:
-    """What frames are called in pages (address >> 12) just after events of address spaces, as spaces_at gives them."""
+    """Return the names of frames in pages (address >> 12) just after events of address spaces, as spaces_at gives them."""
     order = np.argsort(moments, kind="stable")
     names = [UNKNOWN] * len(order)
     waiting = order[np.searchsorted(moments[order], 0) :].tolist()

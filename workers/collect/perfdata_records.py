@@ -40,7 +40,7 @@ _ENABLED, _RUNNING, _VALUE_ID, _GROUP, VALUE_LOST = 1, 2, 4, 8, 16
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where records are: first word, width in words, type and misc of each; truncated: why some are missing."""
+    """The positions of records: first word, width in words, type and misc of each; truncated: why some are missing."""
 
     raw: memoryview
     words: Words
@@ -151,7 +151,7 @@ def of_one_event(samples: SampleColumns, attrs: Sequence[Attr]) -> Integers:
 
 
 def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
-    """When each of these records, none a sample, was written; their order where the file tells no times."""
+    """Return when each of these records, none a sample, was written; their order if the file has no times."""
     if not timed(attrs):
         return chosen.astype(np.uint64)
     found = np.zeros(len(chosen), np.uint64)
@@ -204,7 +204,7 @@ def _by_layout(
     what: str,
     place: Callable[[Attr], int],
 ) -> Iterator[tuple[NDArray[np.bool_], Attr]]:
-    """Which of the records follow which layout; where layouts differ, the id in each record tells."""
+    """Yield the records of each layout; where layouts differ, the id in each record decides."""
     if len(layouts) == 1:
         yield np.ones(len(chosen), np.bool_), next(iter(layouts.values()))[0]
         return

@@ -68,7 +68,7 @@ _SAID_USER, _SAID_KERNEL = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Weighing:
-    """What samples count, where that is not one each. weights: one a sample; locks: they are waits for locks."""
+    """The weights of samples, where they are not one each. weights: one a sample; locks: they are waits for locks."""
 
     weights: Integers
     locks: bool

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tracepoints record: the fields of each, by the kernel's own description in the file, and their values in samples.
+"""Tracepoint records: the fields of each, by the kernel's own description in the file, and their values in samples.
 
 The section is laid out in tools/perf/util/trace-event-info.c, the description of one event as its `format` file in
 tracefs (both of Linux 6.1). A guest wrote it: sizes are held against its end, fields against the sample's.

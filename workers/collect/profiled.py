@@ -36,7 +36,7 @@ _WAITS: Mapping[Kind, str] = {"lock": "waits for locks", "off-cpu": "waits off t
 
 @dataclass(slots=True)
 class _Account:
-    """What turned out while files were read. missing: what, and why; half: waits with one end, by kind."""
+    """Findings while files were read. missing: what, and why; half: waits with one end, by kind."""
 
     missing: dict[str, str]
     half: dict[str, int] = field(default_factory=dict)
@@ -155,7 +155,7 @@ def _account_for_halves(account: _Account, kind: Kind, found: PerfProfile) -> No
 
 
 def _by_reason(missing: Mapping[str, str]) -> list[dict[str, str]]:
-    """What is missing for one reason in one line; a whole source of counters stands by itself, to be known by."""
+    """Return missing parts, one line a reason; a whole missing source of counters has a line of its own."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for what, why in missing.items():
         reasons.setdefault((why, what if what in SOURCES else ""), []).append(what)

@@ -28,7 +28,7 @@ _WAITING = 0xFF & ~(0x10 | 0x20)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was recorded: between which times in seconds (all, if there are none), and when in ns events were lost."""
+    """The recorded times in seconds (all, if there are none), and the times in ns at which events were lost."""
 
     windows: Sequence[Window]
     lost: Words

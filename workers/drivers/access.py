@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the user that runs QEMU may open, found out before libvirt fails at it or crawls over it."""
+"""Check what QEMU's user may open, before libvirt fails at it or walks over it slowly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a driver is: something that boots one kernel on one target and hands over its records."""
+"""The interface of drivers: each boots one kernel on one target and hands over its records."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ class BootRequest:
 
     @property
     def console(self) -> Path:
-        """Where all of the guest's console goes."""
+        """Return the file of the guest's console."""
         return self.directory / "console.log"
 
     @property
     def raw_records(self) -> Path:
-        """Where the records go as they came."""
+        """Return the file of the raw records."""
         return self.directory / "records.bin"
 
     @property
@@ -115,11 +115,11 @@ class Session(Protocol):
 
     @property
     def hello(self) -> Mapping[str, Any]:
-        """What the agent said of its machine: release, cpus, clocksource, cmdline, mitigations, ..."""
+        """Return the agent's report of its machine: release, cpus, clocksource, cmdline, mitigations, ..."""
 
     @property
     def host(self) -> Mapping[str, Any]:
-        """What the host was like; grows a `load_after` and `steal_share` when the records have ended."""
+        """Return the host's state; gains a `load_after` and `steal_share` when the records have ended."""
 
     def records(self, deadline_s: float) -> Iterator[Record]:
         """The records after hello, heartbeats included, the last one a bye.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where QEMU's plugin writes call trees and accesses, and how they come to the run's own files.
+"""The directory where QEMU's plugin writes call trees and accesses, and their way to the run's files.
 
 The directory is the emulator's user's, and so also open to a guest that escaped: its contents are treated as data only.
 """

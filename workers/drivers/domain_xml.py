@@ -44,7 +44,7 @@ EMULATED_TSC = "tsc=reliable"
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What the driver adds to a request: the domain's name, its sockets or pipes, the overlay of each disk, and
+    """The driver's additions to a request: the domain's name, its sockets or pipes, the overlay of each disk, and
     where QEMU's plugin writes."""
 
     name: str
@@ -107,7 +107,7 @@ def _add_boot(domain: ET.Element, request: BootRequest) -> None:
 
 
 def kernel_cmdline(request: BootRequest) -> str:
-    """What the machine needs, then what the request adds."""
+    """Return the machine's arguments, then the request's."""
     counted = request.machine.clock == "instructions"
     words = [*CMDLINE, *(instruction_machine.CMDLINE if counted else WALL_CLOCK)]
     words += CONTENTION if request.machine.clock == "contention" else ()
@@ -166,7 +166,7 @@ def _place(device: ET.Element, slot: int) -> None:
 
 
 def _add_arguments(domain: ET.Element, *values: str) -> None:
-    """What is QEMU's own, in libvirt's words for it."""
+    """Add QEMU's own arguments in libvirt's syntax."""
     if not values:
         return
     arguments = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}commandline")

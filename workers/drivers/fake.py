@@ -20,7 +20,7 @@ BEAT_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What one fake guest does: says hello, sends records, and ends well or by raising.
+    """The behaviour of one fake guest: it says hello, sends records, and ends well or by raising.
 
     records: (kind, name, payload) after hello; step, exit and bye records are the script's own affair.
     problem: raised after the records instead of the bye; before hello if `boots` is false.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a fake target plays where no test scripts it: its access says how long a boot takes and how it ends.
+"""The behaviour of a fake target without a test's script: its access sets the duration and the end of a boot.
 
 A lab without machines is tried with it: the service under faults, and how fast it hands out work.
 """
@@ -108,7 +108,7 @@ def _problem(behaviour: Behaviour, guest: FakeGuest) -> WorkersError | None:
 
 
 def _step(step: Step, guest: FakeGuest, draw: random.Random) -> tuple[tuple[str, str, bytes], ...]:
-    """What a step prints. Raises TargetMisdescribed for a workload that is not played."""
+    """Return the output of a step. Raises TargetMisdescribed for a workload that is not played."""
     if step.kind != "measure":
         return played(step.name, "")
     if not step.argv[0].endswith("/showgids"):
@@ -124,7 +124,7 @@ def _step(step: Step, guest: FakeGuest, draw: random.Random) -> tuple[tuple[str,
 
 
 def showgids_line(index: int, ns_per_open: float, *, warmup: bool) -> str:
-    """What showgids prints of one iteration."""
+    """Return showgids' output for one iteration."""
     values = {
         "ns_per_open": ns_per_open,
         "opens_per_second": 1e9 / ns_per_open,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What happens between a guest's hello and its bye, and what to call it when there is no bye."""
+"""The session between a guest's hello and its bye, and the error when there is no bye."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Ending = Literal["itself", "outside", "unclear"]
 
 
 class RemoteControl(Protocol):
-    """What can be done to and known of a machine from outside."""
+    """Control and observation of a machine from outside."""
 
     def how_it_ended(self) -> Ending:
         """Return what ended it, once it is gone without a bye."""
@@ -100,7 +100,7 @@ class GuestSession:
             self.host.update(self.host_change())
 
     def host_facts(self) -> dict[str, Any]:
-        """What of this host matters to the other side, and does not change."""
+        """Return the constant facts of this host that the guest's side needs."""
         return host_facts()
 
     def host_change(self) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the host was like while a guest ran: its load, and the time that its own host took from it."""
+"""The state of the host while a guest ran: its load, and the time that its own host took from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _throttlings() -> int:
 
 
 def host_facts() -> dict[str, Any]:
-    """What does not change while a guest runs."""
+    """Return the facts that do not change while a guest runs."""
     return {
         "host_kernel": platform.release(),
         "host_cpu": cpu_model(),

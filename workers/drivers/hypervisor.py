@@ -116,7 +116,7 @@ class Hypervisor:
         ]
 
     def qemu_user(self) -> QemuUser:
-        """Who must be able to read a guest's files; ourselves with a session daemon."""
+        """Return the user that must be able to read a guest's files; ourselves with a session daemon."""
         found = re.search(
             r"<baselabel type='qemu'>\+(\d+):\+(\d+)</baselabel>", self.connection.getCapabilities()
         )

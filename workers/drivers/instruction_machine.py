@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a machine whose clock counts instructions has that others do not, and the other way round.
+"""Differences of a machine whose clock counts instructions.
 
 Two boots of one kernel must execute the same instructions, each at the same time of their clock. So nothing may
 reach the guest from the host or from the host's own time: no virtio (requests complete when the host gets to it), no

@@ -54,6 +54,6 @@ def await_heard(boot_id: int, start_s: float) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """What a machine compares before it lets go of its own kernel."""
+    """Return the checksum that a machine compares before it leaves its own kernel."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,7 +23,7 @@ Alive = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class BootId:
-    """Who booted what: unique on this host until it reboots."""
+    """The identity of a boot and its process: unique on this host until it reboots."""
 
     pid: int
     started: int
@@ -48,13 +48,13 @@ class BootId:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Where the boots of one state root leave things."""
+    """The places where boots of one state root leave files."""
 
     home: Path
 
     @property
     def prefix(self) -> str:
-        """How the names of this home's domains begin: two homes on one host do not meet."""
+        """Return the prefix of this home's domain names, which differs between homes on one host."""
         return f"kperflab-{hashlib.sha256(bytes(self.home.resolve())).hexdigest()[:8]}-"
 
     @property
@@ -86,7 +86,7 @@ class Traces:
 
 
 def process_started(pid: int) -> int:
-    """When a process began, in clock ticks since boot: field 22 of /proc/<pid>/stat.
+    """Return when a process began, in clock ticks since boot: field 22 of /proc/<pid>/stat.
 
     Raises ProcessLookupError if there is none.
     """

@@ -66,7 +66,7 @@ KEXEC_CONSOLE = "console.kexec.log"
 
 @dataclass
 class Attempt:
-    """What is to be booted where. kexec_failed: why it did not go by kexec, where that was tried."""
+    """One attempt to boot a machine. kexec_failed: why kexec did not work, if it was tried."""
 
     request: BootRequest
     access: Access
@@ -74,7 +74,7 @@ class Attempt:
     kexec_failed: str = ""
 
     def facts(self, before: int | None) -> dict[str, Any]:
-        """How the kernel was started, and how those were that it is compared with."""
+        """Return how the kernel was started, and how those it is compared with were."""
         way: Way = "power" if before is None else "kexec"
         facts = {"power": self.access.power.kind, "way": way}
         if self.request.way:
@@ -290,7 +290,7 @@ def _open(request: BootRequest, access: Access, home: Path, before_s: float, bef
 
 
 def _posted_console(request: BootRequest, console: Path | None) -> Path:
-    """Where the machine's own account of its console goes: it sends none where there is a console."""
+    """Return the file of the console that the machine posts itself; it posts none if there is another console."""
     return request.console if console is None else Path("/dev/null")
 
 

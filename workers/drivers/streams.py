@@ -51,13 +51,13 @@ def accept(server: socket.socket, deadline_s: float) -> socket.socket:
 
 
 class Stream(Protocol):
-    """What a guest writes to, seen from our end; never blocks."""
+    """Our end of a guest's output; never blocks."""
 
     def fileno(self) -> int:
         """For select()."""
 
     def recv(self, size: int, /) -> bytes:
-        """What has come, b"" after the end. Raises BlockingIOError, ConnectionResetError."""
+        """Return the received bytes, b"" after the end. Raises BlockingIOError, ConnectionResetError."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -156,12 +156,12 @@ class Streams(ABC):
         return self._tail.decode(errors="replace")
 
     def panicked(self) -> GuestPanicked:
-        """What to raise for a panic: its first cause is the title."""
+        """Return the error for a panic; its first cause is the title."""
         causes = [one.title for one in scan_console(bytes(self._tail)) if one.kind in FATAL]
         return GuestPanicked(causes[0] if causes else "the guest panicked", self.tail())
 
     def take_console(self, data: bytes) -> None:
-        """What came over the console: into its file, and looked through."""
+        """Write console output to its file and search it."""
         if self._console_bytes < CONSOLE_LIMIT:
             self.console_file.write(data)
             self.console_file.flush()
@@ -178,7 +178,7 @@ class Streams(ABC):
         del self._tail[:-TAIL_BYTES]
 
     def take_records(self, data: bytes) -> None:
-        """What came of the records. Raises RecordCorrupt, GuestEndless."""
+        """Read received records. Raises RecordCorrupt, GuestEndless."""
         self._records_bytes += len(data)
         if self._records_bytes > RECORDS_LIMIT:
             raise GuestEndless(f"the guest sent more than {RECORDS_LIMIT >> 20} MiB of records", self.tail())

@@ -25,7 +25,7 @@ _CALLS = re.compile(r"calls\.(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one program of a boot did in its measured intervals.
+    """The recording of one program's measured intervals in a boot.
 
     calls: the call tree's file. accesses: a file for each CPU, in the order of the CPUs. instructions: executed by each
     CPU in its intervals. records: in all files. stored: bytes of all files.

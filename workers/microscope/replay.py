@@ -33,7 +33,7 @@ class Trace:
 
     @property
     def nodes(self) -> int:
-        """How many rows its call tree says it has. Raises TraceUnreadable."""
+        """Return how many rows its call tree says it has. Raises TraceUnreadable."""
         try:
             with self.calls.open("rb") as file:
                 return int(_CALLS_HEADER.unpack(file.read(_CALLS_HEADER.size))[5])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why the service cannot be brought up on this machine: one line that names the thing and the way out."""
+"""Errors that keep the service from starting on this machine: one line that names the thing and the way out."""
 
 from workers.errors import WorkersError
 

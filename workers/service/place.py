@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a service of one machine keeps its things: all below the state root but its sockets, whose paths must be short."""
+"""The files of a service on one machine: all below the state root but its sockets, whose paths must be short."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ServicePlace:
 
     @property
     def environment(self) -> Path:
-        """What every process of this home adopts while the service is up; lab/environment.py reads it."""
+        """The environment that every process of this home adopts while the service is up; lab/environment.py reads it."""
         return self.folder / "environment.json"
 
     @property

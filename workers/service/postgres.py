@@ -28,7 +28,7 @@ _INITDB_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class PostgresNetwork:
-    """Where other machines reach it; no address: nowhere but on the socket."""
+    """The address for other machines; without one only the socket is open."""
 
     address: str = ""
     port: int = 5432
@@ -94,7 +94,7 @@ def make_cluster(place: ServicePlace) -> None:
 
 
 def as_user(name: str) -> list[str]:
-    """What a command is begun with so that it runs as this user; nothing where all run as ourselves."""
+    """Return the prefix that runs a command as this user; empty where all run as ourselves."""
     owner = account(name)
     return (
         []
@@ -104,7 +104,7 @@ def as_user(name: str) -> list[str]:
 
 
 def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
-    """How the server is started. Raises ProgramMissing."""
+    """Return the command that starts the server. Raises ProgramMissing."""
     sockets = place.sockets / "postgres"
     folder_of(sockets, account(USER))
     given = {
@@ -128,7 +128,7 @@ def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
 
 
 def _write_hba(place: ServicePlace, network: PostgresNetwork) -> Path:
-    """Who may come in: with a password, over the socket and, where it listens to others, over the network."""
+    """Write the access rules: with a password, over the socket and, where it listens to others, over the network."""
     path = place.cluster / "kperflab_hba.conf"
     lines = ["local all all scram-sha-256"]
     if network.address:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the service is made of: its programs, and supervisord's description of them."""
+"""The service's parts: its programs, and supervisord's description of them."""
 
 from __future__ import annotations
 

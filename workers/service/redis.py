@@ -21,14 +21,14 @@ READY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RedisNetwork:
-    """Where other machines reach it; no address: nowhere but on the socket."""
+    """The address for other machines; without one only the socket is open."""
 
     address: str = ""
     port: int = 6379
 
 
 def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
-    """How the server is started. Raises ProgramMissing."""
+    """Return the command that starts the server. Raises ProgramMissing."""
     program = shutil.which("redis-server")
     if program is None:
         raise ProgramMissing("Redis is missing; run: apt-get install redis-server")

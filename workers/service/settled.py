@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What needs the database to be up: tables, the lab's version, the pages' files, targets. A program of its own, for what it
+"""Set up everything that needs the database: tables, the lab's version, the pages' files, targets. A program of its own, for what it
 imports reads the settings once."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ PASSED = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How one program is: RUNNING, STARTING, BACKOFF, STOPPED, …; pid is 0 where there is none."""
+    """The state of one program: RUNNING, STARTING, BACKOFF, STOPPED, …; pid is 0 where there is none."""
 
     name: str
     state: str
@@ -150,7 +150,7 @@ class Supervisor:
 
 
 def environment(place: ServicePlace) -> Mapping[str, str]:
-    """What programs inherit: nothing of the lab's own but its home, whose environment.json says the rest."""
+    """Return the environment of programs: of the lab's variables only its home, whose environment.json has the rest."""
     kept = {name: os.environ[name] for name in PASSED if name in os.environ}
     mine = {
         "KPERFLAB_HOME": str(place.home),

@@ -37,7 +37,7 @@ OF_THIS_RUN = ("KPERFLAB_HOME", MARK)
 
 
 def wishes_of(port: int) -> ServiceOptions:
-    """What the environment says. Raises SettingWrong."""
+    """Return the options in the environment. Raises SettingWrong."""
     address = read_variable("KPERFLAB_LISTEN")
     bind = read_variable("KPERFLAB_BIND") or "127.0.0.1"
     _refuse_plain(bind)
@@ -208,7 +208,7 @@ def _settings(place: ServicePlace, wishes: ServiceOptions) -> dict[str, str]:
 
 
 def _settled(place: ServicePlace, what: str) -> dict[str, Any]:
-    """What settled.py answers. Raises ServiceFailed with its last lines."""
+    """Return settled.py's answer. Raises ServiceFailed with its last lines."""
     done = subprocess.run(
         [sys.executable, "-m", "workers.service.settled", what],
         env=environment(place),

@@ -20,7 +20,7 @@ from lab.comparisons.reply.reply import ReplyOptions, write_reply
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What one may ask of a report. link: the lab's own address; origin: who reports, as KCIDB knows it.
+    """The options of a report. link: the lab's own address; origin: who reports, as KCIDB knows it.
 
     patch: speak of this switch alone; signer: "Name <address>" of who gives a Tested-by. Both are the reply's.
     """
@@ -43,7 +43,7 @@ class ReportForm:
     write: Callable[[int, ReportOptions], str | bytes]
 
     def file_name(self, experiment_id: int) -> str:
-        """What a browser shall call it: experiment-17.junit.xml."""
+        """Return the name of the downloaded file: experiment-17.junit.xml."""
         return f"experiment-{experiment_id}{self.suffix}"
 
 

@@ -150,7 +150,7 @@ def _tests(
 
 
 class _Of:
-    """What all tests of a variant share."""
+    """The common fields of a variant's tests."""
 
     def __init__(self, variant: Variant, origin: str, where: Item) -> None:
         self.variant, self.origin, self.where = variant, origin, where

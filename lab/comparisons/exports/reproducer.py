@@ -64,12 +64,12 @@ def write_reproducer(experiment_id: int, *, link: str = "") -> str:
 
 
 def file_name(experiment_id: int) -> str:
-    """What to call it."""
+    """Return the file's name."""
     return f"experiment-{experiment_id}.reproducer.toml"
 
 
 def _description(experiment: Experiment) -> dict[str, Any]:
-    """What was asked for, with the base as a commit and each patch as text."""
+    """Return the description, with the base as a commit and each patch as text."""
     asked = {key: value for key, value in experiment.spec.items() if key != "reproduces"}
     switches = {one.name: one for one in experiment.switches.all()}
     patches = [_patch(one, switches[one["name"]]) for one in asked.get("patches") or []]

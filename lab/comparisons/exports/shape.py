@@ -14,7 +14,7 @@ FORMAT = 1
 
 
 class ExperimentData(TypedDict):
-    """What was asked for, and how it ended. Times are ISO 8601, empty where they have not come."""
+    """The description and the end of an experiment. Times are ISO 8601, empty where they have not come."""
 
     id: int
     name: str
@@ -37,7 +37,7 @@ class ExperimentData(TypedDict):
 
 
 class BaseData(TypedDict):
-    """What patches were applied to. name: of the variant; location: of a git tree, empty for an archive."""
+    """The base of the patches. name: of the variant; location: of a git tree, empty for an archive."""
 
     name: str
     tree: str
@@ -48,7 +48,7 @@ class BaseData(TypedDict):
 
 
 class EnvironmentData(TypedDict):
-    """Where boots ran, as one boot of the base recorded it, and what kernels were built with; empty if unknown."""
+    """The environment of the boots, as one boot of the base recorded it, and the toolchain; empty if unknown."""
 
     target: str
     driver: str
@@ -128,7 +128,7 @@ class CellData(TypedDict):
 
 
 class EffectData(TypedDict):
-    """What one switch does over all combinations, or two together beyond each alone."""
+    """The effect of one switch over all combinations, or the interaction of two."""
 
     switches: list[str]
     ratio: float | None
@@ -187,7 +187,7 @@ class LineData(TypedDict):
 
 
 class ProofData(TypedDict):
-    """What a verified boot counted, and whether that proves the claimed state; None where it was not told."""
+    """The counts of a verified boot, and whether they prove the claimed state; None if unknown."""
 
     run: int
     variant: str

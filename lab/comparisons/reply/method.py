@@ -48,7 +48,7 @@ def method(data: ComparisonData) -> list[str]:
 
 
 def _sides(data: ComparisonData) -> str:
-    """What stands behind a side's ± in the table; nothing where boots agree."""
+    """Return the meaning of a side's ± in the table; empty where boots agree."""
     spreads = [one for case in data["cases"] for metric in case["metrics"] for one in metric["spreads"]]
     if all(one["low"] == one["high"] for one in spreads):
         return ""

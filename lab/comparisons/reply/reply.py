@@ -61,7 +61,7 @@ def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Rep
 
 
 def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
-    """Why nobody can say that these were tested and found no worse, or nothing."""
+    """Return why a Tested-by is refused, or ""."""
     if data["experiment"]["state"] != "done":
         return f"no Tested-by: the experiment is {data['experiment']['state']}"
     if not variants:
@@ -161,7 +161,7 @@ def _said(head: str, told: Sequence[str]) -> list[str]:
 
 
 def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
-    """What was called, what failed, and how much did not change."""
+    """Return called changes, failures, and the number of unchanged metrics."""
     fine = data["experiment"]["clock"] == "instructions"
     names = [one["name"] for one in chosen]
     told = [
@@ -190,7 +190,7 @@ def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
 
 
 def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
-    """What the data cannot tell, with the boots it would take; what the lab itself failed at."""
+    """Return inconclusive metrics with the boots needed, and the lab's own failures."""
     fine = data["experiment"]["clock"] == "instructions"
     names = [one["name"] for one in chosen]
     told = []
@@ -223,7 +223,7 @@ def _ours(one: VariantData) -> bool:
 
 
 def _effects(data: ComparisonData) -> list[str]:
-    """What each switch does over all combinations, and pairs that do something together beyond each alone."""
+    """Return the effect of each switch over all combinations, and interacting pairs."""
     combined = any(len(one["switches"]) > 1 and one["state"] == "ready" for one in data["variants"])
     told = [
         _effect(data, metric, one)

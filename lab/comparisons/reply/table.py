@@ -111,7 +111,7 @@ def _title(metric: MetricData) -> str:
 
 
 def _safe(words: str) -> str:
-    """What a line begins with whose first words are these."""
+    """Return a safe beginning for a line with these first words."""
     return "" if harmless(words) else "  "
 
 

@@ -124,7 +124,7 @@ def _ordered(branch: _Branch, floor: float) -> list[_Branch]:
 
 
 def _place(symbol: str) -> str:
-    """Where perf would say that a symbol lies: in brackets stand the files of a user's program."""
+    """Return a symbol's file as perf prints it: brackets for the files of a user's program."""
     return f"{symbol}  [.]" if symbol.startswith("[") else "[kernel.kallsyms]  [k]"
 
 

@@ -69,7 +69,7 @@ def _chains(tree: UnitedTree) -> tuple[Integers, Integers]:
 
 
 def doubt(tree: UnitedTree, sides: Sides, *, waits: bool = False) -> str:
-    """Why no difference can be certain, a sentence; empty where they can."""
+    """Return why no difference can be significant, as a sentence; empty if one can."""
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
     for own, name in ((theirs, "base"), (ours, "variant")):
         if not own.any():

@@ -38,7 +38,7 @@ FAMILIES = 2
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Which profile belongs to whom. group: int64[profiles], the same number for boots of the same kernel."""
+    """The kernel of each profile. group: int64[profiles], the same number for boots of the same kernel."""
 
     group: Integers
     base: int

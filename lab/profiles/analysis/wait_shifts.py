@@ -71,7 +71,7 @@ def wait_intervals(times: Integers, group: Integers, which: int) -> Interval:
 
 
 def _values(times: Integers, whole: Integers, scale: Scale) -> Floats:
-    """What is compared, in roots of nanoseconds on either scale: float64[frames, boots]."""
+    """Return the compared values, in roots of nanoseconds on either scale: float64[frames, boots]."""
     if scale == "samples":
         return np.asarray(np.sqrt(times), dtype=float)
     shares = np.clip(times / np.maximum(whole, 1), 0.0, 1.0)

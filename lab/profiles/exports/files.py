@@ -40,7 +40,7 @@ def profile_file(
 
 
 def callers_text(experiment_id: int, *, symbols: Sequence[str] = (), kind: str = "") -> str:
-    """Who calls the symbols, of all profiled cases, as the kernfs mail's text trees. Raises UnknownRow."""
+    """Return the callers of the symbols in all profiled cases, as text trees. Raises UnknownRow."""
     kind = kind_named(kind)
     return "".join(
         caller_text(experiment_id, case, variant="", symbols=tuple(symbols), kind=kind)

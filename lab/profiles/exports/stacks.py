@@ -96,5 +96,5 @@ def _samples(tree: FrameTree) -> Iterator[str]:
 
 
 def _file(frame: str) -> str:
-    """Where a frame lies: in brackets stand the files of programs without symbols."""
+    """Return a frame's file: brackets for files of programs without symbols."""
     return frame[1:-1] if frame.startswith("[") and frame.endswith("]") else "[kernel.kallsyms]"

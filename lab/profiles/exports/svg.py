@@ -27,7 +27,7 @@ TITLE = 200
 
 @dataclass(frozen=True, eq=False)
 class Paint:
-    """How to colour nodes and what to say of them: one entry a node."""
+    """Colours and titles of nodes: one entry a node."""
 
     colours: list[str]
     words: list[str]
@@ -72,7 +72,7 @@ def write_svg(
 
 
 def _lefts(tree: FrameTree, weights: NDArray[np.float64]) -> list[float]:
-    """Where each frame begins, in weights: siblings stand side by side in preorder."""
+    """Return where each frame begins, in weights: siblings are side by side in preorder."""
     left, filled = [0.0] * len(tree), [0.0] * len(tree)
     for node, (above, weight) in enumerate(zip(tree.parent.tolist(), weights.tolist(), strict=True)):
         if above >= 0:
