@@ -11,7 +11,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape bench-sandbox bench-microscope
+.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape bench-sandbox bench-microscope bench-contention
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -149,6 +149,9 @@ bench-instructions: setup-dev  ## the instruction clock: whether boots agree, an
 
 bench-microscope: setup-dev  ## the exact profile: what it costs, whether it repeats; KEYS="BASE PATCHED" of artifacts: where the instructions went
 	@$(PYTHON) -m bench.microscope $(KEYS)
+
+bench-contention: setup-dev  ## the contention clock's model: known answers, speed; BOOTS="DIRECTORY CPUS SYSTEM_MAP …": scaling, sensitivity
+	@$(PYTHON) -m bench.contention $(BOOTS)
 
 bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with inferno and Perl; differences; the viewer
 	@$(PYTHON) -m bench.profiles

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Geometry of a scaling curve, a line a variant over the number of CPUs; a template prints it as SVG.
+
+Pure: values in, places out. Both axes are logarithmic, so that twice the CPUs and twice the slowdown are equal steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, Tick
+from web.words import number
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 12, 40
+_LEAST_REACH = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One number of CPUs of a variant; title is shown on hover."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One variant; index picks its colour, dash its pattern, d is the path through its points."""
+
+    name: str
+    index: int
+    dash: str
+    d: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPlot:
+    """A whole chart, in the units of its viewBox, and its data as rows: CPUs, then a value of each curve or "–"."""
+
+    width: int
+    height: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[Tick, ...]
+    curves: tuple[Curve, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | None:
+    """Place the curves of variants: name → CPUs → slowdown against one CPU alone, 1 or more.
+
+    Values that are no positive numbers are left out; None where nothing is left.
+    """
+    kept = {name: dict(sorted(_drawable(values).items())) for name, values in variants.items()}
+    counts = sorted({cpus for values in kept.values() for cpus in values})
+    if not counts:
+        return None
+    highest = max(_LEAST_REACH, *(value for values in kept.values() for value in values.values()))
+    lowest = min(1.0, *(value for values in kept.values() for value in values.values()))
+    reach = math.log(max(2, counts[-1] / counts[0]))
+
+    def across(cpus: int) -> float:
+        return round(_LEFT + (PLOT_WIDTH - _LEFT - _RIGHT) * math.log(cpus / counts[0]) / reach, 1)
+
+    def up(value: float) -> float:
+        share = math.log(value / lowest) / math.log(highest / lowest)
+        return round(PLOT_HEIGHT - _BOTTOM - (PLOT_HEIGHT - _TOP - _BOTTOM) * share, 1)
+
+    curves = []
+    for index, (name, values) in enumerate(kept.items()):
+        points = tuple(
+            Point(across(cpus), up(value), f"{name}, {cpus} CPUs: {number(value)} times")
+            for cpus, value in values.items()
+        )
+        path = "L".join(f"{point.x} {point.y}" for point in points)
+        curves.append(
+            Curve(name, index % len(DASHES), DASHES[index % len(DASHES)], f"M{path}" if path else "", points)
+        )
+    return ScalingPlot(
+        PLOT_WIDTH, PLOT_HEIGHT, _LEFT, PLOT_WIDTH - _RIGHT, _TOP, PLOT_HEIGHT - _BOTTOM,
+        tuple(Tick(up(value), f"{value:g}×") for value in _steps(lowest, highest)),
+        tuple(Tick(across(cpus), str(cpus)) for cpus in counts),
+        tuple(curves),
+        tuple((cpus, tuple(_said(values.get(cpus)) for values in kept.values())) for cpus in counts),
+    )  # fmt: skip
+
+
+def _drawable(values: Mapping[int, float]) -> dict[int, float]:
+    return {cpus: value for cpus, value in values.items() if cpus >= 1 and math.isfinite(value) and value > 0}
+
+
+def _steps(lowest: float, highest: float) -> Sequence[float]:
+    """Powers of two from the lowest to the highest, never more than ten."""
+    first, last = math.ceil(math.log2(lowest) - 1e-9), math.floor(math.log2(highest) + 1e-9)
+    stride = max(1, math.ceil((last - first + 1) / 10))
+    return [2.0**power for power in range(first, last + 1, stride)]
+
+
+def _said(value: float | None) -> str:
+    return "–" if value is None else number(value)
