@@ -18,7 +18,7 @@ _LEAST_REACH = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One number of CPUs of a variant; title is shown on hover."""
 
     x: float
@@ -34,7 +34,7 @@ class Curve:
     index: int
     dash: str
     d: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | N
     curves = []
     for index, (name, values) in enumerate(kept.items()):
         points = tuple(
-            Point(across(cpus), up(value), f"{name}, {cpus} CPUs: {number(value)} times")
+            CurvePoint(across(cpus), up(value), f"{name}, {cpus} CPUs: {number(value)} times")
             for cpus, value in values.items()
         )
         path = "L".join(f"{point.x} {point.y}" for point in points)
