@@ -26,7 +26,7 @@ from kernels.trees.tree import DEFAULT_ARCHIVES
 from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
 from workers.drivers.hostfacts import cpu_model
 from workers.drivers.libvirt import LibvirtDriver
-from workers.errors import DomainRefused, KernelOutcome, TargetLost
+from workers.errors import KernelOutcome, TargetLost
 from workloads.guest.errors import RecordCorrupt
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
@@ -142,7 +142,7 @@ def _boots(home: Path, kernel: Path, accelerator: Accelerator, driver: Driver) -
             with driver.boot(request) as session:
                 for _ in session.records(PROBE_DEADLINE_S):
                     pass
-        except (KernelOutcome, TargetLost, DomainRefused, RecordCorrupt) as error:
+        except (KernelOutcome, TargetLost, RecordCorrupt) as error:
             return str(error)
     return ""
 

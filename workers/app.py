@@ -20,7 +20,7 @@ django.setup()
 
 from django.conf import settings  # noqa: E402  the settings are there now
 
-from workers.errors import NoBroker  # noqa: E402
+from workers.errors import MachineUnfit  # noqa: E402
 
 app = Celery("kperflab")
 app.conf.update(
@@ -58,9 +58,9 @@ app.conf.update(
 
 
 def over_the_broker() -> Celery:
-    """Make this process send and take messages; returns the application. Raises NoBroker."""
+    """Make this process send and take messages; returns the application. Raises MachineUnfit."""
     if not settings.REDIS:
-        raise NoBroker(
+        raise MachineUnfit(
             "workers of a fleet are woken over Redis: set KPERFLAB_REDIS, or run `labctl work --local` on one machine"
         )
     app.conf.update(broker_url=broker_url(settings.REDIS))

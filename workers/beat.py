@@ -64,7 +64,7 @@ class UpkeepScheduler(Scheduler):
 
 
 def beat() -> None:
-    """Send upkeep until a signal ends it. Raises NoBroker."""
+    """Send upkeep until a signal ends it. Raises MachineUnfit."""
     app = over_the_broker()
     app.Beat(
         scheduler_cls="workers.beat:UpkeepScheduler", loglevel="WARNING", quiet=True, remote_control=False

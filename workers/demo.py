@@ -20,7 +20,7 @@ import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.experiments.spec import read_spec
 from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
-from workers.ctl.doors.choose import local_door
+from workers.ctl.clients.choose import local_client
 from workers.ctl.options import EXIT_LAB
 from workers.serve import serve as serve_pages
 
@@ -45,12 +45,12 @@ def replay(description: Path) -> tuple[int, int]:
     with terminal.narration(out) as say:
         experiment_id = local.take_up(spec, say=say)
     started = monotonic()
-    door = local_door()
-    with progressbar.beside(out, door, experiment_id):
+    client = local_client()
+    with progressbar.beside(out, client, experiment_id):
         local.work_through(experiment_id)
     out.print()
-    experiment = door.experiment(experiment_id)
-    watchctl.show_end(door, experiment)
+    experiment = client.experiment(experiment_id)
+    watchctl.show_end(client, experiment)
     out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
     return experiment_id, watchctl.code(experiment)
 

@@ -46,7 +46,7 @@ class WrongKernel(KernelOutcome):
 
 
 class GuestPanicked(KernelOutcome):
-    """The console shows a panic, or the guest reset itself."""
+    """The console shows a panic, or the guest reset or ended itself; so did one that vanished in a run's last attempt, too."""
 
     outcome = "panicked"
 
@@ -63,12 +63,6 @@ class GuestSilent(KernelOutcome):
     outcome = "hung"
 
 
-class GuestVanished(KernelOutcome):
-    """The machine was off or its QEMU gone in the middle of the run's last attempt, too."""
-
-    outcome = "panicked"
-
-
 class GuestEndless(KernelOutcome):
     """The guest sent more records than any plan needs."""
 
@@ -79,7 +73,10 @@ class GuestEndless(KernelOutcome):
 
 
 class TargetLost(WorkersError):
-    """The machine, or the way to it, went away in the middle; nobody knows how the run would have ended."""
+    """The machine was not started, was not reached, or went away in the middle: how the run would have ended is not known.
+
+    A machine that is on did not fetch what it is to boot, or stopped answering.
+    """
 
     retry = True
 
@@ -95,33 +92,18 @@ class TargetVanished(TargetLost):
 
 
 class TargetUnready(WorkersError):
-    """Its target could boot nothing at all: no boot was begun, and the run waits as it did before."""
+    """Its target could boot nothing at all: no boot was begun, and the run waits as it did before.
 
-
-class TargetMisdescribed(TargetUnready):
-    """The target's `access` makes no sense to its driver; names the place in it."""
+    The target does not exist, its `access` makes no sense to its driver, or QEMU's user may not read a file of the guest.
+    """
 
 
 class LibvirtMissing(TargetUnready):
     """No libvirt daemon answers; names the command that starts it."""
 
 
-class DomainRefused(WorkersError):
+class DomainRefused(TargetLost):
     """libvirt would not start the guest; the message is its own."""
-
-    retry = True
-
-
-class NeverFetched(WorkersError):
-    """A machine that is on, but does not ask for what it is to boot: its firmware, DHCP or the network between."""
-
-    retry = True
-
-
-class NotLoaded(WorkersError):
-    """A machine that fetched its script, but not the kernel and initrd that it names."""
-
-    retry = True
 
 
 class NetbootContested(WorkersError):
@@ -132,15 +114,10 @@ class NetbootContested(WorkersError):
 
 
 class MachineUnfit(WorkersError):
-    """A machine that cannot boot this: its access, the lab's address, or what is asked of it is wrong."""
+    """A machine that cannot do what is asked of it; the message names what is wrong or missing, and the way out.
 
-
-class GuestFileUnreadable(TargetUnready):
-    """The user that runs QEMU may not read a file of the guest; names the way to let it."""
-
-
-class OverlayFailed(WorkersError):
-    """qemu-img could not make a disk for the run."""
+    A program that is not installed, a port that is taken, too little room, no broker, or settings that make no boot possible.
+    """
 
 
 class ProfileUnreadable(WorkersError):
@@ -198,18 +175,6 @@ class MachineModelsMixed(WorkersError):
 
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
-
-
-class NoBroker(WorkersError):
-    """A worker of a fleet without anything that could wake it."""
-
-
-class NoSuchTarget(WorkersError):
-    """A worker for a target that the lab does not have."""
-
-
-class AlreadyWorking(WorkersError):
-    """This machine has a worker for the same state root."""
 
 
 class SourceMissing(WorkersError):

@@ -30,7 +30,7 @@ from workers import local, tasks, wakeups
 from workers.app import over_the_broker
 from workers.boot_request import user_space
 from workers.broker_watch import Hearing, end_deaf
-from workers.errors import LibvirtMissing, NoSuchTarget
+from workers.errors import TargetUnready
 from workers.fetching import fetching
 from workers.initrds import remove_initrds
 from workers.presence import Presence
@@ -80,7 +80,7 @@ def upkeep_post() -> Post:
 
 
 def serve_post(post: Post) -> int:
-    """Work until a signal comes; returns the exit code. Raises NoBroker."""
+    """Work until a signal comes; returns the exit code. Raises MachineUnfit."""
     app = over_the_broker()
     # Root makes the mounts of a build's sandbox; what runs in it does not run as root, and messages are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
@@ -126,7 +126,7 @@ def await_machine(post: Post, presence: Presence) -> None:
     while True:
         try:
             _sweep(post)
-        except (LibvirtMissing, NoSuchTarget) as error:
+        except TargetUnready as error:
             presence.say(str(error))
             time.sleep(AGAIN_S)
         else:
@@ -162,7 +162,7 @@ def _sweep(post: Post) -> None:
 def _driver_of(name: str) -> str:
     drivers = dict(Target.objects.order_by("name").values_list("name", "driver"))
     if name not in drivers:
-        raise NoSuchTarget(f'there is no target "{name}"; there are: {", ".join(drivers) or "none"}')
+        raise TargetUnready(f'there is no target "{name}"; there are: {", ".join(drivers) or "none"}')
     return drivers[name]
 
 

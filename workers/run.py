@@ -43,7 +43,7 @@ from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine, Microscope
-from workers.errors import ClaimLost, GuestVanished, TargetUnready, TargetVanished, WorkersError
+from workers.errors import ClaimLost, GuestPanicked, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
 from workers.microscope.looking import look_at
 from workers.refused import note_cut_console, note_refused_guest
@@ -124,7 +124,7 @@ def _vanished(exc: TargetVanished, order: RunOrder) -> WorkersError:
     """Return what a machine's disappearance means: the lab's to try again, and the kernel's doing in the last attempt."""
     if order.attempt < MOST_ATTEMPTS:
         return exc
-    return GuestVanished(f"{exc} (in attempt {order.attempt} of {MOST_ATTEMPTS})", exc.detail)
+    return GuestPanicked(f"{exc} (in attempt {order.attempt} of {MOST_ATTEMPTS})", exc.detail)
 
 
 def _build_again(order: RunOrder, exc: ArtifactMissing | ArtifactCorrupt) -> bool:

@@ -18,7 +18,7 @@ from time import monotonic
 from django.db import close_old_connections, connections
 
 from workers import tasks
-from workers.errors import AlreadyWorking
+from workers.errors import MachineUnfit
 from workers.loop import Scope, take_one
 from workers.upkeep import UPKEEP
 
@@ -85,10 +85,10 @@ def delivering() -> Iterator[None]:
 
 @contextmanager
 def only_worker(home: Path) -> Iterator[None]:
-    """Hold this machine's place of a worker. Raises AlreadyWorking: two would spoil each other's times."""
+    """Hold this machine's place of a worker. Raises MachineUnfit: two would spoil each other's times."""
     with (home / "worker.lock").open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise AlreadyWorking(f"a worker already works on {home}: stop that one first") from None
+            raise MachineUnfit(f"a worker already works on {home}: stop that one first") from None
         yield

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kernels.processes.environment import passing
-from workers.ctl.doors.base import Door, Kind
-from workers.ctl.doors.choose import open_door
+from workers.ctl.clients.base import Client, Kind
+from workers.ctl.clients.choose import open_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import OF_GIT
 
@@ -21,7 +21,8 @@ Found = list[tuple[str, str]]
 def experiments(incomplete: str) -> Found:
     """The newest experiments, by number, with their names."""
     return _asked(
-        incomplete, lambda door: [(str(row["id"]), str(row["name"])) for row in door.experiments({}, NEWEST)]
+        incomplete,
+        lambda client: [(str(row["id"]), str(row["name"])) for row in client.experiments({}, NEWEST)],
     )
 
 
@@ -60,16 +61,16 @@ def one_of(*words: str) -> Callable[[str], Found]:
 def _named(kind: Kind, incomplete: str) -> Found:
     return _asked(
         incomplete,
-        lambda door: [(str(row["name"]), str(row.get("summary", ""))) for row in door.names(kind)],
+        lambda client: [(str(row["name"]), str(row.get("summary", ""))) for row in client.names(kind)],
     )
 
 
-def _asked(incomplete: str, ask: Callable[[Door], Found]) -> Found:
+def _asked(incomplete: str, ask: Callable[[Client], Found]) -> Found:
     """Return the lab's answer, or nothing if it does not answer: a shell waits in the middle of a line."""
     found: Any = []
     try:
-        with open_door(is_local=False, server="", say=lambda _: None, hasty=True) as door:
-            found = ask(door)
+        with open_client(is_local=False, server="", say=lambda _: None, hasty=True) as client:
+            found = ask(client)
     except Exception:  # a completion has nobody to complain to
         return []
     return [(plain_line(value), plain_line(told)) for value, told in found if value.startswith(incomplete)]

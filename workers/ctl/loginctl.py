@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import typer
 from rich.text import Text
 
-from workers.ctl.doors.base import Json
-from workers.ctl.doors.choose import address, remote_door, token_for
-from workers.ctl.doors.errors import DoorError, NotLetIn
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.choose import address, remote_client, token_for
+from workers.ctl.clients.errors import ClientError, NotLetIn
 from workers.ctl.options import Server, err, out, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import Preferences, config_file, read_preferences
@@ -76,10 +76,10 @@ def logout(server: Server = "") -> None:
     if not forget_token(found.token_file, url):
         raise typer.BadParameter(f"no token is kept for {url}")
     try:
-        with remote_door(found, url, whisper, token=token) as door:
-            door.end_token(token)
+        with remote_client(found, url, whisper, token=token) as client:
+            client.end_token(token)
         out.print(Text(f"the token for {url} is forgotten here, and ended there"), soft_wrap=True)
-    except DoorError as exc:
+    except ClientError as exc:
         err.print(
             Text(f"forgotten here, but it may still be valid at {url}: {exc}", style="yellow"), soft_wrap=True
         )
@@ -90,8 +90,8 @@ def logout(server: Server = "") -> None:
 def whoami(server: Server = "") -> None:
     """Show whom the server takes you for, and what you may do."""
     found = read_preferences()
-    with remote_door(found, server, whisper) as door:
-        out.print(Text(f"{door.where}: {_told(door.who())}"), soft_wrap=True)
+    with remote_client(found, server, whisper) as client:
+        out.print(Text(f"{client.where}: {_told(client.who())}"), soft_wrap=True)
 
 
 def config() -> None:
@@ -121,17 +121,17 @@ def _new_token(found: Preferences, url: str, name: str, scopes: list[str], days:
     password = getpass.getpass(f"Password of {name}: ")
     wanted: Json = {"name": f"labctl on {socket.gethostname()}"[:100], "days": days}
     wanted |= {"scopes": scopes} if scopes else {}
-    with remote_door(found, url, whisper, token="") as door:
+    with remote_client(found, url, whisper, token="") as client:
         try:
-            return str(door.log_in(name, password, wanted)["token"])
+            return str(client.log_in(name, password, wanted)["token"])
         except NotLetIn as exc:
             raise NotLetIn(f"{url} does not know {name} with that password") from exc
 
 
 def _check(found: Preferences, url: str, token: str) -> None:
     """Use a token once before it is kept."""
-    with remote_door(found, url, whisper, token=token) as door:
-        out.print(Text(f"signed in to {url} as {_told(door.who())}"), soft_wrap=True)
+    with remote_client(found, url, whisper, token=token) as client:
+        out.print(Text(f"signed in to {url} as {_told(client.who())}"), soft_wrap=True)
 
 
 def _told(who: dict[str, object]) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import typer
 from rich.text import Text
 
-from workers.ctl.doors.base import Door, Kind
-from workers.ctl.options import AsJson, err, out, print_json, through_door
+from workers.ctl.clients.base import Client, Kind
+from workers.ctl.options import AsJson, err, out, print_json, through_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
 
@@ -20,16 +20,16 @@ def register(cli: typer.Typer) -> None:
         cli.command()(command)
 
 
-@through_door
-def trees(door: Door, as_json: AsJson = False) -> None:
+@through_client
+def trees(client: Client, as_json: AsJson = False) -> None:
     """List the trees kernels can be built from."""
     _listed(
-        door, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, as_json
+        client, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, as_json
     )
 
 
-@through_door
-def targets(door: Door, as_json: AsJson = False) -> None:
+@through_client
+def targets(client: Client, as_json: AsJson = False) -> None:
     """List the machines kernels can boot on."""
     columns = {
         "name": "target",
@@ -38,29 +38,31 @@ def targets(door: Door, as_json: AsJson = False) -> None:
         "memory_mib": "MiB",
         "enabled": "enabled",
     }
-    _listed(door, "targets", columns, as_json)
+    _listed(client, "targets", columns, as_json)
 
 
-@through_door
-def workloads(door: Door, as_json: AsJson = False) -> None:
+@through_client
+def workloads(client: Client, as_json: AsJson = False) -> None:
     """List what can be run, with its presets."""
-    _listed(door, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, as_json)
+    _listed(
+        client, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, as_json
+    )
 
 
-@through_door
-def patches(door: Door, as_json: AsJson = False) -> None:
+@through_client
+def patches(client: Client, as_json: AsJson = False) -> None:
     """List the switches of the catalogue, which a description names with `catalog = `."""
-    _listed(door, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, as_json)
+    _listed(client, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, as_json)
 
 
-def _listed(door: Door, kind: Kind, columns: Mapping[str, str], as_json: bool) -> None:
+def _listed(client: Client, kind: Kind, columns: Mapping[str, str], as_json: bool) -> None:
     """Print a row each; columns: fields with their heads."""
-    rows = door.names(kind)
+    rows = client.names(kind)
     if as_json:
         print_json(rows)
         return
     if not rows:
-        err.print(Text(f"no {kind} on {door.where} yet"))
+        err.print(Text(f"no {kind} on {client.where} yet"))
         return
     # A column that nobody has something in says nothing.
     told = {field: head for field, head in columns.items() if any(_cell(row.get(field)) for row in rows)}

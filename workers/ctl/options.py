@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from workers.ctl import complete
-from workers.ctl.doors.base import Door
-from workers.ctl.doors.choose import local_door, open_door
-from workers.ctl.doors.errors import NoDoor
+from workers.ctl.clients.base import Client
+from workers.ctl.clients.choose import local_client, open_client
+from workers.ctl.clients.errors import SettingsWrong
 from workers.ctl.preferences import read_preferences
 
 # Exit codes a pipeline reads: no regression, a regression, the data cannot tell, the lab failed, a wrong call.
@@ -59,8 +59,8 @@ P = ParamSpec("P")
 Options = TypeVar("Options")
 
 
-def through_door(command: Callable[Concatenate[Door, P], None]) -> Callable[..., None]:
-    """Give a command the options --local and --server; it gets the door they open as its first argument."""
+def through_client(command: Callable[Concatenate[Client, P], None]) -> Callable[..., None]:
+    """Give a command the options --local and --server; it gets the client they open as its first argument."""
     signature = inspect.signature(command, eval_str=True)
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -69,8 +69,8 @@ def through_door(command: Callable[Concatenate[Door, P], None]) -> Callable[...,
 
     @functools.wraps(command)
     def called(*args: Any, is_local: bool = False, server: str = "", **given: Any) -> None:
-        with open_door(is_local=is_local, server=server, say=whisper) as door:
-            command(door, *args, **given)
+        with open_client(is_local=is_local, server=server, say=whisper) as client:
+            command(client, *args, **given)
 
     own = list(signature.parameters.values())[1:]
     called.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
@@ -79,8 +79,8 @@ def through_door(command: Callable[Concatenate[Door, P], None]) -> Callable[...,
 
 def with_options(
     options: type[Options],
-) -> Callable[[Callable[Concatenate[Door, Options, P], None]], Callable[Concatenate[Door, P], None]]:
-    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the door."""
+) -> Callable[[Callable[Concatenate[Client, Options, P], None]], Callable[Concatenate[Client, P], None]]:
+    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the client."""
     hints = get_type_hints(options, include_extras=True)
     ours = [
         inspect.Parameter(
@@ -92,27 +92,27 @@ def with_options(
     names = {one.name for one in ours}
 
     def wrap(
-        command: Callable[Concatenate[Door, Options, P], None],
-    ) -> Callable[Concatenate[Door, P], None]:
+        command: Callable[Concatenate[Client, Options, P], None],
+    ) -> Callable[Concatenate[Client, P], None]:
         signature = inspect.signature(command, eval_str=True)
 
         @functools.wraps(command)
-        def called(door: Door, *args: Any, **given: Any) -> None:
+        def called(client: Client, *args: Any, **given: Any) -> None:
             wish = options(**{name: given.pop(name) for name in names & given.keys()})
-            command(door, wish, *args, **given)
+            command(client, wish, *args, **given)
 
-        door, _, *own = signature.parameters.values()
-        called.__signature__ = signature.replace(parameters=[door, *own, *ours])  # type: ignore[attr-defined]
-        return cast("Callable[Concatenate[Door, P], None]", called)
+        client, _, *own = signature.parameters.values()
+        called.__signature__ = signature.replace(parameters=[client, *own, *ours])  # type: ignore[attr-defined]
+        return cast("Callable[Concatenate[Client, P], None]", called)
 
     return wrap
 
 
 def on_this_machine(is_local: bool) -> None:
-    """Make the lab of this machine ready, for a command that only works there. Raises NoDoor without --local."""
+    """Make the lab of this machine ready, for a command that only works there. Raises SettingsWrong without --local."""
     if not (is_local or read_preferences().local):
-        raise NoDoor("this works on this machine alone, not over a server: add --local")
-    local_door()
+        raise SettingsWrong("this works on this machine alone, not over a server: add --local")
+    local_client()
 
 
 def print_json(value: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from platformdirs import user_config_path
 
-from workers.ctl.doors.errors import PreferencesWrong
+from workers.ctl.clients.errors import SettingsWrong
 
 PROJECT_FILE = ".labctl.toml"
 OWN = ("server", "token_file", "local", "defaults")
@@ -58,7 +58,7 @@ def config_file() -> Path:
 
 
 def read_preferences() -> Preferences:
-    """Read both files and the environment. Raises PreferencesWrong."""
+    """Read both files and the environment. Raises SettingsWrong."""
     own, project = config_file(), _project_file()
     mine, trees = _read(own, OWN), _read(project, ("defaults",)) if project else {}
     origins: dict[str, str] = {}
@@ -122,45 +122,45 @@ def _read(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as exc:
-        raise PreferencesWrong(f'cannot read "{path}": {exc.strerror}') from exc
+        raise SettingsWrong(f'cannot read "{path}": {exc.strerror}') from exc
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise PreferencesWrong(f"{path} is not valid TOML: {exc}") from exc
+        raise SettingsWrong(f"{path} is not valid TOML: {exc}") from exc
     for key in table:
         if key not in known and key in OWN:
-            raise PreferencesWrong(
+            raise SettingsWrong(
                 f"{path}: {key} cannot be said in a git tree, whose authors must not choose who gets your token; "
                 f"say it in {config_file()}"
             )
         if key not in known:
-            raise PreferencesWrong(f'{path}: unknown key "{key}"; {_nearest(key, known)}')
+            raise SettingsWrong(f'{path}: unknown key "{key}"; {_nearest(key, known)}')
     return table
 
 
 def _defaults(path: Path, table: Any) -> dict[str, Any]:
     if not isinstance(table, dict):
-        raise PreferencesWrong(f"{path}: defaults is not a table; write [defaults]")
+        raise SettingsWrong(f"{path}: defaults is not a table; write [defaults]")
     for key, value in table.items():
         if key not in DEFAULTS:
-            raise PreferencesWrong(f'{path}: defaults: unknown key "{key}"; {_nearest(key, DEFAULTS)}')
+            raise SettingsWrong(f'{path}: defaults: unknown key "{key}"; {_nearest(key, DEFAULTS)}')
         if type(value) not in DEFAULTS[key]:
             kinds = " or ".join(
                 {str: "text", int: "a number", bool: "true or false"}[t] for t in DEFAULTS[key]
             )
-            raise PreferencesWrong(f"{path}: defaults.{key}: {value!r} is not {kinds}")
+            raise SettingsWrong(f"{path}: defaults.{key}: {value!r} is not {kinds}")
     return table
 
 
 def _text(path: Path, table: Mapping[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str):
-        raise PreferencesWrong(f"{path}: {key}: {value!r} is not text")
+        raise SettingsWrong(f"{path}: {key}: {value!r} is not text")
     return value
 
 
 def _switch(variable: str) -> bool:
     value = os.environ[variable].strip().lower()
     if value not in {"", "0", "1", "false", "true", "no", "yes"}:
-        raise PreferencesWrong(f'{variable}: "{value}" is neither 1 nor 0')
+        raise SettingsWrong(f'{variable}: "{value}" is neither 1 nor 0')
     return value in {"1", "true", "yes"}
 
 

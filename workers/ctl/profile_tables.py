@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from workers.ctl.clients.base import Json
 from workers.ctl.counter_tables import show_counters
-from workers.ctl.doors.base import Json
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from workers.ctl import complete
-from workers.ctl.doors.base import Door
-from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_door, write_file
+from workers.ctl.clients.base import Client
+from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_client, write_file
 
 # As lab/profiles/exports/formats.py has them, which a test sees to: importing it would take numpy.
 TREES = ("tree", "folded", "script.txt", "speedscope.json", "pb.gz", "svg")
@@ -39,9 +39,9 @@ def register_export(export: typer.Typer) -> None:
     export.command("profile")(export_profile)
 
 
-@through_door
+@through_client
 def profile(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
     mail: Annotated[bool, typer.Option("--mail", help="print call trees as text, as in perf report")] = False,
@@ -52,9 +52,9 @@ def profile(
     asked = symbols.replace(",", " ").split()
     if mail:
         # Not by rich, which would fold the lines.
-        sys.stdout.write(door.callers(experiment_id, asked, kind))
+        sys.stdout.write(client.callers(experiment_id, asked, kind))
         return
-    found = door.profile(experiment_id, asked, kind)
+    found = client.profile(experiment_id, asked, kind)
     if as_json:
         print_json(found)
         return
@@ -66,9 +66,9 @@ def profile(
     profile_tables.show_profiles(out, found)
 
 
-@through_door
+@through_client
 def export_profile(  # noqa: PLR0913
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     form: Form,
     file: Annotated[Path, typer.Option("--out", help="output file; - is standard output")],
@@ -82,4 +82,4 @@ def export_profile(  # noqa: PLR0913
     """Write the profile of a variant, or the difference of two, into a file."""
     wishes = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}
     given = {name: value for name, value in wishes.items() if value}
-    write_file(file, door.profile_file(experiment_id, form, given))
+    write_file(file, client.profile_file(experiment_id, form, given))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An experiment under way: followed through a door, drawn on a terminal, told line by line elsewhere."""
+"""An experiment under way: followed through a client, drawn on a terminal, told line by line elsewhere."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workers.ctl.doors.base import Door, Json
-from workers.ctl.doors.errors import DoorError
+from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.errors import ClientError
 from workers.ctl.plaintext import plain_line
 from workers.ctl.terminal import duration, stalled_line
 
@@ -34,7 +34,7 @@ class Follower:
     apart: other processes do the work, which may be stalled.
     """
 
-    door: Door
+    client: Client
     experiment_id: int
     started: float = field(default_factory=monotonic)
     answered: float = field(default_factory=monotonic)
@@ -46,11 +46,11 @@ class Follower:
     _read: tuple[int, int] = (0, 0)
 
     def look(self) -> None:
-        """Ask once. Raises what the door raises; what may be tried again only after PATIENCE_S without an answer."""
+        """Ask once. Raises what the client raises; what may be tried again only after PATIENCE_S without an answer."""
         try:
-            self.experiment = self.door.experiment(self.experiment_id)
+            self.experiment = self.client.experiment(self.experiment_id)
             self.last = self._last_line()
-        except DoorError as exc:
+        except ClientError as exc:
             if not exc.retry or not self.experiment or monotonic() - self.answered > PATIENCE_S:
                 raise
             self.silence = str(exc)
@@ -71,7 +71,7 @@ class Follower:
     @property
     def pause(self) -> float:
         """Seconds until the next look."""
-        return LOCAL_REFRESH_S if self.door.local else REMOTE_REFRESH_S
+        return LOCAL_REFRESH_S if self.client.local else REMOTE_REFRESH_S
 
     def _last_line(self) -> str:
         """Return the last line of the running build, reading from where the last look ended."""
@@ -81,7 +81,7 @@ class Follower:
         if self._read[0] != build:
             self._read, self.last = (build, 0), ""
         try:
-            part = self.door.log("builds", build, self._read[1])
+            part = self.client.log("builds", build, self._read[1])
         except Exception as exc:
             if getattr(exc, "blame", "") == "submission":
                 return ""  # not written yet, or over and gone
@@ -92,9 +92,9 @@ class Follower:
         return next((plain_line(line) for line in reversed(whole.split("\n")) if line.strip()), self.last)
 
 
-def follow(console: Console, door: Door, experiment_id: int) -> Json:
-    """Show progress until the experiment is over; returns it. Raises what the door raises."""
-    follower = Follower(door, experiment_id)
+def follow(console: Console, client: Client, experiment_id: int) -> Json:
+    """Show progress until the experiment is over; returns it. Raises what the client raises."""
+    follower = Follower(client, experiment_id)
     follower.look()
     pause = Event()
     _show(console, follower, lambda: follower.finished or pause.wait(follower.pause))
@@ -102,10 +102,10 @@ def follow(console: Console, door: Door, experiment_id: int) -> Json:
 
 
 @contextmanager
-def beside(console: Console, door: Door, experiment_id: int) -> Iterator[None]:
+def beside(console: Console, client: Client, experiment_id: int) -> Iterator[None]:
     """Show progress in a thread of its own while the caller does the work."""
     done = Event()
-    follower = Follower(door, experiment_id, apart=False)
+    follower = Follower(client, experiment_id, apart=False)
 
     def shown() -> None:
         from django.db import connection

@@ -17,10 +17,10 @@ from lab.comparisons.exports.texts import RENDERED
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
 from workers.ctl import complete
-from workers.ctl.doors.base import Door
-from workers.ctl.doors.errors import ServerStrange
+from workers.ctl.clients.base import Client
+from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
-from workers.ctl.options import ExperimentId, err, out, through_door, write_file
+from workers.ctl.options import ExperimentId, err, out, through_client, write_file
 from workers.ctl.preferences import OF_GIT
 
 TABLE = "table"
@@ -69,14 +69,14 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(export, name="export")
 
 
-@through_door
-def compare(door: Door, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
+@through_client
+def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
     """Print the comparison; the exit code is the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
     _check_form(form, FORMS)
-    data = comparison(door, experiment_id, link)
+    data = comparison(client, experiment_id, link)
     if form == TABLE:
         from workers.ctl import comparison_tables
 
@@ -87,9 +87,9 @@ def compare(door: Door, experiment_id: ExperimentId, form: Form = TABLE, link: L
     raise typer.Exit(data["exit_code"])
 
 
-@through_door
+@through_client
 def reply(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     patch: Annotated[str, typer.Option("--for", help="only about this switch")] = "",
     sign: Annotated[
@@ -106,7 +106,7 @@ def reply(
     A Tested-by is written only where the kernels built and booted and nothing got worse; else it says why not.
     """
     wishes = ReplyOptions(patch=patch, signer=_committer() if sign == "me" else sign)
-    found = write_reply(comparison(door, experiment_id, link), wishes)
+    found = write_reply(comparison(client, experiment_id, link), wishes)
     sys.stdout.write(found.text)
     if found.unsigned:
         err.print(Text(found.unsigned, style="yellow"))
@@ -126,19 +126,19 @@ def _committer() -> str:
     return f"{known[0]} <{known[1]}>"
 
 
-def comparison(door: Door, experiment_id: int, link: str = "") -> ComparisonData:
+def comparison(client: Client, experiment_id: int, link: str = "") -> ComparisonData:
     """The comparison of an experiment. Raises ServerStrange where a newer lab tells it in another way."""
-    data = door.comparison(experiment_id, link=link)
+    data = client.comparison(experiment_id, link=link)
     if data.get("format") != FORMAT:
         raise ServerStrange(
-            f"{door.where} writes comparisons of format {data.get('format')}, this labctl reads {FORMAT}: update it"
+            f"{client.where} writes comparisons of format {data.get('format')}, this labctl reads {FORMAT}: update it"
         )
     return cast("ComparisonData", data)
 
 
-@through_door
+@through_client
 def export_report(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     form: ReportForm,
     file: Annotated[Path, typer.Option("--out", help="output file; - is standard output")] = Path("-"),
@@ -146,12 +146,12 @@ def export_report(
     link: Link = "",
 ) -> None:
     """Write an experiment's comparison, or all it takes to do it again, in a form that others read."""
-    if door.local:
+    if client.local:
         _check_form(form, (*RENDERED, *OF_LAB))
     elif origin:
-        raise typer.BadParameter(f"--origin is for --local: {door.where} reports under its own name")
+        raise typer.BadParameter(f"--origin is for --local: {client.where} reports under its own name")
     wishes = {key: value for key, value in (("origin", origin), ("link", link)) if value}
-    write_file(file, door.export(experiment_id, form, wishes))
+    write_file(file, client.export(experiment_id, form, wishes))
 
 
 def _check_form(form: str, valid: tuple[str, ...]) -> None:

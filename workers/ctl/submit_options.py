@@ -13,7 +13,7 @@ import typer
 
 from lab.errors import SpecError
 from workers.ctl import complete
-from workers.ctl.doors.base import Door, Json
+from workers.ctl.clients.base import Client, Json
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
 
 # Options that are fields of [measure] under their own names, and in no preferences.
@@ -110,8 +110,8 @@ class Wish:
     ] = None
 
 
-def description(source: Path | None, wish: Wish, door: Door) -> Json:
-    """The description that a file or a branch and the options make. Raises SpecError, PreferencesWrong."""
+def description(source: Path | None, wish: Wish, client: Client) -> Json:
+    """The description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
     # Here, for `--help` and completion need none of it.
     from workers.ctl.submitted_files import (
         branch_series,
@@ -130,10 +130,10 @@ def description(source: Path | None, wish: Wish, door: Door) -> Json:
         base = wish.base or str(found.defaults.get("base", "")) or newest_release(wish.branch)
         if not base:
             raise SpecError(f"say where {wish.branch} starts: --base REVISION")
-        return of_series(branch_series(wish.branch, base), wish, found, door, base)
+        return of_series(branch_series(wish.branch, base), wish, found, client, base)
     data = read_handed(source)
     if is_series(data):
-        return of_series(handed_series(data, source, partial=wish.partial), wish, found, door, wish.base)
+        return of_series(handed_series(data, source, partial=wish.partial), wish, found, client, wish.base)
     return of_file(data, source, wish)
 
 
@@ -164,7 +164,7 @@ def of_file(data: bytes, source: Path, wish: Wish) -> Json:
     return mapping
 
 
-def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str) -> Json:
+def of_series(handed: Any, wish: Wish, found: Preferences, client: Client, base: str) -> Json:
     """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
     defaults = found.defaults
     # Where neither names a base, the lab takes the one that the series names, if its tree has that.
@@ -172,7 +172,7 @@ def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str
     design = wish.design or ("cumulative" if wish.each else "") or str(defaults.get("design", ""))
     fields = {
         "name": wish.name or handed.name[:200],
-        **_tree(wish, defaults, door),
+        **_tree(wish, defaults, client),
         "base": start,
         "design": design,
         "target": wish.target or str(defaults.get("target", "")),
@@ -182,7 +182,7 @@ def of_series(handed: Any, wish: Wish, found: Preferences, door: Door, base: str
     return {
         **{key: value for key, value in fields.items() if value},
         "patches": _switches(handed, wish),
-        "cases": _with_params(_cases(wish, defaults, door), wish.param or []),
+        "cases": _with_params(_cases(wish, defaults, client), wish.param or []),
         **({"measure": measure} if measure else {}),
     }
 
@@ -205,26 +205,26 @@ def tree_field(tree: str) -> dict[str, str]:
     return {"git" if "/" in tree else "tree": tree}
 
 
-def _tree(wish: Wish, defaults: Mapping[str, Any], door: Door) -> dict[str, str]:
+def _tree(wish: Wish, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
     if wish.tree:
         return tree_field(wish.tree)
     for field in ("tree", "git"):
         if field in defaults:
             return {field: str(defaults[field])}
     top = git_top()
-    if wish.branch and door.local and top:
+    if wish.branch and client.local and top:
         return {"git": str(top)}
-    names = ", ".join(str(row["name"]) for row in door.names("trees"))
+    names = ", ".join(str(row["name"]) for row in client.names("trees"))
     raise SpecError(
         f"say which tree the patches are for: --tree NAME ({names or 'none is registered yet'}), "
         f"or tree under [defaults] in {PROJECT_FILE} or {config_file()}"
     )
 
 
-def _cases(wish: Wish, defaults: Mapping[str, Any], door: Door) -> list[Json]:
+def _cases(wish: Wish, defaults: Mapping[str, Any], client: Client) -> list[Json]:
     wanted = wish.workload or [str(defaults["workload"])] if wish.workload or "workload" in defaults else []
     if not wanted:
-        names = ", ".join(str(row["name"]) for row in door.names("workloads"))
+        names = ", ".join(str(row["name"]) for row in client.names("workloads"))
         raise SpecError(f"say what to run: --workload NAME ({names})")
     cases = []
     for one in wanted:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from workers.ctl import complete, terminal, watchctl
 from workers.ctl import submit_options as wish
-from workers.ctl.doors.base import Door, Json
-from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_door, with_options
+from workers.ctl.clients.base import Client, Json
+from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_client, with_options
 from workers.ctl.submit_options import Wish
 
 Source = Annotated[
@@ -31,10 +31,10 @@ def register(cli: typer.Typer) -> None:
         cli.command()(command)
 
 
-@through_door
+@through_client
 @with_options(Wish)
 def submit(
-    door: Door,
+    client: Client,
     given: Wish,
     source: Source = None,
     wait: Annotated[
@@ -50,58 +50,58 @@ def submit(
     With --local the same command after a crash goes on where it stopped.
     Exit codes with --wait: 0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed, 64 wrong input.
     """
-    asked = wish.description(source, given, door)
+    asked = wish.description(source, given, client)
     with terminal.narration(err) as say:
-        row = door.submit(asked, say)
-    _queued(door, row, wait=door.local if wait is None else wait)
+        row = client.submit(asked, say)
+    _queued(client, row, wait=client.local if wait is None else wait)
 
 
-def _queued(door: Door, row: Json, *, wait: bool) -> None:
+def _queued(client: Client, row: Json, *, wait: bool) -> None:
     """Say what was queued, and stay with it if asked to."""
-    number, option = row["id"], watchctl.same(door)
+    number, option = row["id"], watchctl.same(client)
     where = f"  {row['page']}" if row.get("page") else ""
     if not wait:
         # The number alone on standard output is what a script wants.
         err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
-        err.print(Text(f"  {'labctl run' if door.local else 'labctl watch'} {number}{option}", style="dim"))
+        err.print(Text(f"  {'labctl run' if client.local else 'labctl watch'} {number}{option}", style="dim"))
         out.print(str(number))
         return
     err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
-    raise typer.Exit(watchctl.carry_out(door, number) if door.local else watchctl.stay(door, number))
+    raise typer.Exit(watchctl.carry_out(client, number) if client.local else watchctl.stay(client, number))
 
 
-@through_door
+@through_client
 @with_options(Wish)
-def preview(door: Door, given: Wish, source: Source = None) -> None:
+def preview(client: Client, given: Wish, source: Source = None) -> None:
     """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
     from workers.ctl import tables
 
-    asked = wish.description(source, given, door)
+    asked = wish.description(source, given, client)
     with terminal.narration(err) as say:
-        found = door.preview(asked, say)
+        found = client.preview(asked, say)
     tables.show_preview(out, found)
 
 
-@through_door
+@through_client
 def rerun(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is compared")] = False,
 ) -> None:
     """Submit an experiment's description once more."""
-    _queued(door, door.rerun(experiment_id), wait=wait)
+    _queued(client, client.rerun(experiment_id), wait=wait)
 
 
-@through_door
-def cancel(door: Door, experiment_id: ExperimentId) -> None:
+@through_client
+def cancel(client: Client, experiment_id: ExperimentId) -> None:
     """Cancel what is still open of an experiment; what is measured stays."""
-    door.cancel(experiment_id)
+    client.cancel(experiment_id)
     out.print(f"experiment {experiment_id} is cancelled")
 
 
-@through_door
+@through_client
 def priority(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     urgency: Annotated[
         str,
@@ -117,30 +117,30 @@ def priority(
         from lab.validation_messages import nearest
 
         raise typer.BadParameter(f'there is no priority "{urgency}"; {nearest(urgency, PRIORITIES)}')
-    door.set_priority(experiment_id, urgency)
+    client.set_priority(experiment_id, urgency)
     out.print(f"experiment {experiment_id} has priority {urgency}")
 
 
-@through_door
-def keep(door: Door, experiment_id: ExperimentId) -> None:
+@through_client
+def keep(client: Client, experiment_id: ExperimentId) -> None:
     """Keep an experiment's logs, profiles and kernels, whatever the retention policy says."""
-    door.keep(experiment_id, kept=True)
+    client.keep(experiment_id, kept=True)
     out.print(f"experiment {experiment_id} is kept")
 
 
-@through_door
-def unkeep(door: Door, experiment_id: ExperimentId) -> None:
+@through_client
+def unkeep(client: Client, experiment_id: ExperimentId) -> None:
     """Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay."""
-    door.keep(experiment_id, kept=False)
+    client.keep(experiment_id, kept=False)
     out.print(f"experiment {experiment_id} is left to the retention policy")
 
 
-@through_door
-def run(door: Door, experiment_id: ExperimentId) -> None:
+@through_client
+def run(client: Client, experiment_id: ExperimentId) -> None:
     """Build, boot and compare what is still open of an experiment, on this machine."""
-    door.experiment(experiment_id)
-    if not door.local:
+    client.experiment(experiment_id)
+    if not client.local:
         raise typer.BadParameter(
-            f"the workers of {door.where} do that; labctl watch {experiment_id} shows it"
+            f"the workers of {client.where} do that; labctl watch {experiment_id} shows it"
         )
-    raise typer.Exit(watchctl.carry_out(door, experiment_id) or EXIT_OK)
+    raise typer.Exit(watchctl.carry_out(client, experiment_id) or EXIT_OK)

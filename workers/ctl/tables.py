@@ -10,7 +10,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from workers.ctl.doors.base import Json
+from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
 from workers.ctl.terminal import count, duration

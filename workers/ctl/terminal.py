@@ -16,7 +16,7 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from workers.ctl.doors.base import Json
+from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")

@@ -7,23 +7,23 @@ import os
 import tomllib
 from pathlib import Path
 
-from workers.ctl.doors.errors import PreferencesWrong
+from workers.ctl.clients.errors import SettingsWrong
 
 MODE = 0o600
 
 
 def read_token(path: Path, server: str) -> str:
-    """The token kept for a server, empty if there is none. Raises PreferencesWrong, also if others may read it."""
+    """The token kept for a server, empty if there is none. Raises SettingsWrong, also if others may read it."""
     return _read(path).get(server, "")
 
 
 def keep_token(path: Path, server: str, token: str) -> None:
-    """Keep a server's token, in place of the one before. Raises PreferencesWrong."""
+    """Keep a server's token, in place of the one before. Raises SettingsWrong."""
     _write(path, {**_read(path), server: token})
 
 
 def forget_token(path: Path, server: str) -> bool:
-    """Remove a server's token; False if there was none. Raises PreferencesWrong."""
+    """Remove a server's token; False if there was none. Raises SettingsWrong."""
     kept = _read(path)
     if server not in kept:
         return False
@@ -36,16 +36,16 @@ def _read(path: Path) -> dict[str, str]:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
             if mode & 0o077:
-                raise PreferencesWrong(f"{path} can be read by others (mode {mode:03o}): chmod 600 {path}")
+                raise SettingsWrong(f"{path} can be read by others (mode {mode:03o}): chmod 600 {path}")
             table = tomllib.load(file)
     except FileNotFoundError:
         return {}
     except OSError as exc:
-        raise PreferencesWrong(f'cannot read "{path}": {exc.strerror}') from exc
+        raise SettingsWrong(f'cannot read "{path}": {exc.strerror}') from exc
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise PreferencesWrong(f"{path} is not valid TOML; remove it and log in again: {exc}") from exc
+        raise SettingsWrong(f"{path} is not valid TOML; remove it and log in again: {exc}") from exc
     if not all(isinstance(token, str) for token in table.values()):
-        raise PreferencesWrong(f"{path} holds other things than tokens; remove it and log in again")
+        raise SettingsWrong(f"{path} holds other things than tokens; remove it and log in again")
     return table
 
 
@@ -62,4 +62,4 @@ def _write(path: Path, tokens: dict[str, str]) -> None:
             file.write(text)
         draft.replace(path)
     except OSError as exc:
-        raise PreferencesWrong(f'cannot write "{path}": {exc.strerror}') from exc
+        raise SettingsWrong(f'cannot write "{path}": {exc.strerror}') from exc

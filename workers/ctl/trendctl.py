@@ -18,7 +18,7 @@ from lab.trends.page import trend_list, trend_page
 from workers import bisection
 from workers.ctl import progressbar, terminal, trend_tables
 from workers.ctl import submitted_files as handed
-from workers.ctl.doors.choose import local_door
+from workers.ctl.clients.choose import local_client
 from workers.ctl.options import Local, err, on_this_machine, out
 from workloads.instruction_clock import CLOCKS, Clock
 
@@ -29,7 +29,7 @@ ClockOption = Annotated[str, typer.Option("--clock", help="wall or instructions"
 Target = Annotated[str, typer.Option(help="the machine to boot on")]
 SCREEN = bisection.Screen(
     narrate=lambda: terminal.narration(err),
-    bar=lambda experiment_id: progressbar.beside(err, local_door(), experiment_id),
+    bar=lambda experiment_id: progressbar.beside(err, local_client(), experiment_id),
 )
 
 

@@ -10,8 +10,17 @@ import typer
 from rich.text import Text
 
 from workers.ctl import complete, progressbar, terminal
-from workers.ctl.doors.base import Door, Json
-from workers.ctl.options import EXIT_LAB, PRIORITIES, AsJson, ExperimentId, err, out, print_json, through_door
+from workers.ctl.clients.base import Client, Json
+from workers.ctl.options import (
+    EXIT_LAB,
+    PRIORITIES,
+    AsJson,
+    ExperimentId,
+    err,
+    out,
+    print_json,
+    through_client,
+)
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.table_style import plain_rows
 
@@ -27,26 +36,26 @@ def register(cli: typer.Typer) -> None:
     cli.command("list")(list_experiments)
 
 
-def same(door: Door) -> str:
-    """The option that leads through the same door again, for the commands we propose."""
-    return " --local" if door.local else ""
+def same(client: Client) -> str:
+    """The option that leads through the same client again, for the commands we propose."""
+    return " --local" if client.local else ""
 
 
-def stay(door: Door, experiment_id: int) -> int:
+def stay(client: Client, experiment_id: int) -> int:
     """Follow an experiment that others carry out to its end; returns its exit code."""
-    found = progressbar.follow(err, door, experiment_id)
-    show_end(door, found)
+    found = progressbar.follow(err, client, experiment_id)
+    show_end(client, found)
     return code(found)
 
 
-def carry_out(door: Door, experiment_id: int) -> int:
+def carry_out(client: Client, experiment_id: int) -> int:
     """Do in this process what is open of an experiment; returns its exit code."""
     from workers import local
 
-    with progressbar.beside(err, door, experiment_id):
+    with progressbar.beside(err, client, experiment_id):
         local.work_through(experiment_id)
-    found = door.experiment(experiment_id)
-    show_end(door, found)
+    found = client.experiment(experiment_id)
+    show_end(client, found)
     return code(found)
 
 
@@ -56,43 +65,43 @@ def code(experiment: Json) -> int:
     return EXIT_LAB if found is None else int(found)
 
 
-def show_end(door: Door, experiment: Json) -> None:
+def show_end(client: Client, experiment: Json) -> None:
     """Print an experiment: what it is, what went wrong, and its comparison."""
     from workers.ctl import comparison_tables, reportctl
 
     number = int(experiment["id"])
-    terminal.show_head(out, experiment, door.where)
-    terminal.show_outcomes(out, experiment, door.builds(number), door.runs(number), same(door))
+    terminal.show_head(out, experiment, client.where)
+    terminal.show_outcomes(out, experiment, client.builds(number), client.runs(number), same(client))
     if any(experiment.get("verdicts", {}).values()) or experiment["progress"]["finished"]:
-        comparison_tables.show_comparison(out, reportctl.comparison(door, number))
+        comparison_tables.show_comparison(out, reportctl.comparison(client, number))
     if experiment["profile"]:
         from workers.ctl import profile_tables
 
-        profile_tables.show_profiles(out, door.profile(number, (), "cpu"))
+        profile_tables.show_profiles(out, client.profile(number, (), "cpu"))
 
 
-@through_door
-def watch(door: Door, experiment_id: ExperimentId) -> None:
+@through_client
+def watch(client: Client, experiment_id: ExperimentId) -> None:
     """Follow an experiment to its end, print its comparison, and exit with the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
-    raise typer.Exit(stay(door, experiment_id))
+    raise typer.Exit(stay(client, experiment_id))
 
 
-@through_door
-def show(door: Door, experiment_id: ExperimentId, as_json: AsJson = False) -> None:
+@through_client
+def show(client: Client, experiment_id: ExperimentId, as_json: AsJson = False) -> None:
     """Show how an experiment stands, or how it ended."""
-    found = door.experiment(experiment_id)
+    found = client.experiment(experiment_id)
     if as_json:
         print_json(found)
     else:
-        show_end(door, found)
+        show_end(client, found)
 
 
-@through_door
+@through_client
 def list_experiments(  # noqa: PLR0913  an argument is an option
-    door: Door,
+    client: Client,
     state: Annotated[str, typer.Option(help=", ".join(STATES), autocompletion=complete.one_of(*STATES))] = "",
     tree: Annotated[str, typer.Option(help="only of this tree", autocompletion=complete.trees)] = "",
     verdict: Annotated[
@@ -112,12 +121,12 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     _one_of("priority", priority, PRIORITIES)
     filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter}
     filters |= {"priority": priority, "search": search}
-    lines = door.experiments(filters, limit)
+    lines = client.experiments(filters, limit)
     if as_json:
         print_json(lines)
         return
     if not lines:
-        err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {door.where}"))
+        err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {client.where}"))
         return
     table = plain_rows("no", "state", "boots", "name", "verdicts")
     for line in lines:
@@ -143,9 +152,9 @@ def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:
         raise typer.BadParameter(f'--{option}: there is no {option} "{given}"; {nearest(given, valid)}')
 
 
-@through_door
+@through_client
 def log(
-    door: Door,
+    client: Client,
     build: Annotated[int, typer.Option(help="print this build's log")] = 0,
     run_number: Annotated[int, typer.Option("--run", help="print this run's console")] = 0,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="follow until it ends")] = False,
@@ -157,7 +166,7 @@ def log(
         raise typer.BadParameter("give --build or --run")
     offset = 0
     while True:
-        part = door.log("builds" if build else "runs", build or run_number, offset)
+        part = client.log("builds" if build else "runs", build or run_number, offset)
         # Not by rich, which would fold the lines. What a guest wrote must not command the terminal.
         sys.stdout.write(plain_text(part.text))
         sys.stdout.flush()
@@ -171,16 +180,16 @@ def log(
             sleep(FOLLOW_S)
 
 
-@through_door
+@through_client
 def notes(
-    door: Door,
+    client: Client,
     experiment_id: ExperimentId,
     add: Annotated[str, typer.Option(help="add this note")] = "",
 ) -> None:
     """Show what people wrote about an experiment, or write to it."""
     if add:
-        door.write_note(experiment_id, add)
-    said = list(door.notes(experiment_id))
+        client.write_note(experiment_id, add)
+    said = list(client.notes(experiment_id))
     if not said:
         err.print(f"experiment {experiment_id} has no notes yet")
     for note in said:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from workers.drivers.hypervisor import QemuUser
-from workers.errors import GuestFileUnreadable
+from workers.errors import TargetUnready
 
 log = logging.getLogger(__name__)
 
@@ -20,16 +20,16 @@ KVM_DEVICE = Path("/dev/kvm")
 
 
 def check_readable(path: Path, user: QemuUser) -> None:
-    """Raise GuestFileUnreadable if QEMU's user cannot get at a file; names the directory to open.
+    """Raise TargetUnready if QEMU's user cannot get at a file; names the directory to open.
 
     The file itself need not be readable: libvirt lends it to that user while the guest runs.
     """
     path = path.resolve()
     if not path.is_file():
-        raise GuestFileUnreadable(f"{path} is not there")
+        raise TargetUnready(f"{path} is not there")
     for directory in reversed(path.parents):
         if not _may(directory, user, stat.S_IXOTH):
-            raise GuestFileUnreadable(
+            raise TargetUnready(
                 f"QEMU runs as uid {user.uid} and may not enter {directory}, where {path.name} is: "
                 f"chmod o+x {directory}, or move KPERFLAB_HOME"
             )
@@ -59,9 +59,9 @@ def mend_kvm(user: QemuUser, device: Path = KVM_DEVICE) -> None:
 
 
 def check_own(directory: Path) -> None:
-    """Raise GuestFileUnreadable if a directory for sockets was made by someone else, who could listen in."""
+    """Raise TargetUnready if a directory for sockets was made by someone else, who could listen in."""
     if directory.stat().st_uid != os.geteuid():
-        raise GuestFileUnreadable(f"{directory} belongs to another user: remove it, or set XDG_RUNTIME_DIR")
+        raise TargetUnready(f"{directory} belongs to another user: remove it, or set XDG_RUNTIME_DIR")
 
 
 def _may(path: Path, user: QemuUser, others_bits: int) -> bool:

@@ -20,7 +20,7 @@ from workers.errors import (
     GuestPanicked,
     GuestSilent,
     TargetLost,
-    TargetMisdescribed,
+    TargetUnready,
     WorkersError,
 )
 from workloads.guest.pack import read_steps
@@ -67,13 +67,13 @@ class FakeGuest(BaseModel):
 
 
 def play(request: BootRequest) -> Script:
-    """The script of one boot, by the target's access. Raises TargetMisdescribed."""
+    """The script of one boot, by the target's access. Raises TargetUnready."""
     try:
         guest = FakeGuest.model_validate(request.access)
     except ValidationError as exc:
         first = exc.errors()[0]
         place = ".".join(map(str, first["loc"])) or "access"
-        raise TargetMisdescribed(f'fake target "{request.target}": {place}: {first["msg"]}') from exc
+        raise TargetUnready(f'fake target "{request.target}": {place}: {first["msg"]}') from exc
     # The directory is named after run and attempt.
     draw = random.Random(f"{guest.seed} {request.directory.name}")  # noqa: S311  a play, no secret
     behaviour = _behaviour(guest, draw)
@@ -108,11 +108,11 @@ def _problem(behaviour: Behaviour, guest: FakeGuest) -> WorkersError | None:
 
 
 def _step(step: Step, guest: FakeGuest, draw: random.Random) -> tuple[tuple[str, str, bytes], ...]:
-    """Return the output of a step. Raises TargetMisdescribed for a workload that is not played."""
+    """Return the output of a step. Raises TargetUnready for a workload that is not played."""
     if step.kind != "measure":
         return played(step.name, "")
     if not step.argv[0].endswith("/showgids"):
-        raise TargetMisdescribed(f"a fake target plays showgids alone, not {step.argv[0]}")
+        raise TargetUnready(f"a fake target plays showgids alone, not {step.argv[0]}")
     given = dict(word.split("=", 1) for word in step.argv[1:] if "=" in word)
     boot = guest.ns_per_open * max(0.01, draw.gauss(1.0, guest.noise))
     warmup = int(given["warmup"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from lab.targets.netboot.boots import netboot_progress, take_pieces
 from lab.targets.netboot.next_boot import is_left_waiting, waiting_boot
 from workers.drivers.netboot_streams import POLL_S, TOKEN
-from workers.errors import NotLoaded
+from workers.errors import TargetLost
 
 ASK_S = 10.0
 """From a boot's last record to the machine's question for what follows: its last pieces are posted in between."""
@@ -28,7 +28,7 @@ def await_waiting(target: str) -> int | None:
 
 
 def await_heard(boot_id: int, start_s: float) -> None:
-    """Wait until the machine took the offer, started it, and said something. Raises NotLoaded, with its own words.
+    """Wait until the machine took the offer, started it, and said something. Raises TargetLost, with its own words.
 
     start_s: from its taking the offer on.
     """
@@ -38,18 +38,18 @@ def await_heard(boot_id: int, start_s: float) -> None:
         if refused := b"".join(take_pieces(boot_id, "kexec", 0)):
             # What a program says may repeat the command line, and with it the token.
             said = TOKEN.sub(rb"\1...", refused)[:LONGEST_REFUSAL]
-            raise NotLoaded(" ".join(said.decode(errors="replace").split()))
+            raise TargetLost(" ".join(said.decode(errors="replace").split()))
         if progress.fetches > 1:
-            raise NotLoaded("the machine started again before the next kernel said a word")
+            raise TargetLost("the machine started again before the next kernel said a word")
         if progress.received:
             return
         now = time.monotonic()
         if progress.fetches and not taken:
             taken, end = True, now + start_s
         if now >= end and taken:
-            raise NotLoaded(f"the next kernel said nothing within {start_s:g} s")
+            raise TargetLost(f"the next kernel said nothing within {start_s:g} s")
         if now >= end:
-            raise NotLoaded(f"the machine that waited did not take the offer within {TAKE_S:g} s")
+            raise TargetLost(f"the machine that waited did not take the offer within {TAKE_S:g} s")
         time.sleep(POLL_S)
 
 

@@ -26,7 +26,7 @@ from workers.drivers.guest_session import Ending, GuestSession
 from workers.drivers.hypervisor import Hypervisor
 from workers.drivers.leftovers import Alive, BootId, Traces, process_alive
 from workers.drivers.streams import Fifo, LocalStreams, Streams, accept, listen
-from workers.errors import DomainRefused, OverlayFailed, PluginUnusable, TargetLost, WorkersError
+from workers.errors import DomainRefused, MachineUnfit, PluginUnusable, TargetLost, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class LibvirtDriver:
 
     @contextmanager
     def boot(self, request: BootRequest) -> Iterator[GuestSession]:
-        """See base.Driver.boot; also raises DomainRefused, GuestFileUnreadable, OverlayFailed."""
+        """See base.Driver.boot; also raises TargetLost, TargetUnready, MachineUnfit."""
         self._await_rest()
         boot = BootId.new()
         name = f"{self.traces.prefix}{boot}"
@@ -66,7 +66,9 @@ class LibvirtDriver:
             # Entered first, so left last: whatever fails from here on, nothing stays behind.
             leave = stack.enter_context(self._leaving_nothing(boot, name))
             wiring = self._wire(request, boot, name)
-            doors = [stack.enter_context(_door(path, request)) for path in (wiring.console, wiring.records)]
+            listeners = [
+                stack.enter_context(_listener(path, request)) for path in (wiring.console, wiring.records)
+            ]
             for path in (
                 request.kernel,
                 request.initrd,
@@ -81,8 +83,8 @@ class LibvirtDriver:
             except DomainRefused as error:
                 raise plugin_refused(error) if request.microscope else error from error
             console, records = (
-                accept(door, CONNECT_DEADLINE_S) if isinstance(door, socket.socket) else door
-                for door in doors
+                accept(listener, CONNECT_DEADLINE_S) if isinstance(listener, socket.socket) else listener
+                for listener in listeners
             )
             streams = leave.streams = LocalStreams(
                 console,
@@ -223,7 +225,7 @@ def plugin_refused(error: DomainRefused) -> WorkersError:
     )
 
 
-def _door(path: Path, request: BootRequest) -> AbstractContextManager[Fifo | socket.socket]:
+def _listener(path: Path, request: BootRequest) -> AbstractContextManager[Fifo | socket.socket]:
     return Fifo(path) if request.machine.clock == "instructions" else listen(path)
 
 
@@ -246,7 +248,7 @@ def _overlay(disk: Disk, path: Path) -> Path:
             command, check=True, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal()
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        raise OverlayFailed(f"no overlay of {disk.path}: {error}", str(error.stderr or "")) from error
+        raise MachineUnfit(f"no overlay of {disk.path}: {error}", str(error.stderr or "")) from error
     except FileNotFoundError as error:
-        raise OverlayFailed('"qemu-img" is not installed: apt-get install qemu-utils') from error
+        raise MachineUnfit('"qemu-img" is not installed: apt-get install qemu-utils') from error
     return path

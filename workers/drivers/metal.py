@@ -37,7 +37,7 @@ from workers.drivers.base import BootRequest, Way
 from workers.drivers.kexec import TAKE_S, await_heard, await_waiting, sha256_of
 from workers.drivers.machine_session import LIFETIME_SLACK_S, Booting, MachineSession
 from workers.drivers.netboot_streams import POLL_S, PostedStreams, check_uncontested
-from workers.errors import ClaimLost, MachineUnfit, NeverFetched, NotLoaded, WorkersError
+from workers.errors import ClaimLost, MachineUnfit, TargetLost, WorkersError
 from workers.power.apart import power_of
 from workers.power.base import Power
 from workers.power.console import console_of, console_words
@@ -100,7 +100,7 @@ class MetalDriver:
 
     @contextmanager
     def boot(self, request: BootRequest) -> Iterator[MachineSession]:
-        """See base.Driver.boot; also raises NeverFetched, NotLoaded, MachineUnfit and the errors of workers.power.
+        """See base.Driver.boot; also raises TargetLost, MachineUnfit and the errors of workers.power.
 
         A machine that waits after the boot before is offered this one by kexec. If that comes to nothing, whatever the
         reason, it boots by power: a kernel is judged by that alone.
@@ -211,7 +211,7 @@ class MetalDriver:
     def _await_files(self, boot_id: int, access: Access, started_at: float) -> float:
         """Wait until the machine has asked for its initrd; returns the seconds from power-on to its script.
 
-        Raises NeverFetched, NotLoaded.
+        Raises TargetLost.
         """
         fetched_s = 0.0
         end = started_at + self.fetch_deadline_s
@@ -222,19 +222,19 @@ class MetalDriver:
             if progress.loaded:
                 return fetched_s or now - started_at
             if progress.fetches > 1:
-                raise NotLoaded(
+                raise TargetLost(
                     f"the machine asked for its script {progress.fetches} times and for no kernel in between: it starts "
                     f"again and again, or somebody else asks as {access.mac} (first from {progress.fetched_from})"
                 )
             if progress.fetches and not fetched_s:
                 fetched_s, end = now - started_at, now + self.load_deadline_s
             if now >= end and fetched_s:
-                raise NotLoaded(
+                raise TargetLost(
                     f"the machine fetched its script (from {progress.fetched_from}) but not its kernel and initrd within "
                     f"{self.load_deadline_s:g} s: can it reach {netboot_url()}?"
                 )
             if now >= end:
-                raise NeverFetched(
+                raise TargetLost(
                     f"the machine is on, but did not ask for its script within {self.fetch_deadline_s:g} s: does it boot "
                     f"from the network, and does DHCP send it to {netboot_url()}/netboot/{access.mac}.ipxe?"
                 )

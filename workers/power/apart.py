@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from lab.targets.access_schema import Access, IpmiPower, PowerAccess, RedfishPower
 from workers.power.base import SETTLE_S, STATE_DEADLINE_S, Power
-from workers.power.errors import BMC_ERRORS, BmcUnreachable
+from workers.power.errors import BMC_ERRORS, BmcFailed
 from workers.power.ipmi import Ipmi
 from workers.power.redfish import Redfish
 
@@ -77,11 +77,11 @@ class Apart:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise BmcUnreachable(f"{who} has not answered within {DEADLINES[what]:g} s") from None
+            raise BmcFailed(f"{who} has not answered within {DEADLINES[what]:g} s") from None
         try:
             answer = json.loads(done.stdout.strip().rpartition("\n")[2])
         except ValueError:
-            raise BmcUnreachable(
+            raise BmcFailed(
                 f"{who} could not be asked: the process that asks it ended with {done.returncode}",
                 done.stderr[-4000:],
             ) from None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from workers.power.errors import BmcLied, PasswordUnreadable
+from workers.power.errors import BmcFailed, BmcRefused
 
 STATE_DEADLINE_S = 60.0
 """From a command to the state it asked for; servers take some seconds to cut their power."""
@@ -21,7 +21,7 @@ PASSWORD_LIMIT = 1024
 class Power(Protocol):
     """A machine's power switch. Every method ends within a deadline.
 
-    All raise BmcUnreachable, BmcRefused, BmcLied, PasswordUnreadable.
+    All raise BmcFailed, BmcRefused, BmcFailed, BmcRefused.
     """
 
     def is_on(self) -> bool:
@@ -38,33 +38,31 @@ class Power(Protocol):
 
 
 def await_state(is_on: Callable[[], bool], wanted: bool, who: str) -> None:
-    """Return once the machine is in the state, and stays there. Raises BmcLied."""
+    """Return once the machine is in the state, and stays there. Raises BmcFailed."""
     word = "on" if wanted else "off"
     end = time.monotonic() + STATE_DEADLINE_S
     while is_on() != wanted:
         if time.monotonic() >= end:
-            raise BmcLied(
+            raise BmcFailed(
                 f"{who} took the command to turn the machine {word}, and after {STATE_DEADLINE_S:g} s it is not"
             )
         time.sleep(POLL_S)
     if wanted:
         time.sleep(SETTLE_S)
         if not is_on():
-            raise BmcLied(
+            raise BmcFailed(
                 f"{who} said that the machine is on, and {SETTLE_S:g} s later it is off: see to its supply"
             )
 
 
 def read_password(path: str) -> str:
-    """Return the first line of a password's file. Raises PasswordUnreadable."""
+    """Return the first line of a password's file. Raises BmcRefused."""
     try:
         with Path(path).open(encoding="utf-8") as file:
             password = file.readline(PASSWORD_LIMIT).rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise PasswordUnreadable(
-            f'password file "{path}": {why}; put the password into its first line'
-        ) from None
+        raise BmcRefused(f'password file "{path}": {why}; put the password into its first line') from None
     if not password:
-        raise PasswordUnreadable(f'password file "{path}" is empty; put the password into its first line')
+        raise BmcRefused(f'password file "{path}" is empty; put the password into its first line')
     return password

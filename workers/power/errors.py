@@ -6,26 +6,17 @@ from __future__ import annotations
 from workers.errors import WorkersError
 
 
-class BmcUnreachable(WorkersError):
-    """Nobody answers at the BMC's address, not in time, or it says to come again."""
+class BmcFailed(WorkersError):
+    """The BMC does not answer, not in time, says to come again, or did not carry out what it accepted."""
 
     retry = True
 
 
 class BmcRefused(WorkersError):
-    """The BMC answers and will not: another user or password, no such machine, a certificate that is not trusted."""
+    """The BMC answers and will not: another user or password, no such machine, a certificate that is not trusted.
+
+    So does one whose password cannot be read on this worker.
+    """
 
 
-class BmcLied(WorkersError):
-    """The BMC's report is false: a command accepted but not carried out, or a machine reported on that is off."""
-
-    retry = True
-
-
-class PasswordUnreadable(WorkersError):
-    """The file that holds a BMC's password cannot be read on this worker."""
-
-
-BMC_ERRORS: dict[str, type[WorkersError]] = {
-    error.__name__: error for error in (BmcUnreachable, BmcRefused, BmcLied, PasswordUnreadable)
-}
+BMC_ERRORS: dict[str, type[WorkersError]] = {error.__name__: error for error in (BmcFailed, BmcRefused)}

@@ -22,7 +22,7 @@ from pyghmi.ipmi.private.session import Session
 
 from lab.targets.access_schema import IpmiPower, host_and_port
 from workers.power.base import await_state, read_password
-from workers.power.errors import BmcLied, BmcRefused, BmcUnreachable
+from workers.power.errors import BmcFailed, BmcRefused
 
 CHASSIS, STATUS, CONTROL = 0, 1, 2
 POWER_DOWN, POWER_UP = 0, 1
@@ -70,7 +70,7 @@ class Ipmi:
             bmc.set_bootdev("network", persist=False)
             found = bmc.get_bootdev()
         if found.get("bootdev") != "network":
-            raise BmcLied(f"{self._who} took the order to boot from the network, and does not have it set")
+            raise BmcFailed(f"{self._who} took the order to boot from the network, and does not have it set")
 
     def _turn(self, wanted: bool) -> None:
         with self._opened() as bmc:
@@ -101,15 +101,15 @@ class Ipmi:
         except IpmiException as error:
             raise self._fault(str(error), int(error.ipmicode or 0)) from None
         except socket.gaierror as error:
-            raise BmcUnreachable(f"{self._who} is not to be found: {error.strerror}") from None
+            raise BmcFailed(f"{self._who} is not to be found: {error.strerror}") from None
         except OSError as error:
-            raise BmcUnreachable(f"{self._who} does not answer: {error.strerror or error}") from None
+            raise BmcFailed(f"{self._who} does not answer: {error.strerror or error}") from None
         except (struct.error, LookupError, TypeError, ValueError, AssertionError) as error:
             raise BmcRefused(
                 f"{self._who} does not answer as IPMI 2.0 does: {type(error).__name__}"
             ) from None
 
-    def _fault(self, said: str, code: int) -> BmcRefused | BmcUnreachable:
+    def _fault(self, said: str, code: int) -> BmcRefused | BmcFailed:
         said = " ".join(said.split()).replace(self._password, "***")
         if any(word in said for word in REFUSALS):
             return BmcRefused(
@@ -118,7 +118,7 @@ class Ipmi:
             )
         if code and code not in BUSY:
             return BmcRefused(f"{self._who} will not: {said} (code {code:#x})")
-        return BmcUnreachable(f"{self._who} does not answer: {said or 'no session'}")
+        return BmcFailed(f"{self._who} does not answer: {said or 'no session'}")
 
 
 def obey_the_bmcs_choice() -> None:

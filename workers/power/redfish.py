@@ -19,7 +19,7 @@ from sushy.resources.system.system import System
 
 from lab.targets.access_schema import RedfishPower
 from workers.power.base import await_state, read_password
-from workers.power.errors import BmcLied, BmcRefused, BmcUnreachable
+from workers.power.errors import BmcFailed, BmcRefused
 
 CONNECT_S, READ_S = 10, 20
 PXE = sushy.BOOT_SOURCE_TARGET_PXE
@@ -58,7 +58,7 @@ class Redfish:
             system.refresh(force=True)
         # Stand-ins keep it for longer than once; off is the only answer that is wrong.
         if system.boot.target != PXE or system.boot.enabled in {None, DISABLED}:
-            raise BmcLied(f"{self._who} took the order to boot from the network, and does not have it set")
+            raise BmcFailed(f"{self._who} took the order to boot from the network, and does not have it set")
 
     def _turn(self, wanted: bool, resets: tuple[sushy.ResetType, ...]) -> None:
         with self._translated():
@@ -105,9 +105,7 @@ class Redfish:
                 f'{self._who} has no machine "{access.system}": give power.system as its Systems list does'
             ) from None
         except exceptions.ServerSideError as error:
-            raise BmcUnreachable(
-                f"{self._who} answers HTTP {error.status_code}: {self._said(error)}"
-            ) from None
+            raise BmcFailed(f"{self._who} answers HTTP {error.status_code}: {self._said(error)}") from None
         except exceptions.UnknownDefaultError:
             raise BmcRefused(f"{self._who} has not exactly one machine: say in power.system which") from None
         except exceptions.ConnectionError as error:
@@ -116,7 +114,7 @@ class Redfish:
                     f"{self._who} has a certificate that is not trusted: name its CA's file in power.verify "
                     f"({self._said(error)})"
                 ) from None
-            raise BmcUnreachable(f"{self._who} does not answer: {self._said(error)}") from None
+            raise BmcFailed(f"{self._who} does not answer: {self._said(error)}") from None
         except (exceptions.SushyError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BmcRefused(f"{self._who} does not answer as Redfish does: {self._said(error)}") from None
 

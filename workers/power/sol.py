@@ -18,7 +18,7 @@ from pyghmi.ipmi.console import Console
 
 from lab.targets.access_schema import IpmiPower, host_and_port
 from workers.power.base import read_password
-from workers.power.errors import PasswordUnreadable
+from workers.power.errors import BmcRefused
 from workers.power.ipmi import obey_the_bmcs_choice
 
 TURN_S = 0.5
@@ -31,7 +31,7 @@ def main() -> None:
     who = f"the console of the BMC at {access.address}"
     try:
         said = hold(access)
-    except (PasswordUnreadable, IpmiException, NotImplementedError, OSError) as error:
+    except (BmcRefused, IpmiException, NotImplementedError, OSError) as error:
         said = str(error)
     print(f"{who}: {said or 'ended'}", file=sys.stderr, flush=True)
     os._exit(0)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.service.errors import HomeClosed, ProgramMissing
+from workers.errors import MachineUnfit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,7 +90,7 @@ class ServicePlace:
 
 
 def account(name: str) -> pwd.struct_passwd | None:
-    """The user as whom a program runs; None where all run as ourselves. Raises ProgramMissing.
+    """The user as whom a program runs; None where all run as ourselves. Raises MachineUnfit.
 
     Root starts each as the user that Debian's package made: PostgreSQL refuses to run as root.
     """
@@ -99,11 +99,11 @@ def account(name: str) -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(name)
     except KeyError as exc:
-        raise ProgramMissing(f'the system user "{name}" is missing; run: ./bootstrap run') from exc
+        raise MachineUnfit(f'the system user "{name}" is missing; run: ./bootstrap run') from exc
 
 
 def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
-    """Make a folder that only this user may look into. Raises HomeClosed where they cannot even reach it."""
+    """Make a folder that only this user may look into. Raises MachineUnfit where they cannot even reach it."""
     path.mkdir(exist_ok=True)
     path.chmod(0o700)
     if owner is None:
@@ -111,7 +111,7 @@ def folder_of(path: Path, owner: pwd.struct_passwd | None) -> None:
     os.chown(path, owner.pw_uid, owner.pw_gid)
     for above in path.parents:
         if not above.stat().st_mode & 0o001:
-            raise HomeClosed(
+            raise MachineUnfit(
                 f'{above} is closed to the user "{owner.pw_name}", who runs a part of the service: '
                 f"chmod o+x {above}, or give another KPERFLAB_HOME"
             )

@@ -15,7 +15,8 @@ import psycopg
 from psycopg import sql
 
 from kernels.processes.environment import minimal
-from workers.service.errors import ProgramMissing, ServiceFailed
+from workers.errors import MachineUnfit
+from workers.service.errors import ServiceFailed
 from workers.service.place import ServicePlace, account, folder_of
 
 # Debian keeps each version's programs in a folder of its own.
@@ -35,24 +36,24 @@ class PostgresNetwork:
 
 
 def programs(cluster: Path) -> Path:
-    """The folder of PostgreSQL's programs: of the version that made the cluster, else the newest. Raises ProgramMissing."""
+    """The folder of PostgreSQL's programs: of the version that made the cluster, else the newest. Raises MachineUnfit."""
     made_by = (cluster / "PG_VERSION").read_text().strip() if (cluster / "PG_VERSION").is_file() else ""
     found = {path.parents[1].name: path.parent for path in PROGRAMS.glob("*/bin/postgres")}
     if made_by:
         if made_by not in found:
-            raise ProgramMissing(
+            raise MachineUnfit(
                 f"{cluster} was made by PostgreSQL {made_by}, which is not installed; run: apt-get install postgresql-{made_by}"
             )
         return found[made_by]
     if not found:
-        raise ProgramMissing("PostgreSQL is missing; run: apt-get install postgresql")
+        raise MachineUnfit("PostgreSQL is missing; run: apt-get install postgresql")
     return found[
         max(found, key=lambda version: [int(part) for part in version.split(".") if part.isdecimal()])
     ]
 
 
 def make_cluster(place: ServicePlace) -> None:
-    """Make the cluster where there is none yet. Raises ProgramMissing, HomeClosed, ServiceFailed."""
+    """Make the cluster where there is none yet. Raises MachineUnfit, ServiceFailed."""
     owner = account(USER)
     folder_of(place.cluster, owner)
     if (place.cluster / "PG_VERSION").is_file():
@@ -86,7 +87,7 @@ def make_cluster(place: ServicePlace) -> None:
             env=minimal(),
         )
     except FileNotFoundError as exc:
-        raise ProgramMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
+        raise MachineUnfit(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
     finally:
         handed.unlink()
     if done.returncode:
@@ -104,7 +105,7 @@ def as_user(name: str) -> list[str]:
 
 
 def command(place: ServicePlace, network: PostgresNetwork) -> list[str]:
-    """Return the command that starts the server. Raises ProgramMissing."""
+    """Return the command that starts the server. Raises MachineUnfit."""
     sockets = place.sockets / "postgres"
     folder_of(sockets, account(USER))
     given = {

@@ -46,7 +46,7 @@ class ServiceOptions:
 
 
 def stores(place: ServicePlace, wishes: ServiceOptions) -> list[Program]:
-    """The database and Redis, unless somebody else's were named. Raises ProgramMissing, HomeClosed."""
+    """The database and Redis, unless somebody else's were named. Raises MachineUnfit."""
     found = []
     if wishes.own_database:
         command = postgres.command(place, wishes.database)

@@ -12,7 +12,8 @@ from urllib.parse import quote
 from redis import Redis
 from redis.exceptions import RedisError
 
-from workers.service.errors import ProgramMissing, ServiceFailed
+from workers.errors import MachineUnfit
+from workers.service.errors import ServiceFailed
 from workers.service.place import ServicePlace, account, folder_of, write
 
 USER = "redis"
@@ -28,10 +29,10 @@ class RedisNetwork:
 
 
 def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
-    """Return the command that starts the server. Raises ProgramMissing."""
+    """Return the command that starts the server. Raises MachineUnfit."""
     program = shutil.which("redis-server")
     if program is None:
-        raise ProgramMissing("Redis is missing; run: apt-get install redis-server")
+        raise MachineUnfit("Redis is missing; run: apt-get install redis-server")
     sockets = place.sockets / "redis"
     folder_of(sockets, account(USER))
     given = {

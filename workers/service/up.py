@@ -20,9 +20,10 @@ from urllib.request import urlopen
 
 from lab.environment import read_flag, read_number, read_variable
 from lab.errors import SettingWrong
+from workers.errors import MachineUnfit
 from workers.service import leftover_processes as left
 from workers.service import postgres, programs, redis
-from workers.service.errors import NoRoom, PortTaken, ServiceDown, ServiceFailed
+from workers.service.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace, write
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, Supervisor, environment
@@ -71,7 +72,7 @@ def _refuse_plain(bind: str) -> None:
 def bring_up(place: ServicePlace, wishes: ServiceOptions, say: Say) -> int:
     """Start whatever does not run yet; returns how many experiments the lab has.
 
-    Raises ProgramMissing, PortTaken, NoRoom, HomeClosed, ServiceFailed.
+    Raises MachineUnfit, ServiceFailed.
     """
     with _alone(place):
         supervisor = Supervisor(place)
@@ -146,7 +147,7 @@ def bring_down(place: ServicePlace, say: Say) -> None:
 
 @contextmanager
 def _alone(place: ServicePlace) -> Iterator[None]:
-    """One `make up` at a time; the second waits and finds everything done. Raises NoRoom."""
+    """One `make up` at a time; the second waits and finds everything done. Raises MachineUnfit."""
     _need_room(place)
     place.make()
     with place.alone():
@@ -157,7 +158,7 @@ def _need_room(place: ServicePlace) -> None:
     above = next(path for path in [place.home, *place.home.parents] if path.exists())
     free = shutil.disk_usage(above).free
     if free < LEAST_BYTES:
-        raise NoRoom(
+        raise MachineUnfit(
             f"{above} has {free >> 20} MiB free, the service wants {LEAST_BYTES >> 20}: make room, or give another KPERFLAB_HOME"
         )
 
@@ -173,7 +174,7 @@ def _need_port(wishes: ServiceOptions, supervisor: Supervisor) -> None:
         try:
             one.bind((wishes.bind, wishes.port))
         except OSError as exc:
-            raise PortTaken(
+            raise MachineUnfit(
                 f"{wishes.bind}:{wishes.port} is not available ({exc.strerror}): choose another port, for example PORT=8001 make up"
             ) from exc
 

@@ -13,11 +13,11 @@ from workers import accelerator
 from workers.accelerator import find_choice, is_trusted
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import FakeDriver, Script
-from workers.errors import BootFailed, DomainRefused
+from workers.errors import BootFailed, TargetLost
 from workloads.guest.initramfs import Initramfs
 
 CRAWLS = Script(problem=BootFailed("the kernel did not reach its user space within 20 s"), boots=False)
-REFUSED = Script(problem=DomainRefused("libvirt would not start the guest: no such MSR"), boots=False)
+REFUSED = Script(problem=TargetLost("libvirt would not start the guest: no such MSR"), boots=False)
 
 
 @pytest.fixture(autouse=True)

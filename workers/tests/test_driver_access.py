@@ -9,7 +9,7 @@ import pytest
 
 from workers.drivers.access import check_own, check_readable, mend_kvm
 from workers.drivers.hypervisor import QemuUser
-from workers.errors import GuestFileUnreadable
+from workers.errors import TargetUnready
 
 STRANGER = QemuUser(uid=54321, gid=54321)
 
@@ -22,14 +22,14 @@ def test_a_closed_directory_is_named_with_the_way_to_open_it(tmp_path: Path) -> 
         if parent.stat().st_uid == os.getuid() and str(parent).count("/") > 1:
             parent.chmod(0o711)
     tmp_path.chmod(0o711)
-    with pytest.raises(GuestFileUnreadable, match=rf"chmod o\+x {closed}"):
+    with pytest.raises(TargetUnready, match=rf"chmod o\+x {closed}"):
         check_readable(closed / "vmlinux", STRANGER)
     closed.chmod(0o711)
     check_readable(closed / "vmlinux", STRANGER)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GuestFileUnreadable, match="vmlinux is not there"):
+    with pytest.raises(TargetUnready, match="vmlinux is not there"):
         check_readable(tmp_path / "vmlinux", STRANGER)
 
 
@@ -74,5 +74,5 @@ def test_a_session_daemons_device_is_none_of_our_business(
 def test_a_directory_for_sockets_made_by_someone_else_is_refused(tmp_path: Path) -> None:
     check_own(tmp_path)
     os.chown(tmp_path, STRANGER.uid, STRANGER.gid)
-    with pytest.raises(GuestFileUnreadable, match="belongs to another user"):
+    with pytest.raises(TargetUnready, match="belongs to another user"):
         check_own(tmp_path)

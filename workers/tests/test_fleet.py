@@ -23,7 +23,7 @@ from lab.submission.submit import submit_experiment
 from lab.tests.factories import make_build, make_experiment, make_variant
 from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.app import app, broker_url, over_the_broker
-from workers.errors import NoBroker
+from workers.errors import MachineUnfit
 from workers.machine_turns import turn
 from workers.run import Bench
 from workers.task_rules import OneAtATime
@@ -263,7 +263,7 @@ def test_a_report_that_cannot_be_made_is_a_line_in_the_log(
 
 def test_without_redis_a_fleets_worker_says_what_to_do(settings: Any) -> None:
     settings.REDIS = ""
-    with pytest.raises(NoBroker, match="set KPERFLAB_REDIS"):
+    with pytest.raises(MachineUnfit, match="set KPERFLAB_REDIS"):
         over_the_broker()
 
 

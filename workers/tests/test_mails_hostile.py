@@ -16,7 +16,7 @@ from bench.fuzz.mutations import mutated_mails
 from bench.fuzz.targets import corpus
 from lab.errors import SpecError
 from lab.experiments.spec import spec_from_mapping
-from workers.ctl.doors.base import Door, Json
+from workers.ctl.clients.base import Client, Json
 from workers.ctl.submit_options import Wish, description
 from workers.ctl.tables import show_preview
 
@@ -25,13 +25,13 @@ SEEDS = [data for _, data in corpus("mail")]
 DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 GAP = f"From: A <a@example.org>\nSubject: [PATCH 2/3] x: y\n\n---\n{DIFF}"
 NAMES = {"trees": [{"name": "t"}], "workloads": [{"name": "showgids"}]}
-DOOR = cast("Door", SimpleNamespace(local=False, names=lambda kind: NAMES[kind]))
+CLIENT = cast("Client", SimpleNamespace(local=False, names=lambda kind: NAMES[kind]))
 
 
 def described(tmp_path: Path, data: bytes, *, partial: bool = False) -> Json:
     path = tmp_path / "a.mbox"
     path.write_bytes(data)
-    return description(path, Wish(tree="t", workload=["showgids"], partial=partial), DOOR)
+    return description(path, Wish(tree="t", workload=["showgids"], partial=partial), CLIENT)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -53,7 +53,7 @@ def test_the_flag_beside_a_description_says_where_the_word_goes(tmp_path: Path) 
     path = tmp_path / "a.toml"
     path.write_text('name = "x"\n')
     with pytest.raises(SpecError, match="write partial = true beside the patch"):
-        description(path, Wish(partial=True), DOOR)
+        description(path, Wish(partial=True), CLIENT)
 
 
 @pytest.mark.parametrize(

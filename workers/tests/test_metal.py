@@ -22,12 +22,11 @@ from workers.errors import (
     GuestPanicked,
     GuestSilent,
     MachineUnfit,
-    NeverFetched,
-    NotLoaded,
+    TargetLost,
     TargetVanished,
     WrongKernel,
 )
-from workers.power.errors import BmcUnreachable
+from workers.power.errors import BmcFailed
 from workers.tests.metalbench import BYE, RELEASE, Bench, metal_bench
 from workers.tests.pretendmachine import MAC, PretendMachine
 from workloads.guest.records import gather
@@ -93,14 +92,14 @@ def test_the_script_has_what_machine_and_plan_need(bench: Bench) -> None:
 
 def test_a_machine_that_never_asks_is_the_labs_fault_and_names_the_address(bench: Bench) -> None:
     with pytest.raises(
-        NeverFetched, match=rf"within 0\.5 s.*http://10\.0\.2\.2:8000/netboot/{MAC}\.ipxe"
+        TargetLost, match=rf"within 0\.5 s.*http://10\.0\.2\.2:8000/netboot/{MAC}\.ipxe"
     ) as caught:
         bench.run(lambda machine: None, fetch_s=0.5)
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
 
 def test_a_machine_that_fetches_its_script_and_nothing_else_did_not_load(bench: Bench) -> None:
-    with pytest.raises(NotLoaded, match="not its kernel and initrd"):
+    with pytest.raises(TargetLost, match="not its kernel and initrd"):
         bench.run(fetches_only, load_s=0.5)
 
 
@@ -109,7 +108,7 @@ def test_a_machine_that_starts_again_and_again_before_it_loads_is_noticed_at_onc
         machine.fetch_script()
         assert machine.fetch_script().endswith("exit\n")
 
-    with pytest.raises(NotLoaded, match="asked for its script 2 times"):
+    with pytest.raises(TargetLost, match="asked for its script 2 times"):
         bench.run(boots)
 
 
@@ -180,7 +179,7 @@ def test_a_machine_that_is_silent_together_with_its_bmc_vanished(bench: Bench) -
     def boots(machine: PretendMachine) -> None:
         machine.fetch_script()
         machine.hello(RELEASE)
-        machine.problem = BmcUnreachable("the BMC does not answer")
+        machine.problem = BmcFailed("the BMC does not answer")
 
     machine = PretendMachine(boots)
     with (
@@ -205,7 +204,7 @@ def test_a_bmc_that_dies_in_the_middle_costs_no_results_and_the_machine_is_turne
     def boots(machine: PretendMachine) -> None:
         machine.fetch_script()
         machine.hello(RELEASE)
-        machine.problem = BmcUnreachable("the BMC does not answer")
+        machine.problem = BmcFailed("the BMC does not answer")
         machine.send("bye", "-", BYE)
 
     machine = PretendMachine(boots)
@@ -221,8 +220,8 @@ def test_a_bmc_that_dies_in_the_middle_costs_no_results_and_the_machine_is_turne
 
 
 def test_a_bmc_that_is_dead_from_the_start_is_the_labs_fault(bench: Bench) -> None:
-    machine = PretendMachine(boots_well, problem=BmcUnreachable("the BMC at 127.0.0.1 does not answer"))
-    with pytest.raises(BmcUnreachable), bench.driver(machine).boot(bench.request):
+    machine = PretendMachine(boots_well, problem=BmcFailed("the BMC at 127.0.0.1 does not answer"))
+    with pytest.raises(BmcFailed), bench.driver(machine).boot(bench.request):
         pass
     assert machine.done == ["turn_off", "turn_off"]
 
@@ -230,7 +229,7 @@ def test_a_bmc_that_is_dead_from_the_start_is_the_labs_fault(bench: Bench) -> No
 def test_a_machine_whose_worker_was_killed_is_turned_off_but_not_one_that_boots_again(bench: Bench) -> None:
     machine = PretendMachine(lambda one: None)
     driver = bench.driver(machine, fetch_s=0.5)
-    with pytest.raises(NeverFetched), driver.boot(bench.request):
+    with pytest.raises(TargetLost), driver.boot(bench.request):
         pass
     # As a worker leaves it that is killed: the machine on, the boot open, its process gone.
     machine.on = True

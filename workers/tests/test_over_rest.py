@@ -24,7 +24,7 @@ from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
 from lab.tests.fetchers import a_fetcher
 from workers import labctl, local
-from workers.ctl.doors import http
+from workers.ctl.clients import http
 from workers.ctl.options import EXIT_REGRESSION
 from workers.ctl.preferences import config_file
 from workers.tests.conftest import FakeLab, opens

@@ -18,7 +18,7 @@ from workers.bench import MAKERS
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.fake import FakeDriver
 from workers.drivers.fake_guest import play
-from workers.errors import GuestPanicked, GuestSilent, TargetMisdescribed
+from workers.errors import GuestPanicked, GuestSilent, TargetUnready
 from workers.run import Bench
 from workers.tests.conftest import FakeLab
 from workloads.catalog import load_catalog
@@ -106,7 +106,7 @@ def test_behaviours_are_drawn_by_their_weights(asked: Any) -> None:
 def test_an_access_that_makes_no_sense_is_told_with_its_place(
     asked: Any, access: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(TargetMisdescribed, match=f'fake target "fake-1".*{told}'):
+    with pytest.raises(TargetUnready, match=f'fake target "fake-1".*{told}'):
         play(asked(**access))
 
 

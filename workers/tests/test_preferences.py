@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.ctl.doors.errors import PreferencesWrong
+from workers.ctl.clients.errors import SettingsWrong
 from workers.ctl.preferences import config_file, read_preferences
 from workers.ctl.tokenfile import forget_token, keep_token, read_token
 
@@ -61,7 +61,7 @@ def test_the_environment_wins_over_files(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("line", ['server = "https://evil.example"', 'token_file = "/tmp/x"', "local = true"])
 def test_a_git_tree_cannot_choose_who_gets_the_token(line: str, somewhere: Path) -> None:
     (somewhere / ".labctl.toml").write_text(line + "\n")
-    with pytest.raises(PreferencesWrong, match="whose authors must not choose"):
+    with pytest.raises(SettingsWrong, match="whose authors must not choose"):
         read_preferences()
 
 
@@ -78,14 +78,14 @@ def test_a_git_tree_cannot_choose_who_gets_the_token(line: str, somewhere: Path)
 )
 def test_a_wrong_file_is_one_line_with_the_way_out(text: str, said: str) -> None:
     own(text + "\n")
-    with pytest.raises(PreferencesWrong, match=said) as caught:
+    with pytest.raises(SettingsWrong, match=said) as caught:
         read_preferences()
     assert str(config_file()) in str(caught.value)
 
 
 def test_a_variable_that_is_neither_yes_nor_no_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABCTL_LOCAL", "maybe")
-    with pytest.raises(PreferencesWrong, match="neither 1 nor 0"):
+    with pytest.raises(SettingsWrong, match="neither 1 nor 0"):
         read_preferences()
 
 
@@ -106,5 +106,5 @@ def test_a_token_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokens.toml"
     keep_token(path, "https://a.example", "secret")
     path.chmod(0o644)
-    with pytest.raises(PreferencesWrong, match="chmod 600"):
+    with pytest.raises(SettingsWrong, match="chmod 600"):
         read_token(path, "https://a.example")

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from workers.ctl import progressbar
-from workers.ctl.doors.base import Door, Json, LogChunk
-from workers.ctl.doors.errors import NotKnown, ServerAway
+from workers.ctl.clients.base import Client, Json, LogChunk
+from workers.ctl.clients.errors import Refused, ServerAway
 from workers.ctl.progressbar import Follower, drawn, follow
 
 
@@ -37,14 +37,14 @@ def experiment(**progress: Any) -> Json:
 BUILDING = [{"kind": "build", "id": 4, "label": "base"}]
 
 
-def door(answers: list[Any], log: Callable[[str, int, int], LogChunk] | None = None) -> Door:
+def client(answers: list[Any], log: Callable[[str, int, int], LogChunk] | None = None) -> Client:
     def asked(_: int) -> Json:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return cast("Json", answer)
 
-    return cast("Door", SimpleNamespace(local=True, experiment=asked, log=log))
+    return cast("Client", SimpleNamespace(local=True, experiment=asked, log=log))
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
 def test_it_is_followed_to_its_end(terminal: bool) -> None:
     answers = [experiment(), experiment(boots_done=7), experiment(finished=True), experiment(finished=True)]
     where, text = console(terminal=terminal)
-    assert follow(where, door(answers), 7)["state"] == "done"
+    assert follow(where, client(answers), 7)["state"] == "done"
     assert answers == []
     assert "4/8" in text.getvalue()
 
@@ -71,7 +71,7 @@ def test_a_line_is_told_whenever_something_else_is_done() -> None:
     answers = [experiment(), experiment(now=boot), experiment(now=boot), experiment(now=boot)]
     end = [experiment(finished=True), experiment(finished=True)]
     where, text = console()
-    follow(where, door(answers + end), 7)
+    follow(where, client(answers + end), 7)
     lines = text.getvalue().splitlines()
     assert sum("boot base: showgids, boot 1" in line for line in lines) == 1
     assert "builds 1/2, boots 4/8" in lines[0]
@@ -80,7 +80,7 @@ def test_a_line_is_told_whenever_something_else_is_done() -> None:
 def test_what_waits_for_a_worker_says_so() -> None:
     queued = experiment() | {"state": "queued"}
     where, text = console()
-    follow(where, door([queued, queued, experiment(finished=True), experiment(finished=True)]), 7)
+    follow(where, client([queued, queued, experiment(finished=True), experiment(finished=True)]), 7)
     assert "waiting for a worker" in text.getvalue()
 
 
@@ -88,7 +88,7 @@ def test_a_server_that_is_restarted_is_waited_for() -> None:
     away = ServerAway("no answer from https://lab.example")
     where, text = console()
     answers = [experiment(), away, away, experiment(finished=True), experiment(finished=True)]
-    assert follow(where, door(answers), 7)["state"] == "done"
+    assert follow(where, client(answers), 7)["state"] == "done"
     assert text.getvalue().count("no answer from") == 1
 
 
@@ -96,14 +96,14 @@ def test_one_that_stays_away_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progressbar, "PATIENCE_S", -1.0)
     where, _ = console()
     with pytest.raises(ServerAway):
-        follow(where, door([experiment(), ServerAway("gone")]), 7)
+        follow(where, client([experiment(), ServerAway("gone")]), 7)
 
 
 def test_what_is_not_there_is_not_waited_for() -> None:
-    with pytest.raises(NotKnown):
-        Follower(door([NotKnown("there is no experiment 7")]), 7).look()
+    with pytest.raises(Refused):
+        Follower(client([Refused("there is no experiment 7")]), 7).look()
     with pytest.raises(ServerAway):
-        Follower(door([ServerAway("no answer")]), 7).look()
+        Follower(client([ServerAway("no answer")]), 7).look()
 
 
 def test_the_last_whole_line_of_the_build_is_told() -> None:
@@ -118,7 +118,7 @@ def test_the_last_whole_line_of_the_build_is_told() -> None:
         offsets.append(offset)
         return parts.pop(0)
 
-    follower = Follower(door([experiment(now=BUILDING)] * 3, log), 7)
+    follower = Follower(client([experiment(now=BUILDING)] * 3, log), 7)
     told = []
     for _ in range(3):
         follower.look()
@@ -129,9 +129,9 @@ def test_the_last_whole_line_of_the_build_is_told() -> None:
 
 def test_a_build_without_a_log_yet_is_followed_all_the_same() -> None:
     def log(*_: object) -> LogChunk:
-        raise NotKnown("no log was kept of it")
+        raise Refused("no log was kept of it")
 
-    follower = Follower(door([experiment(now=BUILDING)], log), 7)
+    follower = Follower(client([experiment(now=BUILDING)], log), 7)
     follower.look()
     assert follower.last == ""
 
@@ -141,7 +141,7 @@ def test_names_of_strangers_do_not_command_the_terminal() -> None:
         "name": "\x1b]0;x\x07"
     }
     where, text = console(terminal=True)
-    follower = Follower(door([hostile]), 7)
+    follower = Follower(client([hostile]), 7)
     follower.look()
     where.print(drawn(follower))
     assert "\x1b[2J" not in text.getvalue()

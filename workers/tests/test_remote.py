@@ -10,19 +10,16 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
-from workers.ctl.doors.errors import (
-    Forbidden,
-    NoDoor,
-    NotKnown,
+from workers.ctl.clients.errors import (
     NotLetIn,
     Refused,
     ServerAway,
-    ServerBusy,
     ServerStrange,
+    SettingsWrong,
 )
-from workers.ctl.doors.http import ATTEMPTS, Asking, Server
-from workers.ctl.doors.problems import field
-from workers.ctl.doors.remote import RemoteDoor
+from workers.ctl.clients.http import ATTEMPTS, Asking, Server
+from workers.ctl.clients.problems import field
+from workers.ctl.clients.remote import RemoteClient
 
 URL = "https://lab.example"
 Answer = httpx.Response | Exception
@@ -44,8 +41,8 @@ class Played:
             raise answer
         return answer
 
-    def door(self, token: str = "") -> RemoteDoor:
-        return RemoteDoor(self.server(token))
+    def client(self, token: str = "") -> RemoteClient:
+        return RemoteClient(self.server(token))
 
     def server(self, token: str = "") -> Server:
         transport = httpx.MockTransport(self)
@@ -66,7 +63,7 @@ def problem(status: int, **fields: object) -> httpx.Response:
 
 def test_a_busy_server_is_asked_again_when_it_says() -> None:
     played = Played(httpx.Response(429, headers={"Retry-After": "3"}), fine(id=7))
-    assert played.door().experiment(7) == {"id": 7}
+    assert played.client().experiment(7) == {"id": 7}
     assert len(played.waited) == 1
     assert 3.0 <= played.waited[0] <= 3.5
     assert "asks for patience" in played.said[0]
@@ -75,21 +72,21 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
 def test_a_date_is_understood_as_a_time_to_come_back() -> None:
     moment = format_datetime(datetime.now(UTC) + timedelta(seconds=20))
     played = Played(httpx.Response(503, headers={"Retry-After": moment}), fine(id=7))
-    played.door().experiment(7)
+    played.client().experiment(7)
     assert 15.0 <= played.waited[0] <= 21.0
 
 
 def test_a_server_that_asks_for_an_hour_is_left() -> None:
     played = Played(httpx.Response(429, headers={"Retry-After": "3600"}))
-    with pytest.raises(ServerBusy, match="in 3600 s"):
-        played.door().experiment(7)
+    with pytest.raises(ServerAway, match="in 3600 s"):
+        played.client().experiment(7)
     assert played.waited == []
 
 
 def test_waits_grow_until_the_last_attempt() -> None:
     played = Played(httpx.ConnectError("refused"))
     with pytest.raises(ServerAway, match=r"no answer from https://lab.example: refused") as caught:
-        played.door().experiment(7)
+        played.client().experiment(7)
     assert len(played.asked) == ATTEMPTS
     assert played.waited[3] > played.waited[0]
     assert caught.value.blame == "lab"
@@ -98,7 +95,7 @@ def test_waits_grow_until_the_last_attempt() -> None:
 @pytest.mark.parametrize("lost", [httpx.ReadTimeout("slow"), httpx.ReadError("cut"), httpx.Response(504)])
 def test_a_lost_answer_to_a_submission_is_asked_for_again_under_the_same_key(lost: Answer) -> None:
     played = Played(lost, httpx.Response(201, json={"id": 9, "state": "queued"}))
-    assert played.door().submit({"name": "x"}, lambda _: None)["id"] == 9
+    assert played.client().submit({"name": "x"}, lambda _: None)["id"] == 9
     keys = {request.headers["Idempotency-Key"] for request in played.asked}
     assert len(played.asked) == 2
     assert len(keys) == 1
@@ -108,7 +105,7 @@ def test_a_lost_answer_to_a_submission_is_asked_for_again_under_the_same_key(los
 def test_two_submissions_have_two_keys() -> None:
     played = Played(httpx.Response(201, json={"id": 9}))
     for _ in range(2):
-        played.door().submit({"name": "x"}, lambda _: None)
+        played.client().submit({"name": "x"}, lambda _: None)
     assert len({request.headers["Idempotency-Key"] for request in played.asked}) == 2
 
 
@@ -116,19 +113,19 @@ def test_two_submissions_have_two_keys() -> None:
 def test_what_may_not_come_twice_is_not_sent_twice(lost: Answer) -> None:
     played = Played(lost)
     with pytest.raises(ServerAway):
-        played.door().cancel(7)
+        played.client().cancel(7)
     assert len(played.asked) == 1
 
 
 def test_what_the_server_did_not_take_may_be_sent_again() -> None:
     played = Played(httpx.ConnectError("refused"), httpx.Response(503), fine())
-    played.door().cancel(7)
+    played.client().cancel(7)
     assert len(played.asked) == 3
 
 
 def test_the_token_goes_to_the_server() -> None:
     played = Played(fine(id=7))
-    played.door("secret").experiment(7)
+    played.client("secret").experiment(7)
     assert played.asked[0].headers["Authorization"] == "Token secret"
 
 
@@ -136,13 +133,13 @@ def test_the_token_goes_to_the_server() -> None:
 def test_the_token_is_not_sent_where_a_redirect_points(status: int) -> None:
     played = Played(httpx.Response(status, headers={"Location": "https://evil.example/api/v1/"}))
     with pytest.raises(ServerStrange, match=r"sends on to https://evil.example"):
-        played.door("secret").experiment(7)
+        played.client("secret").experiment(7)
     assert [request.url.host for request in played.asked] == ["lab.example"]
 
 
 def test_a_password_goes_in_place_of_the_token() -> None:
     played = Played(fine(token="new"))
-    played.door("old").log_in("alice", "pass", {})
+    played.client("old").log_in("alice", "pass", {})
     assert played.asked[0].headers["Authorization"].startswith("Basic ")
 
 
@@ -154,16 +151,16 @@ def test_a_password_goes_in_place_of_the_token() -> None:
             NotLetIn,
             r"does not let you in \(Invalid token.\): labctl login",
         ),
-        (problem(403, detail="a viewer may not submit"), Forbidden, "a viewer may not submit"),
-        (problem(404, detail="there is no experiment 7"), NotKnown, "there is no experiment 7"),
+        (problem(403, detail="a viewer may not submit"), Refused, "a viewer may not submit"),
+        (problem(404, detail="there is no experiment 7"), Refused, "there is no experiment 7"),
         (problem(409, detail="experiment 7 is done already"), Refused, "experiment 7 is done already"),
-        (httpx.Response(404, text="<html>"), NotKnown, "is it a kperflab"),
+        (httpx.Response(404, text="<html>"), Refused, "is it a kperflab"),
         (httpx.Response(418, text="tea"), Refused, "HTTP 418"),
     ],
 )
 def test_a_refusal_is_one_line(answer: httpx.Response, kind: type[Refused], said: str) -> None:
     with pytest.raises(kind, match=said) as caught:
-        Played(answer).door().experiment(7)
+        Played(answer).client().experiment(7)
     assert caught.value.blame == "submission"
     assert "\n" not in str(caught.value)
 
@@ -174,23 +171,23 @@ def test_a_refusal_points_at_the_field_as_the_file_writes_it() -> None:
         {"pointer": "/cases/0/workload", "detail": 'cases[0].workload: there is no workload "x"'},
     ]
     with pytest.raises(Refused) as caught:
-        Played(problem(422, detail="no", errors=faults)).door().submit({}, lambda _: None)
+        Played(problem(422, detail="no", errors=faults)).client().submit({}, lambda _: None)
     assert str(caught.value) == "patches[0].text: there is no diff in it (and 1 more)"
     assert caught.value.detail == 'cases[0].workload: there is no workload "x"'
 
 
 def test_a_hostile_server_does_not_command_the_terminal() -> None:
     with pytest.raises(Refused) as caught:
-        Played(problem(409, detail="a\x1b[2Jb\nc" + "d" * 9999)).door().experiment(7)
+        Played(problem(409, detail="a\x1b[2Jb\nc" + "d" * 9999)).client().experiment(7)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
 
 
 def test_another_service_is_told_from_a_lab() -> None:
     with pytest.raises(ServerStrange, match="text/html"):
-        Played(httpx.Response(200, html="<p>")).door().experiment(7)
+        Played(httpx.Response(200, html="<p>")).client().experiment(7)
     with pytest.raises(ServerStrange, match="no list"):
-        Played(fine(id=1)).door().names("trees")
+        Played(fine(id=1)).client().names("trees")
 
 
 def test_all_pages_of_a_list_are_read() -> None:
@@ -198,13 +195,13 @@ def test_all_pages_of_a_list_are_read() -> None:
         fine(results=[{"name": "a"}], next=f"{URL}/api/v1/trees/?page=2"),
         fine(results=[{"name": "b"}], next=None),
     )
-    assert [row["name"] for row in played.door().names("trees")] == ["a", "b"]
+    assert [row["name"] for row in played.client().names("trees")] == ["a", "b"]
     assert played.asked[1].url.params["page"] == "2"
 
 
 def test_no_more_is_asked_than_is_wanted() -> None:
     played = Played(fine(results=[{"id": 2}, {"id": 1}], next=f"{URL}/?page=2"))
-    assert played.door().experiments({"state": "done", "tree": ""}, 2) == [{"id": 2}, {"id": 1}]
+    assert played.client().experiments({"state": "done", "tree": ""}, 2) == [{"id": 2}, {"id": 1}]
     assert dict(played.asked[0].url.params) == {
         "ordering": "-id",
         "state": "done",
@@ -218,16 +215,16 @@ def test_a_log_is_read_part_by_part() -> None:
         httpx.Response(200, content="é".encode() + b"1", headers={"Log-Complete": "false"}),
         httpx.Response(200, content=b"23", headers={"Log-Complete": "true"}),
     ]
-    door = Played(*answers).door()
-    first = door.log("builds", 4, 0)
-    second = door.log("builds", 4, first.end)
+    client = Played(*answers).client()
+    first = client.log("builds", 4, 0)
+    second = client.log("builds", 4, first.end)
     assert (first.text, first.end, first.complete) == ("é1", 3, False)
     assert (second.text, second.end, second.complete) == ("23", 5, True)
 
 
 @pytest.mark.parametrize("url", ["lab.example", "ftp://lab.example", "https://", "https://me:pw@lab.example"])
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(url: str) -> None:
-    with pytest.raises(NoDoor, match="is no address"):
+    with pytest.raises(SettingsWrong, match="is no address"):
         Server(url)
 
 

@@ -20,9 +20,10 @@ import pytest
 
 from lab.environment import adopt, read_variable
 from lab.errors import SettingWrong
+from workers.errors import MachineUnfit
 from workers.service import control, postgres, programs, redis, up
 from workers.service import leftover_processes as left
-from workers.service.errors import HomeClosed, NoRoom, PortTaken, ProgramMissing, ServiceDown, ServiceFailed
+from workers.service.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace, folder_of
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
@@ -63,7 +64,7 @@ def test_a_cluster_is_served_by_the_version_that_made_it(
     (tmp_path / "PG_VERSION").write_text("15\n")
     assert postgres.programs(tmp_path) == tmp_path / "15/bin"
     (tmp_path / "PG_VERSION").write_text("13\n")
-    with pytest.raises(ProgramMissing, match="apt-get install postgresql-13"):
+    with pytest.raises(MachineUnfit, match="apt-get install postgresql-13"):
         postgres.programs(tmp_path)
 
 
@@ -71,10 +72,10 @@ def test_without_postgresql_or_redis_the_package_is_named(
     place: ServicePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "PROGRAMS", tmp_path / "nowhere")
-    with pytest.raises(ProgramMissing, match="apt-get install postgresql"):
+    with pytest.raises(MachineUnfit, match="apt-get install postgresql"):
         postgres.make_cluster(place)
     monkeypatch.setattr("workers.service.redis.shutil.which", lambda name: None)
-    with pytest.raises(ProgramMissing, match="apt-get install redis-server"):
+    with pytest.raises(MachineUnfit, match="apt-get install redis-server"):
         redis.command(place, redis.RedisNetwork())
 
 
@@ -82,7 +83,7 @@ def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workers.service.up.shutil.disk_usage", lambda path: SimpleNamespace(free=100 << 20))
-    with pytest.raises(NoRoom, match="100 MiB free"):
+    with pytest.raises(MachineUnfit, match="100 MiB free"):
         up.bring_up(ServicePlace(tmp_path / "home"), WISHES, print)
     assert not (tmp_path / "home").exists()
 
@@ -91,7 +92,7 @@ def test_a_home_that_the_database_cannot_reach_is_named(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     owner = pwd.getpwuid(os.getuid())
-    with pytest.raises(HomeClosed, match="chmod o\\+x"):
+    with pytest.raises(MachineUnfit, match="chmod o\\+x"):
         folder_of(closed / "postgres", owner)
 
 
@@ -99,7 +100,7 @@ def test_a_port_that_cannot_be_had_is_refused(place: ServicePlace) -> None:
     unbindable = ServiceOptions(
         "192.0.2.1", 8000, True, True, postgres.PostgresNetwork(), redis.RedisNetwork()
     )
-    with pytest.raises(PortTaken, match="PORT=8001 make up"):
+    with pytest.raises(MachineUnfit, match="PORT=8001 make up"):
         up._need_port(unbindable, Supervisor(place))
 
 

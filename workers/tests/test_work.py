@@ -25,7 +25,7 @@ from lab.tests.factories import claim_run, make_user
 from lab.tests.receiver import receiving
 from workers import local, work
 from workers.drivers.fake import Script
-from workers.errors import AlreadyWorking
+from workers.errors import MachineUnfit
 from workers.tests.conftest import FakeLab, opens
 from workers.tests.machines import await_true
 
@@ -150,7 +150,7 @@ def test_a_database_that_does_not_answer_does_not_end_the_worker(
 def test_a_machine_has_one_worker(tmp_path: Path) -> None:
     with (
         work.only_worker(tmp_path),
-        pytest.raises(AlreadyWorking, match="already works"),
+        pytest.raises(MachineUnfit, match="already works"),
         work.only_worker(tmp_path),
     ):
         pass

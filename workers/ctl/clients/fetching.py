@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from workers.ctl.doors.base import Json, Say
-from workers.ctl.doors.errors import DoorError, Refused, ServerAway, ServerStrange
-from workers.ctl.doors.http import Asking, Server
-from workers.ctl.doors.problems import refusal_of
+from workers.ctl.clients.base import Json, Say
+from workers.ctl.clients.errors import ClientError, Refused, ServerAway, ServerStrange
+from workers.ctl.clients.http import Asking, Server
+from workers.ctl.clients.problems import refusal_of
 from workers.ctl.plaintext import plain_line
 
 ACCEPTED = 202
@@ -43,7 +43,7 @@ class ServerFetch:
                 pause = min(_MOST_S, pause * 1.3)
                 row = self._read(path)
         except KeyboardInterrupt:
-            with suppress(DoorError):
+            with suppress(ClientError):
                 self._server.ask(Asking("POST", f"{path}cancel/", again=False))
             raise
         return self._over(row)

@@ -7,17 +7,15 @@ from typing import Any
 
 import httpx
 
-from workers.ctl.doors.errors import Forbidden, NotKnown, NotLetIn, Refused
+from workers.ctl.clients.errors import NotLetIn, Refused
 from workers.ctl.plaintext import plain_line
-
-KINDS: dict[int, type[Refused]] = {401: NotLetIn, 403: Forbidden, 404: NotKnown}
 
 
 def refusal(answer: httpx.Response, url: str) -> Refused:
     """The error that a 4xx answer means: the first fault in its line, all of them in its detail."""
     status = answer.status_code
     document = _document(answer)
-    kind = KINDS.get(status, Refused)
+    kind = NotLetIn if status == 401 else Refused
     faults = [fault(item) for item in document.get("errors") or [] if isinstance(item, dict)]
     said = plain_line(document.get("detail") or document.get("title") or "")
     if status == 401:

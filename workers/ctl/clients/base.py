@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A door into a lab: what the command line asks of it, whether the lab is in this process or behind a URL.
+"""A client of a lab: what the command line asks of it, whether the lab is in this process or behind a URL.
 
-Answers are JSON values in the shapes of the REST API, so that what prints them need not know which door it was.
+Answers are JSON values in the shapes of the REST API, so that what prints them need not know which client it was.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class LogChunk:
     complete: bool
 
 
-class Door(Protocol):
-    """Every method raises a DoorError, or locally what the lab's services raise; all are one line for people."""
+class Client(Protocol):
+    """Every method raises a ClientError, or locally what the lab's services raise; all are one line for people."""
 
     @property
     def where(self) -> str:

@@ -29,7 +29,7 @@ from lab.submission.preview import preview_experiment
 from lab.submission.rerun import rerun_experiment
 from lab.targets.target_list import target_list
 from workers import local
-from workers.ctl.doors.base import Json, Kind, LogChunk, Say, Written
+from workers.ctl.clients.base import Json, Kind, LogChunk, Say, Written
 
 # Filters look at so many.
 MANY = 1000
@@ -37,8 +37,8 @@ MANY = 1000
 MOST_BYTES = 1 << 20
 
 
-class LocalDoor:
-    """A Door to the tables of this machine. Opening it brings them up to date."""
+class LocalClient:
+    """A Client to the tables of this machine. Opening it brings them up to date."""
 
     where = "this machine"
     local = True
@@ -47,22 +47,22 @@ class LocalDoor:
         local.prepare()
 
     def submit(self, description: Json, say: Say) -> Json:
-        """See Door; the unfinished experiment of the same description is gone on with."""
+        """See Client; the unfinished experiment of the same description is gone on with."""
         return _queued(local.take_up(spec_from_mapping(description), say=say))
 
     def preview(self, description: Json, say: Say) -> Json:
-        """See Door."""
+        """See Client."""
         found: Json = as_data(preview_experiment(spec=spec_from_mapping(description), on_progress=say))
         return found
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         wanted = {key: value for key, value in filters.items() if value}
         lines = [as_data(line) for line in experiment_list(limit=MANY if wanted else limit)]
         return [line for line in lines if _matches(line, wanted)][:limit]
 
     def experiment(self, experiment_id: int) -> Json:
-        """See Door."""
+        """See Client."""
         page = experiment_page(experiment_id)
         found: Json = as_data(page)
         found["progress"] = as_data(current_progress(experiment_id))
@@ -78,54 +78,54 @@ class LocalDoor:
         return found
 
     def builds(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         return [as_data(build) for build in experiment_page(experiment_id).builds]
 
     def runs(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         runs = experiment_page(experiment_id).runs
         return [{**as_data(run), "variant_name": run.variant, "workload": run.case} for run in runs]
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """See Door."""
+        """See Client."""
         return dict(comparison_data(experiment_id, link=link))
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Door."""
+        """See Client."""
         body = REPORT_FORMS[form].write(experiment_id, ReportOptions(**wishes))
         return body.encode() if isinstance(body, str) else body
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
-        """See Door."""
+        """See Client."""
         return profile_data(experiment_id, symbols=symbols, kind=kind)
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
-        """See Door."""
+        """See Client."""
         return callers_text(experiment_id, symbols=symbols, kind=kind)
 
     def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Door."""
+        """See Client."""
         given = {key: value for key, value in wishes.items() if key != "case"}
         return profile_file(experiment_id, form, case=int(wishes.get("case", "0")), **given)
 
     def cancel(self, experiment_id: int) -> None:
-        """See Door."""
+        """See Client."""
         local.cancel(experiment_id)
 
     def keep(self, experiment_id: int, *, kept: bool) -> None:
-        """See Door."""
+        """See Client."""
         set_kept(experiment_id, kept=kept)
 
     def set_priority(self, experiment_id: int, priority: str) -> None:
-        """See Door."""
+        """See Client."""
         set_priority(experiment_id=experiment_id, priority=priority, by=None)
 
     def rerun(self, experiment_id: int) -> Json:
-        """See Door."""
+        """See Client."""
         return _queued(rerun_experiment(experiment_id=experiment_id, by=None).experiment.pk)
 
     def names(self, kind: Kind) -> list[Json]:
-        """See Door."""
+        """See Client."""
         if kind == "targets":
             return [as_data(target) for target in target_list()]
         choices = submission_choices()
@@ -133,7 +133,7 @@ class LocalDoor:
         return [as_data(choice) for choice in table[kind]]
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
-        """See Door."""
+        """See Client."""
         if kind == "builds":
             build = build_page(number)
             file, over = build.log, build.finished_at is not None
@@ -143,7 +143,7 @@ class LocalDoor:
         return read_part(file, offset, complete=over)
 
     def notes(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         get_experiment(experiment_id)
         return [
             {"author": note.author.username if note.author else "", "created_at": as_data(note.created_at)}
@@ -152,7 +152,7 @@ class LocalDoor:
         ]
 
     def write_note(self, experiment_id: int, text: str) -> Json:
-        """See Door."""
+        """See Client."""
         raise SpecError("a note has an author: write it on a server, or in the pages")
 
 

@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 import httpx
 
-from workers.ctl.doors.base import Json, Kind, LogChunk, Say, Written
-from workers.ctl.doors.errors import ServerStrange
-from workers.ctl.doors.fetching import ACCEPTED, ServerFetch
-from workers.ctl.doors.http import Asking, Server
+from workers.ctl.clients.base import Json, Kind, LogChunk, Say, Written
+from workers.ctl.clients.errors import ServerStrange
+from workers.ctl.clients.fetching import ACCEPTED, ServerFetch
+from workers.ctl.clients.http import Asking, Server
 
 PAGE = 500
 TOKEN_ID_LENGTH = 15
 LOG_NAMES = {"builds": "log", "runs": "console"}
 
 
-class RemoteDoor:
-    """A Door over HTTP."""
+class RemoteClient:
+    """A Client over HTTP."""
 
     local = False
 
@@ -38,13 +38,13 @@ class RemoteDoor:
         self._server.close()
 
     def submit(self, description: Json, say: Say) -> Json:
-        """See Door. A lost answer is asked for again under the same key, which queues nothing twice."""
+        """See Client. A lost answer is asked for again under the same key, which queues nothing twice."""
         say(f"sending it to {self.where}")
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         return self._submitted(Asking("POST", "experiments/", json=description, headers=headers), say)
 
     def preview(self, description: Json, say: Say) -> Json:
-        """See Door."""
+        """See Client."""
         say(f"asking {self.where}")
         answer = self._server.ask(Asking("POST", "experiments/preview/", json=description))
         if answer.status_code != ACCEPTED:
@@ -64,69 +64,69 @@ class RemoteDoor:
         return self.experiment(int(fetch["experiment"]))
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         given = {key: value for key, value in filters.items() if value}
         return self._list("experiments/", {"ordering": "-id", **given}, limit)
 
     def experiment(self, experiment_id: int) -> Json:
-        """See Door."""
+        """See Client."""
         return self._table(Asking("GET", f"experiments/{experiment_id}/"))
 
     def builds(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         return self._list("builds/", {"experiment": experiment_id, "ordering": "id"})
 
     def runs(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         return self._list("runs/", {"experiment": experiment_id, "ordering": "position"})
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """See Door; a server knows its own address."""
+        """See Client; a server knows its own address."""
         return self._table(Asking("GET", f"experiments/{experiment_id}/comparison/"))
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Door."""
+        """See Client."""
         params = {key: value for key, value in wishes.items() if key != "link"}
         path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
-        """See Door."""
+        """See Client."""
         params = {"symbols": ",".join(symbols), "kind": kind}
         found = self._table(Asking("GET", f"experiments/{experiment_id}/profile/", params=params))
         return list(found["cases"])
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
-        """See Door."""
+        """See Client."""
         params = {"symbols": ",".join(symbols), "kind": kind}
         asking = Asking("GET", f"experiments/{experiment_id}/profile/callers/", params=params)
         return self._server.ask(asking).content.decode(errors="replace")
 
     def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Door."""
+        """See Client."""
         path = f"experiments/{experiment_id}/profile/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=wishes)).content
 
     def cancel(self, experiment_id: int) -> None:
-        """See Door."""
+        """See Client."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/cancel/", again=False))
 
     def keep(self, experiment_id: int, *, kept: bool) -> None:
-        """See Door."""
+        """See Client."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/{'keep' if kept else 'unkeep'}/"))
 
     def set_priority(self, experiment_id: int, priority: str) -> None:
-        """See Door."""
+        """See Client."""
         self._server.ask(
             Asking("POST", f"experiments/{experiment_id}/priority/", json={"priority": priority})
         )
 
     def rerun(self, experiment_id: int) -> Json:
-        """See Door. The server answers with the last re-run while that is not over: nothing is queued twice."""
+        """See Client. The server answers with the last re-run while that is not over: nothing is queued twice."""
         return self._submitted(Asking("POST", f"experiments/{experiment_id}/rerun/"), lambda _: None)
 
     def names(self, kind: Kind) -> list[Json]:
-        """See Door."""
+        """See Client."""
         if kind == "patches":
             # The catalogue's come first, then every switch that was ever submitted.
             rows = self._list("patches/", {}, PAGE)
@@ -134,7 +134,7 @@ class RemoteDoor:
         return self._list(f"{kind}/", {})
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
-        """See Door."""
+        """See Client."""
         answer = self._server.ask(
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
@@ -143,11 +143,11 @@ class RemoteDoor:
         return LogChunk(answer.content.decode(errors="replace"), end, complete)
 
     def notes(self, experiment_id: int) -> list[Json]:
-        """See Door."""
+        """See Client."""
         return self._list("notes/", {"experiment": experiment_id})
 
     def write_note(self, experiment_id: int, text: str) -> Json:
-        """See Door."""
+        """See Client."""
         return self._table(
             Asking("POST", "notes/", json={"experiment": experiment_id, "text": text}, again=False)
         )

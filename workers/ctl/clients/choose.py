@@ -7,60 +7,60 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from workers.ctl.doors.base import Door, Say
-from workers.ctl.doors.errors import NoDoor
+from workers.ctl.clients.base import Client, Say
+from workers.ctl.clients.errors import SettingsWrong
 from workers.ctl.preferences import Preferences, config_file, read_preferences
 
 if TYPE_CHECKING:
-    from workers.ctl.doors.remote import RemoteDoor
+    from workers.ctl.clients.remote import RemoteClient
 
 
 @contextmanager
-def open_door(*, is_local: bool, server: str, say: Say, hasty: bool = False) -> Iterator[Door]:
-    """The door that these options name, or else the preferences. Raises NoDoor, PreferencesWrong.
+def open_client(*, is_local: bool, server: str, say: Say, hasty: bool = False) -> Iterator[Client]:
+    """The client that these options name, or else the preferences. Raises SettingsWrong.
 
     hasty: a shell waits; one attempt of a second.
     """
     if is_local and server:
-        raise NoDoor(f"--local is this machine, --server is {server}: give one of them")
+        raise SettingsWrong(f"--local is this machine, --server is {server}: give one of them")
     found = read_preferences()
     if is_local or (found.local and not server):
-        yield local_door()
+        yield local_client()
         return
-    with remote_door(found, server, say, hasty=hasty) as door:
-        yield door
+    with remote_client(found, server, say, hasty=hasty) as client:
+        yield client
 
 
-def local_door() -> Door:
+def local_client() -> Client:
     """The lab in this process. Makes Django ready, which takes a while: nothing else does."""
-    from workers.ctl.doors.local import LocalDoor
+    from workers.ctl.clients.local import LocalClient
 
-    return LocalDoor()
+    return LocalClient()
 
 
 @contextmanager
-def remote_door(
+def remote_client(
     found: Preferences, server: str, say: Say, *, hasty: bool = False, token: str | None = None
-) -> Iterator[RemoteDoor]:
-    """The lab at an address, with `token` or else the one for it. Raises NoDoor, PreferencesWrong."""
-    from workers.ctl.doors.http import Server
-    from workers.ctl.doors.remote import RemoteDoor
+) -> Iterator[RemoteClient]:
+    """The lab at an address, with `token` or else the one for it. Raises SettingsWrong."""
+    from workers.ctl.clients.http import Server
+    from workers.ctl.clients.remote import RemoteClient
 
     url = address(found, server)
-    door = RemoteDoor(
+    client = RemoteClient(
         Server(url, token=token_for(found, url) if token is None else token, say=say, hasty=hasty)
     )
     try:
-        yield door
+        yield client
     finally:
-        door.close()
+        client.close()
 
 
 def address(found: Preferences, server: str) -> str:
-    """The server's URL. Raises NoDoor."""
+    """The server's URL. Raises SettingsWrong."""
     url = (server or found.server).rstrip("/")
     if not url:
-        raise NoDoor(
+        raise SettingsWrong(
             f"no server is named: --server URL, LABCTL_SERVER, or server in {config_file()}; "
             "or add --local to work on this machine alone"
         )

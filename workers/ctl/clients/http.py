@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from workers.ctl.doors.base import Say
-from workers.ctl.doors.errors import NoDoor, ServerAway, ServerBusy, ServerStrange
-from workers.ctl.doors.problems import refusal
+from workers.ctl.clients.base import Say
+from workers.ctl.clients.errors import ServerAway, ServerStrange, SettingsWrong
+from workers.ctl.clients.problems import refusal
 
 BASE = "/api/v1/"
 ATTEMPTS = 5
@@ -63,7 +63,7 @@ class Server:
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
-            raise NoDoor(f'server: "{url}" is no address; write https://lab.example.org')
+            raise SettingsWrong(f'server: "{url}" is no address; write https://lab.example.org')
         self._say, self._sleep = say, sleep or time.sleep
         self._attempts = 1 if hasty else ATTEMPTS
         headers = {"User-Agent": "labctl", "Accept": "application/json, */*;q=0.5"}
@@ -79,7 +79,7 @@ class Server:
         self._client.close()
 
     def ask(self, asking: Asking) -> httpx.Response:
-        """The answer, if it is 2xx. Raises Refused for 4xx, ServerAway, ServerBusy, ServerStrange."""
+        """The answer, if it is 2xx. Raises Refused for 4xx, ServerAway, ServerStrange."""
         for attempt in range(1, self._attempts + 1):
             last = attempt == self._attempts
             try:
@@ -111,7 +111,7 @@ class Server:
                 auth=asking.basic,
             )
         except httpx.InvalidURL as exc:
-            raise NoDoor(f'server: "{self.url}" is no address: {exc}') from exc
+            raise SettingsWrong(f'server: "{self.url}" is no address: {exc}') from exc
 
     def _good(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
@@ -122,7 +122,7 @@ class Server:
                 "if that is your lab, name it: LABCTL_SERVER"
             )
         if answer.status_code in NOT_TAKEN:
-            raise ServerBusy(
+            raise ServerAway(
                 f"{self.url} is busy (HTTP {answer.status_code}, {self._attempts} attempts); try later"
             )
         if answer.status_code >= 500:
@@ -138,7 +138,7 @@ class Server:
     def _wait(self, attempt: int, answer: httpx.Response | None, why: str) -> None:
         asked = wanted_wait(answer)
         if asked is not None and asked > LONGEST_WAIT_S:
-            raise ServerBusy(f"{self.url} {why}: it asks to come back in {asked:.0f} s")
+            raise ServerAway(f"{self.url} {why}: it asks to come back in {asked:.0f} s")
         # Jitter, or all that failed together come back together.
         backoff = FIRST_WAIT_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)  # noqa: S311
         seconds = backoff if asked is None else asked + random.uniform(0, 0.5)  # noqa: S311
