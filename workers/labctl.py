@@ -52,7 +52,7 @@ COMMANDS: dict[str, dict[str, CommandPlace]] = {
             "reportctl",
             "Print a reply to the list: the table, what is certain and what is not, method and environment.",
         ),
-        "export": CommandPlace("reportctl", "Write what was measured into a file."),
+        "export": CommandPlace("reportctl", "Write results to a file."),
         "log": CommandPlace("watchctl", "Print a build's log or a run's console."),
         "notes": CommandPlace("watchctl", "Show what people wrote about an experiment, or write to it."),
         "rerun": CommandPlace("submitctl", "Submit an experiment's description once more."),
