@@ -181,7 +181,7 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
 
 
 def clock_of(order: RunOrder) -> Clock:
-    """What the guest of a run counts: sampled profiles and proofs are taken of the machine that people know."""
+    """Return the clock of a run's guest: sampled profiles and proofs use the wall clock."""
     counted = order.purpose == "measured" or order.exact
     return "instructions" if order.clock == "instructions" and counted else "wall"
 

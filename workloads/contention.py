@@ -33,7 +33,7 @@ _MARGIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Contending:
-    """How a workload runs under the contention clock.
+    """The settings of a workload under the contention clock.
 
     operation: what its threads do many times, in a word. params: its own parameters where nothing else is said: few
     operations, for each access is recorded.

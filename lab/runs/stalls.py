@@ -122,7 +122,7 @@ def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str
 def _untaken(
     row: Experiment, progress: ExperimentProgress, queues: set[str], workers: Sequence[tuple[set[str], str]]
 ) -> tuple[str, str]:
-    """Return why nobody takes what waits, and the way out; empty where somebody will."""
+    """Return why no worker takes the waiting work, and the way out; empty if one will."""
     if progress.builds_over == progress.builds_total and (unusable := why_unusable(row.pk)):
         return f"{unusable[:1].upper()}{unusable[1:]}.", _RELEASE
     takers = [reason for takes, reason in workers if queues & takes]

@@ -10,7 +10,7 @@ from lab.models import Experiment, User
 
 @dataclass(frozen=True, slots=True)
 class UsualChoices:
-    """What the last submission chose; empty where there was none. cases: workloads with their presets."""
+    """The choices of the last submission; empty without one. cases: workloads with their presets."""
 
     tree: str = ""
     target: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who is let in where: each route, by each method, asked by each kind of person and token."""
+"""Access rules: each route and method, requested by each kind of person and token."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ELSEWHERE = "192.0.2.1"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who is let in: the person who may least, and the least scope with which an operator's token is."""
+    """The least role that is let in, and the least scope of an operator's token."""
 
     person: str
     token: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the pages' tests share: three people, a client that reads a page, and one experiment of each kind."""
+"""Fixtures of the pages' tests: three people, a client that reads a page, and one experiment of each kind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people keep, and what pages say of what the retention policy removed."""
+"""Experiments that are never deleted, and pages of files that the retention policy removed."""
 
 from __future__ import annotations
 

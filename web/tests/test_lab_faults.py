@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the operator's page and the API tell of answers that came too late, and of artifacts that were spoilt."""
+"""Late answers and corrupt artifacts, on the operator's page and in the API."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What Prometheus reads: well-formed, true, of few labels, for those who may."""
+"""Metrics for Prometheus: well-formed, true, of few labels, for those who may."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What machines see of the lab: a script, two files, a place to hand in pieces; and that nobody else sees more."""
+"""The lab as machines see it: a script, two files, a place to hand in pieces; and that nobody else sees more."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a machine that waits for its next boot sees of the lab."""
+"""The lab as a machine that waits for its next boot sees it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How urgent an experiment is, on its page: shown to all, changed by those who may while it is open."""
+"""The priority of an experiment on its page: shown to all, changed by those who may while it is open."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mine(alice: User) -> Experiment:
 
 
 def choices(text: str) -> list[str]:
-    """What the page lets one choose."""
+    """Return the priorities that the page offers."""
     form = re.search(r'<select id="priority".*?</select>', text)
     return re.findall(r"<option[^>]*>(\w+)", form[0]) if form else []
 

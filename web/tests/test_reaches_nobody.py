@@ -30,7 +30,7 @@ def trees_at_hand() -> None:
 
 @pytest.fixture(autouse=True)
 def reached(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> list[str]:
-    """What a request tried to reach; it is refused, too."""
+    """Record the addresses that a request tries to reach; refuse them."""
     tried: list[str] = []
     start = subprocess.Popen.__init__
 

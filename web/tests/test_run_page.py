@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the page of one boot says of how it came about."""
+"""The page of one boot: how it was started."""
 
 import pytest
 from django.test import Client

@@ -72,7 +72,7 @@ def box(db: None) -> Target:
 
 
 def inputs(text: str) -> dict[str, str]:
-    """What a browser would send of the form as it is, without touching it."""
+    """Return the values that a browser would send of the untouched form."""
     form = text[text.index('<form class="narrow"') :]
     sent = {}
     for tag in re.findall(r"<input[^>]*>", form):
@@ -89,7 +89,7 @@ def inputs(text: str) -> dict[str, str]:
 
 
 def beside(text: str, key: str) -> str:
-    """What is said to be wrong with a field."""
+    """Return the error beside a field."""
     found = re.search(rf'id="{re.escape(key)}-error">([^<]*)<', text)
     return html.unescape(found[1]) if found else ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is shown, compared and exported does not depend on where rows happen to lie.
+"""Pages, comparisons and exports do not depend on the physical order of rows.
 
 PostgreSQL returns equal rows, and rows that nobody ordered, as they lie on the disk, which updates and a restored backup change. SQLite
 is configured to reverse rows without an order.
@@ -242,7 +242,7 @@ def _guest() -> str:
 
 
 def _judged(experiment: Experiment) -> list[tuple[Any, ...]]:
-    """What the comparison comes to, in every digit."""
+    """Return the comparison's results, in every digit."""
     compare_experiment(experiment.pk)
     columns = (
         "case",

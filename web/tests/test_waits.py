@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why an experiment waits, on its page and over REST: the lab's machines and their paths are for operators alone."""
+"""The reason why an experiment waits, on its page and over REST: the lab's machines and their paths are for operators alone."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from workloads.readings import files_of
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a boot left. program_map: what `nm` prints of the workload's program. calls: a file a program that measured.
+    """The files of a boot. program_map: what `nm` prints of the workload's program. calls: a file a program that measured.
 
     windows: the timed intervals of the plan, one for each iteration and thread.
     """

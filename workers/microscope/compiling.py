@@ -17,7 +17,7 @@ _DEADLINE_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What to compile. what: names it in messages; language: as the compiler's -x takes it."""
+    """The product of a compiler run. what: names it in messages; language: as the compiler's -x takes it."""
 
     what: str
     file: str

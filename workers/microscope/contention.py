@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What came of a replay: cycles of each CPU, and who waited for what; and the reader of the program's own JSON.
+"""The results of a replay: cycles of each CPU, and waits between them; and the reader of the program's own JSON.
 
 What the program prints follows from what a guest did, so every number is checked.
 """
@@ -24,7 +24,7 @@ _KINDS = ("spinlock", "bit lock", "rwlock", "mutex", "rwsem")
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """Where the cycles of one or more CPUs went. work: instructions; cache: the CPUs' own misses; transfer: lines that
+    """The cycles of one or more CPUs by cause. work: instructions; cache: the CPUs' own misses; transfer: lines that
     other CPUs had; lock: locks that other CPUs held."""
 
     instructions: int
@@ -52,7 +52,7 @@ class Cycles:
 
 @dataclass(frozen=True, slots=True)
 class NodeWaits:
-    """What a node of the call tree waited for other CPUs, in cycles and how often."""
+    """The waits of a call tree's node for other CPUs, in cycles and number."""
 
     node: int
     transfer: int

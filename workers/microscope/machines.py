@@ -40,7 +40,7 @@ LATENCIES = (
 
 @dataclass(frozen=True, slots=True)
 class MachineNumbers:
-    """What the replay needs to know of a machine; latencies in cycles, overlap the share of them that is hidden."""
+    """The numbers of a machine that the replay needs; latencies in cycles, overlap the share of them that is hidden."""
 
     sockets: int
     cycles_per_instruction: float
@@ -74,7 +74,7 @@ class MachineModel:
 
     @property
     def key(self) -> str:
-        """Which model this is: results of two models with different keys are never compared."""
+        """Return the model's key: results of two models with different keys are never compared."""
         return hashlib.sha256(f"{self.ghz:.17g}\n{self.numbers.lines()}".encode()).hexdigest()[:16]
 
     def scaled(self, factor: float, *names: str) -> MachineModel:

@@ -26,7 +26,7 @@ _REFUSED = "replay: "
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a boot recorded of one program (accesses.Recording): the call tree, and a file for each CPU, in order."""
+    """A boot's recording of one program (accesses.Recording): the call tree, and a file for each CPU, in order."""
 
     calls: Path
     accesses: tuple[Path, ...]

@@ -69,7 +69,7 @@ class Bmc(VirtualBMC):  # type: ignore[misc]
                 break
 
     def answered(self, payload: Any) -> None:
-        """What comes back: a packet's number among it."""
+        """Check the answer, which holds the packet's number."""
         if not isinstance(payload, dict) and payload[1] & 15 == self.number:
             self.acknowledged.set()
 

@@ -71,7 +71,7 @@ def caches_held() -> Iterator[None]:
 
 
 def package_caches() -> dict[Path, Path]:
-    """What package clients on an empty machine should find, so that nothing is fetched twice: folder there → folder here."""
+    """Return the caches of package clients for an empty machine, so that nothing is fetched twice: folder there → folder here."""
     apt, npm = CACHE / "apt", CACHE / "npm"
     (apt / "partial").mkdir(parents=True, exist_ok=True)
     npm.mkdir(exist_ok=True)

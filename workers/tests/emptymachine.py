@@ -106,7 +106,7 @@ class Machine:
         return ["ssh", *options, "-i", str(self.key), "-p", str(self.port), "root@127.0.0.1"]
 
     def run(self, command: str, given: str = "") -> str:
-        """What a shell command there prints; its failure fails the test."""
+        """Run a shell command there and return its output; its failure fails the test."""
         done = subprocess.run(
             [*self.ssh, command], input=given, capture_output=True, text=True, timeout=300, check=False
         )
@@ -152,7 +152,7 @@ def empty_machine() -> Iterator[Machine]:
 
 
 def _laid_out(folder: Path) -> Machine:
-    """What is on the machine beside an empty Debian: a key, where its sshd listens, and what it need not start."""
+    """Lay out the machine beside an empty Debian: a key, where its sshd listens, and what it need not start."""
     units, sshd = folder / "upper/etc/systemd/system", folder / "upper/etc/ssh/sshd_config.d"
     for place in (folder / "upper/root/.ssh", folder / "work", folder / "root", folder / "home", units, sshd):
         place.mkdir(parents=True)
@@ -175,7 +175,7 @@ def _laid_out(folder: Path) -> Machine:
 
 
 def _groups() -> Path:
-    """Where this machine's cgroups of the second version are; beside those of the first it has them too."""
+    """Return the directory of this machine's cgroups of the second version; beside those of the first it has them too."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _device, place, kind, _rest = line.split(" ", 3)
         if kind == "cgroup2":

@@ -36,7 +36,7 @@ class Engine:
     environment: dict[str, str]
 
     def podman(self, *arguments: str, given: bytes = b"", check: bool = True) -> str:
-        """What a podman command prints."""
+        """Run podman and return its output."""
         return self._run(["podman", *arguments], given, check)
 
     def log(self, container: str) -> str:
@@ -45,7 +45,7 @@ class Engine:
         return self._run(["sh", "-c", command], b"", check=False)
 
     def compose(self, *arguments: str, check: bool = True) -> str:
-        """What a podman-compose command prints, over docker-compose.yml."""
+        """Run podman-compose over docker-compose.yml and return its output."""
         program = str(Path(sys.executable).with_name("podman-compose"))
         caches = [f"--volume={here}:{there}" for there, here in package_caches().items()]
         build = " ".join(["--isolation=chroot", "--network=host", "--layers", *caches])

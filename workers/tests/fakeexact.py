@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the microscope leaves of a boot, made up: call trees of the kernel that was to boot."""
+"""Made-up files of the microscope: call trees of the kernel that was to boot."""
 
 from __future__ import annotations
 

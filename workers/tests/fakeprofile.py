@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a profiled guest sends, made up: recordings of the kernel that was to boot, with a wait, counters and their costs."""
+"""Made-up files of a profiled guest: recordings of the kernel that was to boot, with a wait, counters and their costs."""
 
 from __future__ import annotations
 

@@ -79,12 +79,12 @@ class Live:
 
     @property
     def url(self) -> str:
-        """Where the pages are."""
+        """Return the URL of the pages."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def place(self) -> ServicePlace:
-        """Where the service keeps its things."""
+        """Return the service's directories."""
         return ServicePlace(self.home)
 
     def control(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -97,7 +97,7 @@ class Live:
         return done
 
     def python(self, code: str, *, check: bool = True) -> str:
-        """What code prints that runs with Django ready, on the service's tables."""
+        """Run Python code with Django set up on the service's tables; return its output."""
         done = subprocess.run(
             [sys.executable, "-c", f"import workers.app\n{code}"],
             cwd=ROOT,
@@ -110,7 +110,7 @@ class Live:
         return done.stdout.strip()
 
     def states(self) -> dict[str, State]:
-        """How each program is, by its name."""
+        """Return the state of each program by name."""
         return {one.name: one for one in Supervisor(self.place).states()}
 
     def pid(self, program: str) -> int:
@@ -129,7 +129,7 @@ class Live:
         return pid
 
     def log(self, program: str) -> str:
-        """What a program has logged."""
+        """Return a program's log."""
         path = self.place.logs / f"{program}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -197,7 +197,7 @@ class Live:
         return int(self.ask("POST", "experiments/", json=dict(spec))["id"])
 
     def experiment(self, number: int) -> dict[str, Any]:
-        """What the API says of an experiment."""
+        """Return an experiment from the API."""
         found: dict[str, Any] = self.ask("GET", f"experiments/{number}/")
         return found
 

@@ -109,7 +109,7 @@ class StandIn:
         return self._connection.lookupByName(self.name)
 
     def is_on(self) -> bool:
-        """What is so, whatever a BMC says."""
+        """Return whether the machine is really on, whatever a BMC says."""
         return bool(self.domain().isActive())
 
     def cut(self) -> None:
@@ -177,7 +177,7 @@ class StandIn:
         }
 
     def access(self, power: dict[str, Any], **more: Any) -> Access:
-        """How the lab reaches it; more: console, fragments."""
+        """Return the lab's access to it; more: console, fragments."""
         return read_access({"mac": self.mac, "power": power, **more})
 
     def _start(self, command: list[str]) -> subprocess.Popen[str]:

@@ -78,7 +78,7 @@ def ansible(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def git(scratch: Path, *arguments: str, given: str | None = None) -> str:
-    """What git prints, with an index of its own."""
+    """Run git with an index of its own; return its output."""
     environment = os.environ | {"GIT_INDEX_FILE": str(scratch / "index")}
     command = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org", *arguments]
     return subprocess.run(
@@ -126,7 +126,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def set_apart(machine: Machine, folder: Path) -> ssl.SSLContext:
-    """What people put on the machine themselves, the certificate; and dnsmasq's network. Returns what trusts the lab."""
+    """Install the certificate and dnsmasq's network, as operators do. Return a context that trusts the lab."""
     made, key = certificate(folder)
     machine.run("mkdir -p /etc/systemd/system/dnsmasq.service.d /etc/kperflab-tls")
     machine.run("cat >/etc/systemd/system/dnsmasq.service.d/apart.conf", APART)

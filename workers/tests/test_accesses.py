@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the microscope records of CPUs' accesses to memory, and what is taken of it from a stranger's directory."""
+"""The microscope's records of memory accesses, and reading them from a stranger's directory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def program(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
 
 
 def run(program: Path, scenario: str, directory: Path) -> list[str]:
-    """What a scenario printed."""
+    """Run a scenario and return its output."""
     command = [str(program), scenario, str(directory / "accesses")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (ended.returncode, ended.stderr.replace("microscope: cannot write", "")) == (0, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a target's worker does before it takes anything."""
+"""A target's worker before it takes work."""
 
 from __future__ import annotations
 

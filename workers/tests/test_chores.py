@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is due seldom, such as the retention policy, is due by when it was last done, however often beat or a worker starts."""
+"""Rare chores, such as the retention policy, are due by when they last ran, however often beat or a worker starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_S = 300.0
 
 @pytest.fixture
 def expired(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """When the retention policy was applied."""
+    """Record when the retention policy is applied."""
     found: list[str] = []
 
     # Nothing of the tests' own state root is looked at, or removed.

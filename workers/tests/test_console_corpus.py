@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What real kernels printed when our own guests made them fail (bench/crashes), each with its label."""
+"""Consoles of real kernels that our guests made fail (bench/crashes), each with its label."""
 
 from __future__ import annotations
 

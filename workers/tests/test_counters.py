@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `perf stat` and /proc say was counted."""
+"""Counters of `perf stat` and /proc."""
 
 from __future__ import annotations
 

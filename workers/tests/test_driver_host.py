@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the driver asks of its host: libvirt within a deadline, the clock's rate, the load."""
+"""The driver's needs of its host: libvirt within a deadline, the clock's rate, the load."""
 
 from __future__ import annotations
 

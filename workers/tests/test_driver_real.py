@@ -247,7 +247,7 @@ def test_a_guest_whose_qemu_is_killed_may_have_done_it_itself(driver: LibvirtDri
 def test_a_libvirtd_that_is_killed_costs_no_boot_and_leaves_no_guest(
     driver: LibvirtDriver, ask: Ask, libvirtd: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a guest says comes over its own sockets; nothing is booted beside it until libvirt is back and has ended it."""
+    """A guest's output comes over its own sockets; nothing is booted beside it until libvirt is back and has ended it."""
     monkeypatch.setattr("workers.drivers.libvirt.LEAVE_DEADLINE_S", 1.0)
     with driver.boot(ask(sh("sleep 2; echo said"))) as session:
         records = session.records(60)

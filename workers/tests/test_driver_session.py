@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a session makes of what a guest says, with sockets in place of a guest."""
+"""Sessions with sockets in place of a guest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the microscope left of a boot, read apart: nothing in it is believed."""
+"""The microscope's files, read in a separate process: nothing in them is trusted."""
 
 from __future__ import annotations
 

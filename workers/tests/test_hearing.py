@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who no longer hears of work ends; who is busy, or has none, does not."""
+"""A worker that no longer receives messages ends; a busy or idle worker does not."""
 
 from __future__ import annotations
 

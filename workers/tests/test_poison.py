@@ -160,7 +160,7 @@ def test_a_patch_on_the_trusted_base_is_not_answered_from_a_strangers_base(
 
 
 def test_two_people_who_ask_for_the_same_share_one_build_and_one_base(fake_lab: FakeLab) -> None:
-    """What the rule must not cost: equal inputs are still built once."""
+    """Equal inputs are still built once."""
     fix = fake_lab.diff("fs/inode.c", "i_ino == ino", "i_ino > ino")
     first = submitted(fake_lab, "alice", {"fix": fix})
     second = submitted(fake_lab, "bob", {"fix": fix})

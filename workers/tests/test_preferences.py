@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the command line's defaults come from, and which of them wins."""
+"""Sources of the command line's defaults, and their order."""
 
 from __future__ import annotations
 

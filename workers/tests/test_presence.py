@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a worker says of itself beside its row."""
+"""The details that a worker reports besides its row."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_guest_that_does_not_tell_its_build_id_is_said_to(tmp_path: Path) -> N
 
 
 def passes(*, why: bytes = b"") -> tuple[Record, ...]:
-    """What one guest sent of its passes under `perf record`: the golden recordings of another boot of that kernel."""
+    """Return one guest's passes under `perf record`: the golden recordings of another boot of that kernel."""
     cpu = json.dumps({"recorded": False, "values": {"elapsed": 2.0}}) + "\n"
     cpu += json.dumps({"recorded": True, "values": {"elapsed": 2.5}, "window": [0, 100]}) + "\n"
     records = [("out", "open:cpu", cpu.encode()), ("exit", "open:cpu", b"{}"), ("file", PERF_DATA, WHOLE)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people say of an experiment that is there: how urgent it is, and that it is kept; labctl against a real server."""
+"""Changing an existing experiment: its priority, and that it is never deleted; labctl against a real server."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `make up` decides before anything is started, and what it says when it cannot."""
+"""Decisions of `make up` before anything starts, and its errors."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Running(Supervisor):
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the service's tables answer, without tables."""
+    """Replace the answers of the service's tables."""
     answer: dict[str, Any] = {"new_code": False, "targets": [], "experiments": 0}
     monkeypatch.setattr(up, "_settled", lambda place, what: answer)
     return answer

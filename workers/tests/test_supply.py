@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab is made of: every locked package is in the bill of materials, and advisories name the right versions."""
+"""The bill of materials: every locked package is in the bill of materials, and advisories name the right versions."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def asked(trust: ssl.SSLContext, url: str) -> httpx.Response:
 
 @dataclass
 class Watch:
-    """What somebody sees who asks for a page again and again. answers: how often which; slowest: seconds."""
+    """A client that requests a page repeatedly. answers: number of each; slowest: seconds."""
 
     answers: dict[str, int] = field(default_factory=dict)
     slowest: float = 0.0

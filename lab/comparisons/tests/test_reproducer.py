@@ -174,7 +174,7 @@ def test_a_description_that_reproduces_nothing_keeps_the_digest_it_had(describe:
 
 
 def canonical(spec: ExperimentSpec) -> str:
-    """What a digest was made of before there were reproducers, off-CPU profiles, priorities and series with gaps."""
+    """Return the digest's input as it was before reproducers, off-CPU profiles, priorities and series with gaps."""
     told = spec.model_dump(mode="json")
     for patch in told["patches"]:
         del patch["partial"]

@@ -85,7 +85,7 @@ def read_pprof(raw: bytes) -> Stacks:
 
 
 def collapse(script: str) -> Stacks:
-    """What stackcollapse-perf.pl does: a sample a paragraph, its head, then frames leaf first."""
+    """Collapse stacks as stackcollapse-perf.pl does: a sample a paragraph, its head, then frames leaf first."""
     found: Counter[tuple[str, ...]] = Counter()
     for paragraph in script.strip().split("\n\n"):
         head, *frames = paragraph.split("\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What goes next: priority, then fair share between submitters, then age; and who may ask for which priority."""
+"""The order of work: priority, then fair share between submitters, then age; and who may ask for which priority."""
 
 from __future__ import annotations
 

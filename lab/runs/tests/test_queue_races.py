@@ -34,7 +34,7 @@ QUEUE = "build.x86_64.gcc"
 
 
 def side_by_side(work: Callable[[int], list[int]]) -> list[int]:
-    """What THREADS workers did together, each with a connection of its own."""
+    """Run THREADS workers at once, each with a connection of its own; return their results."""
 
     def one(number: int) -> list[int]:
         try:

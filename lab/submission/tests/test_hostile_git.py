@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a submitter could reach or change by naming a git repository, from where they start."""
+"""Attacks by a submitter who names a git repository."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
 
 
 def _complaints(line: ConsoleMessage, refused: int) -> Iterator[str]:
-    """What a console line has to complain about; the browser also tells of the one status that the test expects."""
+    """Yield a console line's complaints; the browser also logs the status that the test expects."""
     if line.type == "error" and f"the server responded with a status of {refused} " not in line.text:
         yield f"{line.text} {line.location}"
 

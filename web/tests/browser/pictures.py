@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each new page is asked: how wide it is, what axe-core finds. KPERFLAB_SHOTS=folder keeps a picture of it."""
+"""Checks of each new page: its width, axe-core's findings. KPERFLAB_SHOTS=folder keeps a picture of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def looked_at(page: Page, name: str, *, width: int, dark: bool) -> int:
 
 
 def faults(page: Page) -> list[str]:
-    """What axe-core finds wrong on the page."""
+    """Return axe-core's findings on the page."""
     page.evaluate(AXE.read_text())
     found: list[str] = page.evaluate(_RUN)
     return found

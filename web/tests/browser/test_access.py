@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What axe-core finds wrong for people who use a keyboard, a screen reader, or little contrast: nothing."""
+"""axe-core finds no fault for people who use a keyboard, a screen reader, or little contrast."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people say of an experiment on its page, in a browser: how urgent it is, and that it is kept."""
+"""Changing an experiment on its page, in a browser: its priority, and that it is never deleted."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def ready(page: Page) -> Page:
 
 
 def pressed(page: Page, *keys: str) -> str:
-    """What is said of the frame that these keys lead to."""
+    """Return the description of the frame that these keys lead to."""
     page.focus("#flame")
     for key in keys:
         page.keyboard.press(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people do in a browser beside looking: sign in, decide, write, keep views; and how those pages look."""
+"""Changes by people in a browser: sign in, decide, write, keep views; and how those pages look."""
 
 from __future__ import annotations
 
