@@ -25,6 +25,7 @@ from workers.errors import WorkersError
 from workers.microscope.accesses import read_recordings
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.contention import Contention
+from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import lock_function_lines
 from workers.microscope.machines import LATENCIES, MachineModel, machine_model, own_machine
 from workers.microscope.replay import Trace, compile_replay, replay
@@ -42,6 +43,7 @@ class Boot:
     trace: Trace
     roles: str
     tree: CallTree
+    names: LineNames
 
     def share_of(self, result: Contention, machine: MachineModel, names: Sequence[str]) -> float:
         """Share of all cycles in functions of these names, their waiting included; all CPUs of the boot."""
@@ -121,8 +123,10 @@ def read_boot(directory: str, cpus: str, system_map: str) -> Boot:
     """Return what a boot recorded for its first program. Raises WorkersError."""
     recording = read_recordings(Path(directory), int(cpus))[0]
     tree = read_call_tree(recording.calls.read_bytes(), KernelSymbols(Path(system_map)), ProgramSymbols(""))
-    roles = lock_function_lines(Path(system_map).read_text())
-    return Boot(Path(directory).name, Trace(recording.calls, recording.accesses), roles, tree)
+    text = Path(system_map).read_text()
+    return Boot(
+        Path(directory).name, Trace(recording.calls, recording.accesses), lock_function_lines(text), tree, LineNames(text, tree)
+    )  # fmt: skip
 
 
 def real_boots(program: Path, boots: Sequence[Boot], machine: MachineModel, rows: int) -> None:
@@ -137,6 +141,11 @@ def real_boots(program: Path, boots: Sequence[Boot], machine: MachineModel, rows
         )
         for name, cycles in waits(boot, result).most_common(rows):
             print(f"  {cycles / result.total.total:6.1%} {name}")
+        for line in result.lines[:rows]:
+            shared = ", false sharing" if line.false_sharing else ""
+            print(f"  {line.cycles / result.total.total:6.1%} line {boot.names.line(line)}{shared}")
+        for lock in result.locks[:rows]:
+            print(f"  {lock.cycles / result.total.total:6.1%} lock {boot.names.lock(lock)}")
     if boots:
         table("slowdown by CPUs", boots, scaling(program, boots, machine))
         table("slowdown by machine", boots, sensitivity(program, boots, machine))

@@ -78,6 +78,7 @@ OTHERS = {
     "workers.drivers.calls": "what the lab's own plugin of QEMU may write",
     "workers.microscope.accesses": "CPUs that the lab's own plugin of QEMU records",
     "workers.microscope.contention": "numbers of JSON",
+    "workers.microscope.line_names": "how much of a name is shown",
     "workers.microscope.replay": "memory and processors of the lab's own model",
     "workers.microscope.calltree": "how much of a call tree is kept",
     "workers.drivers.kexec": "how much of a refusal is shown",

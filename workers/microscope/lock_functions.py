@@ -45,6 +45,16 @@ _ROLES: dict[str, tuple[str, ...]] = {
 _BY_NAME = {name: role for role, names in _ROLES.items() for name in names}
 
 
+# Lock functions that _ROLES need not know, since what they do is recognised by the accesses alone.
+_OTHERS = re.compile(r"_raw_(?:spin|write)_(?:lock|unlock|trylock)\w*|lockref_\w+")
+
+
+def is_lock_function(name: str) -> bool:
+    """Return whether a function does nothing but take, give back or count for whoever calls it."""
+    plain = _COPY.sub("", name)
+    return plain in _BY_NAME or bool(_OTHERS.fullmatch(plain))
+
+
 def lock_function_lines(system_map: str) -> str:
     """Return the table for the replay: a line a function, "ADDRESS ROLE".
 
