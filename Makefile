@@ -11,7 +11,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput test-hostile fuzz test-faults postgres test-postgres bench-claims bench-scrape bench-sandbox bench-microscope bench-contention
+.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -127,7 +127,7 @@ docs: setup-dev  ## the documentation as pages, in build/docs
 	@.venv/bin/sphinx-build -q -W --keep-going -b html docs build/docs
 	@echo build/docs/index.html
 
-bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-pages bench-load bench-throughput bench-scrape bench-sandbox  ## every figure we claim, beside its peer's
+bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-sandbox  ## every figure we claim, beside its peer's
 
 bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
 	@$(PYTHON) -m bench.build
@@ -159,21 +159,9 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 	@$(PYTHON) -m bench.wait_noise
 	@$(PYTHON) -m bench.profile_view
 
-bench-pages: setup-dev  ## what pages and lists take with 1,000 experiments and a million samples, beside DRF's own way
-	@$(PYTHON) -m bench.pages
-
-
-bench-load: setup-dev  ## fifty people on a store of a million samples while a kernel builds; lists beside a plain API's
-	@$(PYTHON) -m bench.load
-
-bench-throughput: setup-dev  ## what the lab costs beside each boot, with 1, 4 and 16 targets and a queue of 1,000
-	@$(PYTHON) -m bench.throughput
-
-bench-claims: setup-dev  ## claims a second by 1, 4 and 16 clients, beside a bare SKIP LOCKED; what a claim takes by what waits
-	@$(PYTHON) -m bench.claims
+bench-service: setup-dev  ## pages, fifty people, claims a second, what the lab costs beside each boot: PART=pages|people|claims|overhead
+	@$(PYTHON) -m bench.service $(PART)
 
 bench-sandbox: setup-dev  ## the CPU time of compiling a file in the build sandbox, beside the bare compiler
 	@$(PYTHON) -m bench.sandbox
 
-bench-scrape: setup-dev  ## what a scrape of /metrics costs with a filled database
-	@$(PYTHON) -m bench.scrape

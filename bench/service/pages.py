@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPU time of pages and the API's lists with 1,000 experiments and a million samples, and the same rows as DRF makes them of instances.
-
-    python -m bench.pages [--rounds N] [--home DIR]
-
-Times are of this process's CPU, over all there is between request and bytes.
-"""
+"""CPU time and queries of pages, the API's lists and /metrics on a full PostgreSQL, beside rows as DRF makes them of instances."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -17,6 +11,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from lab.tests.postgres import start_cluster
 
 ADDRESSES = (
     "/",
@@ -50,27 +46,23 @@ ADDRESSES = (
 )
 
 
-def main() -> None:
-    """Make the tables, ask for the pages, print a line for each, then for each way to make rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--home", help="keep the tables here, and use those that are")
-    given = parser.parse_args()
+def main(experiments: int, rounds: int) -> None:
+    """Fill the tables, ask for the pages and for /metrics, and print a line for each and for each way to make rows."""
+    os.environ["KPERFLAB_DATABASE"] = start_cluster()
     with tempfile.TemporaryDirectory(prefix="kperflab-pages-") as folder:
-        os.environ["KPERFLAB_HOME"] = given.home or folder
-        os.environ["KPERFLAB_HOSTS"] = "testserver"
-        subprocess.run([sys.executable, "-m", "bench.load_store"], check=True)
-        _measure(given.rounds)
+        os.environ |= {"KPERFLAB_HOME": folder, "KPERFLAB_STORE": folder, "KPERFLAB_HOSTS": "testserver"}
+        fill = [sys.executable, "-m", "bench.load_store", "--experiments", str(experiments)]
+        subprocess.run([*fill, "--samples", str(1000 * experiments)], check=True)
+        _measure(rounds)
 
 
 def _measure(rounds: int) -> None:
-    # The home is named by now, so Django may read its settings.
+    # Django reads its settings here, after the variables above are set.
     from django.conf import settings
     from django.test import Client
 
     import workers.app  # noqa: F401
+    from bench.service.busy_hour import make_busy
     from lab.models import BasePoint, Experiment
 
     settings.API_RATES = dict.fromkeys(settings.API_RATES, "1000000/min")
@@ -78,12 +70,25 @@ def _measure(rounds: int) -> None:
         "experiment": Experiment.objects.values_list("pk", flat=True)[0],
         "trend": BasePoint.objects.values_list("trend", flat=True)[0],
     }
-    print(f"{'address':<50}{'p50 ms':>9}{'p95 ms':>9}{'queries':>9}{'kB':>7}")
+    print(f"{'CPU time':<50}{'p50 ms':>9}{'p95 ms':>9}{'queries':>9}{'kB':>7}")
     client = Client()
     for address in ADDRESSES:
-        _tell(address, partial(_content, client, address.format(**names)), rounds)
+        _print_row(address, partial(_content, client, address.format(**names)), rounds)
     for name, make in _ways().items():
-        _tell(name, make, rounds)
+        _print_row(name, make, rounds)
+    make_busy()
+    scrape = partial(_content, client, "/metrics")
+    _print_row("/metrics, with readiness asked anew", scrape, rounds, before=_forget)
+    _print_row("/metrics, right after another", scrape, rounds)
+
+
+def _forget() -> None:
+    """Make the next scrape ask database, Redis and the store again."""
+    from lab.operations import readiness
+    from lab.storage import store_check
+
+    readiness._last = None
+    store_check._asking._found = None
 
 
 def _content(client: Any, path: str) -> bytes:
@@ -119,26 +124,27 @@ def _ways() -> dict[str, Callable[[], bytes]]:
     return ways
 
 
-def _tell(name: str, ask: Callable[[], bytes], rounds: int) -> None:
+def _print_row(
+    name: str, ask: Callable[[], bytes], rounds: int, before: Callable[[], None] = lambda: None
+) -> None:
     from django.db import connection
 
     asked: list[str] = []
 
+    # Django's own record of queries is emptied when a request begins.
     def note(execute: Any, sql: str, *rest: Any) -> Any:
         asked.append(sql)
         return execute(sql, *rest)
 
+    before()
     with connection.execute_wrapper(note):
         size = len(ask())
     took = []
     for _ in range(rounds):
+        before()
         began = time.process_time()
         ask()
         took.append(1000 * (time.process_time() - began))
     took.sort()
     p50, p95 = took[rounds // 2], took[int(0.95 * rounds)]
     print(f"{name:<50}{p50:>9.1f}{p95:>9.1f}{len(asked):>9}{size / 1000:>7.0f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 from locust import HttpUser, between, task
 
 # As bench/load_store.py numbers them.
 EXPERIMENTS, RUNS_EACH = 1000, 30
-LISTS = ("experiments", "comparisons", "runs", "samples")
 
 
 class Reader(HttpUser):
@@ -19,9 +19,10 @@ class Reader(HttpUser):
     trends: tuple[str, ...] = ()
 
     def on_start(self) -> None:
-        """Know some trends."""
-        page = self.client.get("/api/v1/trends/", name="/api/v1/trends/").json()
-        type(self).trends = tuple(one["key"] for one in page["results"])
+        """Read the trends' addresses off their page, the first of all people."""
+        if not self.trends:
+            page = self.client.get("/trends/").text
+            type(self).trends = tuple(re.findall(r'scope="row"><a href="(/trends/[^"?]+)"', page))
 
     @task(2)
     def front(self) -> None:
@@ -58,18 +59,9 @@ class Reader(HttpUser):
         """The trends, and one of them."""
         self.client.get("/trends/")
         if self.trends:
-            self.client.get(f"/trends/{random.choice(self.trends)}/", name="/trends/K/")
+            self.client.get(random.choice(self.trends), name="/trends/K/")
 
     @task(1)
     def regressions(self) -> None:
         """Open the list of recent regressions."""
         self.client.get("/regressions/")
-
-    @task(4)
-    def lists(self) -> None:
-        """The same rows from our API and from a plain one, one right after the other."""
-        name, page = random.choice(LISTS), random.randint(1, 20)
-        ways = [f"/api/v1/{name}/?page={page}&page_size=50", f"/plain/{name}/?page={page}"]
-        random.shuffle(ways)
-        for way in ways:
-            self.client.get(way, name=way.split("?")[0])

@@ -18,9 +18,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -51,14 +49,8 @@ class Spent:
         return max(GOAL_SHARE * self.boot_s, GOAL_S)
 
 
-def main(
-    targets: Annotated[str, typer.Option(help="how many targets, side by side")] = "1,4,16",
-    runs: Annotated[int, typer.Option(help="boots queued for each number of targets")] = 200,
-    queue: Annotated[int, typer.Option(help="boots queued for the last line")] = 1000,
-    boot: Annotated[float, typer.Option(help="what a boot takes, seconds")] = 2.0,
-) -> None:
-    """Measure and print."""
-    counts = [int(word) for word in targets.split(",")]
+def main(counts: tuple[int, ...] = (1, 4, 16), runs: int = 200, queue: int = 1000, boot: float = 2.0) -> None:
+    """Measure and print. runs: boots queued for each number of targets; queue: for the last line; boot: seconds."""
     home = Path(tempfile.mkdtemp(prefix="kperflab-throughput-", dir="/var/tmp"))
     home.chmod(0o755)
     try:
@@ -71,7 +63,6 @@ def main(
     finally:
         shutil.rmtree(home, ignore_errors=True)
     _print(found)
-    sys.exit(0)
 
 
 def _measure(lab: Lab, targets: int, runs: int) -> Spent:
@@ -159,9 +150,3 @@ def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
-
-
-if __name__ == "__main__":
-    cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    cli.command()(main)
-    cli()

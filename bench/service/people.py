@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fifty people browse a store of 1,000 experiments and a million samples while a kernel builds: how long pages take.
-
-    python -m bench.load [--users 50] [--seconds 120] [--home DIR] [--idle]
+"""How long pages take for fifty people who browse 1,000 experiments and a million samples while a kernel builds.
 
 The pages come from the production server (gunicorn, two workers) on the loopback address; locust plays the people, who
-read one to three seconds between clicks. Beside the pages, the API's lists are asked for the same rows as a plain
-ModelSerializer service writes them (bench/load_urls.py), in random order. The build is a real one, of Debian's 6.1
-without a base, as the lab runs it; --idle leaves it out. The goal: 100 ms in 95 of 100 cases.
+read one to three seconds between clicks. The build is a real one, of Debian's 6.1 without a base, as the lab runs it.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import signal
@@ -42,45 +37,31 @@ Builder(home).build(request)
 """
 
 
-def main() -> int:
-    """Print one row for each page; 1 if any request failed."""
-    options = _options()
-    home = Path(options.home)
-    environment = {**os.environ, "KPERFLAB_HOME": str(home)}
-    subprocess.run([sys.executable, "-m", "bench.load_store"], env=environment, check=True)
-    port = _free_port()
-    with _server(port, environment), _build(idle=options.idle):
-        rows = _browse(port, users=options.users, seconds=options.seconds)
-    build = "no build beside it" if options.idle else "a kernel building beside it"
-    print(f"\n{options.users} people for {options.seconds} s, {build}; milliseconds:\n")
+def main(users: int, seconds: int, build: bool) -> None:
+    """Print one row for each page. Raises SystemExit if any request failed."""
+    with tempfile.TemporaryDirectory(prefix="kperflab-load-") as home:
+        environment = {**os.environ, "KPERFLAB_HOME": home}
+        subprocess.run([sys.executable, "-m", "bench.load_store"], env=environment, check=True)
+        port = _free_port()
+        with _server(port, environment), _build(idle=not build):
+            rows = _browse(port, users=users, seconds=seconds)
+    beside = "a kernel building beside it" if build else "no build beside it"
+    print(f"{users} people for {seconds} s, {beside}; milliseconds:\n")
     print(_ROW.format("page", "requests", "p50", "p95", "p99", "errors"))
     for row in rows:
-        print(
-            _ROW.format(
-                row["Name"][:34],
-                *(row[key] for key in ("Request Count", "50%", "95%", "99%", "Failure Count")),
-            )
-        )
+        cells = (row[key] for key in ("Request Count", "50%", "95%", "99%", "Failure Count"))
+        print(_ROW.format(row["Name"][:34], *cells))
     whole = rows[-1]
     print(f"\np95 of all: {whole['95%']} ms (goal {GOAL_MS:.0f}); errors: {whole['Failure Count']}")
-    _compare_lists(rows)
-    return int(whole["Failure Count"] != "0")
-
-
-def _compare_lists(rows: list[dict[str, str]]) -> None:
-    """Ours beside the plain service's, in medians of the same run."""
-    median = {row["Name"]: float(row["50%"]) for row in rows}
-    for name in ("experiments", "comparisons", "runs", "samples"):
-        ours, plain = median.get(f"/api/v1/{name}/"), median.get(f"/plain/{name}/")
-        if ours and plain:
-            print(f"list of {name}: ours {ours:.0f} ms, plain {plain:.0f} ms ({plain / ours:.1f} times)")
+    if whole["Failure Count"] != "0":
+        raise SystemExit(1)
 
 
 def _browse(port: int, *, users: int, seconds: int) -> list[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         stem = Path(folder) / "load"
         argv = [sys.executable, "-m", "locust", "--headless", "--only-summary", "--loglevel", "ERROR"]
-        argv += ["-f", "bench/load_users.py", "-u", str(users), "-r", "10", "-t", f"{seconds}s"]
+        argv += ["-f", "bench/service/reader.py", "-u", str(users), "-r", "10", "-t", f"{seconds}s"]
         argv += ["--host", f"http://127.0.0.1:{port}", "--csv", str(stem), "--reset-stats"]
         subprocess.run(argv, check=False, stdout=subprocess.DEVNULL)
         with Path(f"{stem}_failures.csv").open(newline="") as file:
@@ -95,7 +76,7 @@ def _server(port: int, environment: dict[str, str]) -> Iterator[None]:
     gunicorn = Path(sys.executable).with_name("gunicorn")
     argv = [str(gunicorn), "--bind", f"127.0.0.1:{port}", "--workers", "2", "--threads", "4"]
     argv += ["--keep-alive", "75", "--log-level", "warning", "web.wsgi"]
-    server = subprocess.Popen(argv, env={**environment, "DJANGO_SETTINGS_MODULE": "bench.load_settings"})
+    server = subprocess.Popen(argv, env=environment)
     try:
         _wait_for(port)
         yield
@@ -120,7 +101,7 @@ def _build(*, idle: bool) -> Iterator[None]:
         try:
             yield
             if build.poll() is not None:
-                print("load: the build was over before the browsing", file=sys.stderr)
+                print("people: the build was over before the browsing", file=sys.stderr)
         finally:
             if build.poll() is None:
                 os.killpg(build.pid, signal.SIGINT)
@@ -133,23 +114,10 @@ def _wait_for(port: int) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    raise SystemExit("load: the server does not answer")
+    raise SystemExit("people: the server does not answer")
 
 
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--users", type=int, default=50)
-    parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--home", default=str(Path(tempfile.gettempdir()) / "kperflab-load"))
-    parser.add_argument("--idle", action="store_true", help="no kernel builds beside it")
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -24,13 +24,9 @@ UPDATE bare SET state = 'running', token = %s, lease = now() + interval '15 s' W
 
 
 def main() -> None:
-    """Print two tables."""
-    if "KPERFLAB_DATABASE" not in os.environ:
-        os.environ["KPERFLAB_DATABASE"] = start_cluster()
+    """Start a PostgreSQL and print two tables."""
+    os.environ["KPERFLAB_DATABASE"] = start_cluster()
     _prepare()
-    if len(sys.argv) == 3:
-        _client(sys.argv[1], int(sys.argv[2]))
-        return
     print(f"{'clients':>8} {'ours /s':>10} {'SKIP LOCKED /s':>15} {'ours : bare':>12}")
     for clients in CLIENTS:
         ours, bare = _rate("ours", clients), _rate("bare", clients)
@@ -80,7 +76,7 @@ def _fill(clients: int, boots: int) -> None:
 def _rate(kind: str, clients: int) -> float:
     """Pieces a second that so many processes claim and finish together."""
     _fill(clients, PIECES // clients)
-    command = [sys.executable, "-m", "bench.claims", kind]
+    command = [sys.executable, "-m", "bench.service.claims", kind]
     started = time.monotonic()
     running = [
         subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in range(clients)
@@ -145,4 +141,5 @@ def _claim_ms(length: int) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    _prepare()
+    _client(sys.argv[1], int(sys.argv[2]))

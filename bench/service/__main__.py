@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`make bench-service`: what the service costs, each figure beside its peer's or its goal.
+
+    python -m bench.service [pages|people|claims|overhead]
+
+pages: CPU time and queries of pages, lists and /metrics. people: fifty of them while a kernel builds. claims: a second,
+beside a bare SKIP LOCKED. overhead: of the lab beside each boot. Without a name all of them run, each in its own process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from bench.service import claims, overhead, pages, people
+
+cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+cli.command("claims")(claims.main)
+
+
+@cli.callback(invoke_without_command=True)
+def run_all(context: typer.Context) -> None:
+    """Run all parts, each with its own settings of Django."""
+    if context.invoked_subcommand is None:
+        for part in ("pages", "people", "claims", "overhead"):
+            print(f"\n== {part}", flush=True)
+            subprocess.run([sys.executable, "-m", "bench.service", part], check=True)
+
+
+@cli.command("pages")
+def measure_pages(experiments: int = 1000, rounds: int = 100) -> None:
+    """Measure pages, lists and /metrics."""
+    pages.main(experiments, rounds)
+
+
+@cli.command("people")
+def measure_people(
+    users: int = 50,
+    seconds: int = 120,
+    build: Annotated[bool, typer.Option(help="build a kernel meanwhile")] = True,
+) -> None:
+    """Measure the pages of a busy server."""
+    people.main(users, seconds, build)
+
+
+@cli.command("overhead")
+def measure_overhead(targets: str = "1,4,16", runs: int = 200, queue: int = 1000, boot: float = 2.0) -> None:
+    """Measure what the lab costs beside each boot."""
+    overhead.main(tuple(int(word) for word in targets.split(",")), runs, queue, boot)
+
+
+if __name__ == "__main__":
+    cli()
