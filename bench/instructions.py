@@ -133,7 +133,7 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, d
         records = [record for record in session.records(DEADLINE_S) if record.kind != "beat"]
         cpu_s = cpu_seconds(driver)
     readings = case.workload.read(records, clock=clock)
-    timed = [one.values for one in readings.iterations if not one.warmup]
+    timed = [iteration.values for iteration in readings.iterations if not iteration.warmup]
     return Boot({name: tuple(values[name] for values in timed) for name in timed[0]}, cpu_s)
 
 

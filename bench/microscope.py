@@ -90,7 +90,7 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, directory: Path
     trees = look.call_trees(request)
     return Seen(
         cpu_s,
-        tuple(dict(one.values) for one in iterations if not one.warmup),
+        tuple(dict(iteration.values) for iteration in iterations if not iteration.warmup),
         trees[0] if trees else None,
         sum(path.stat().st_size for path in request.call_trees),
     )

@@ -110,8 +110,8 @@ def metrics_page() -> str:
         parts.append("\n".join(rows))
         rows = ["| metric | unit | better | margin | primary |", "|---|---|---|---|---|"]
         rows += [
-            f"| `{one.name}` | {one.unit} | {one.better} | {one.margin:.1%} | {'yes' if one.primary else ''} |"
-            for one in workload.metrics.values()
+            f"| `{metric.name}` | {metric.unit} | {metric.better} | {metric.margin:.1%} | {'yes' if metric.primary else ''} |"
+            for metric in workload.metrics.values()
         ]
         parts.append("\n".join(rows))
     return "\n\n".join(parts) + "\n"

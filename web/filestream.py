@@ -18,12 +18,12 @@ _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 def stream_file(size: int, read: Read, asked: str) -> HttpResponseBase:
     """A file. asked: the request's Range header, "" without one; what it means otherwise than one range is ignored."""
-    found = _RANGE.fullmatch(asked.strip())
-    ranged = found is not None and bool(found[1] or found[2])
+    match = _RANGE.fullmatch(asked.strip())
+    ranged = match is not None and bool(match[1] or match[2])
     start, end = 0, size - 1
-    if found and ranged:
-        start = int(found[1]) if found[1] else max(0, size - int(found[2]))
-        end = min(int(found[2]), size - 1) if found[1] and found[2] else size - 1
+    if match and ranged:
+        start = int(match[1]) if match[1] else max(0, size - int(match[2]))
+        end = min(int(match[2]), size - 1) if match[1] and match[2] else size - 1
         if start >= size or end < start:
             return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
     answer = StreamingHttpResponse(

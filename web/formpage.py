@@ -109,16 +109,22 @@ def fresh(choices: SubmissionChoices, usual: UsualChoices | None = None) -> Type
     """
     last = usual or UsualChoices()
     trees = [tree.name for tree in choices.trees]
-    presets = {name: preset for name, preset in last.cases if name in {one.name for one in choices.workloads}}
+    presets = {
+        name: preset
+        for name, preset in last.cases
+        if name in {workload.name for workload in choices.workloads}
+    }
     if not presets:
-        names = [one.name for one in choices.workloads]
+        names = [workload.name for workload in choices.workloads]
         presets = {_FIRST if _FIRST in names else names[0]: "small"} if names else {}
     return TypedForm(
         tree=last.tree if last.tree in trees else next(iter(trees), ""),
         target=last.target if last.target in choices.targets else next(iter(choices.targets), ""),
         cases={
-            one.name: TypedCase(chosen=one.name in presets, preset=presets.get(one.name, "small"))
-            for one in choices.workloads
+            workload.name: TypedCase(
+                chosen=workload.name in presets, preset=presets.get(workload.name, "small")
+            )
+            for workload in choices.workloads
         },
     )
 
@@ -157,7 +163,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
             CatalogRow(one, one.name in typed.catalog, errors.get(f"catalog-{one.name}", ""))
             for one in choices.switches
         ],
-        "cases": [_case(one, typed, errors) for one in choices.workloads],
+        "cases": [_case(workload, typed, errors) for workload in choices.workloads],
     }
 
 
@@ -175,8 +181,8 @@ def preview_context(preview: Preview | None) -> dict[str, Any]:
         "preview_builds": duration(_whole(preview.build_seconds)) if preview.build_seconds else "",
         "preview_boots": duration(_whole(boot_seconds)) if boot_seconds else "",
         "preview_switches": [(one, _summary(one)) for one in preview.switches],
-        "preview_live": sum(one.state != "pruned" for one in preview.variants),
-        "preview_pruned": sum(one.state == "pruned" for one in preview.variants),
+        "preview_live": sum(variant.state != "pruned" for variant in preview.variants),
+        "preview_pruned": sum(variant.state == "pruned" for variant in preview.variants),
         "preview_many": any(len(one.patches) > 1 for one in preview.switches),
         "detectable": [(one, change(1 + one.change) if one.change else "") for one in preview.detectable],
         "smallest": change(1 + min(found)[0]).lstrip("+") if found else NONE,

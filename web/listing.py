@@ -20,7 +20,7 @@ _CHOICES = {
     "submitter": "submitters",
     "priority": "priorities",
 }
-NAMES = (*(one.name for one in fields(ExperimentFilter)), "page")
+NAMES = (*(field.name for field in fields(ExperimentFilter)), "page")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,23 +97,27 @@ def _gauge(name: str, about: str, labels: tuple[str, ...], values: Values) -> Ga
 def _queues(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
     lines = queue_lines(tuple(workers))
     for name, about, values in (
-        ("waiting", "Builds or boots that could be taken.", {(one.name,): one.waiting for one in lines}),
-        ("running", "Builds or boots under way.", {(one.name,): one.running for one in lines}),
+        ("waiting", "Builds or boots that could be taken.", {(line.name,): line.waiting for line in lines}),
+        ("running", "Builds or boots under way.", {(line.name,): line.running for line in lines}),
         (
             "oldest_wait_seconds",
             "Since the oldest could be taken.",
-            {(one.name,): one.oldest_s for one in lines},
+            {(line.name,): line.oldest_s for line in lines},
         ),
-        ("workers", "Workers that live and take from it.", {(one.name,): len(one.workers) for one in lines}),
+        (
+            "workers",
+            "Workers that live and take from it.",
+            {(line.name,): len(line.workers) for line in lines},
+        ),
     ):
         yield _gauge(f"kperflab_queue_{name}", about, ("queue",), values)
 
 
 def _leases() -> Iterator[Metric]:
     held = {"build": (0, 0, 0.0), "run": (0, 0, 0.0)}
-    for one in open_claims():
-        number, over, late_s = held[one.kind]
-        held[one.kind] = (number + 1, over + one.over, max(late_s, -one.left_s))
+    for open_claim in open_claims():
+        number, over, late_s = held[open_claim.kind]
+        held[open_claim.kind] = (number + 1, over + open_claim.over, max(late_s, -open_claim.left_s))
     for place, name, about in (
         (0, "leases", "Claims that are held."),
         (1, "leases_expired", "Claims whose lease has expired and that are not yet returned."),
@@ -127,20 +131,20 @@ def _leases() -> Iterator[Metric]:
 def _targets(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
     served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
     lines = target_healths()
-    enabled = {(one.name,): float(one.enabled) for one in lines}
-    quarantined = {(one.name,): float(one.quarantined_at is not None) for one in lines}
+    enabled = {(line.name,): float(line.enabled) for line in lines}
+    quarantined = {(line.name,): float(line.quarantined_at is not None) for line in lines}
     up = {
-        (one.name,): float(one.enabled and not one.quarantined_at and target_queue(one.name) in served)
-        for one in lines
+        (line.name,): float(line.enabled and not line.quarantined_at and target_queue(line.name) in served)
+        for line in lines
     }
-    checked = {(one.name,): one.checked_at.timestamp() for one in lines if one.checked_at}
-    passed = {(one.name,): float(bool(one.check_ok)) for one in lines if one.checked_at}
+    checked = {(line.name,): line.checked_at.timestamp() for line in lines if line.checked_at}
+    passed = {(line.name,): float(bool(line.check_ok)) for line in lines if line.checked_at}
     drift = {(one.target,): one.ratio for one in vitals.drifts() if one.ratio is not None}
     for name, about, values in (
         ("up", "1 where it may boot and a worker takes from its queue.", up),
         ("enabled", "0 where an operator disabled it.", enabled),
         ("quarantined", "1 after repeated faults of the lab.", quarantined),
-        ("faults", "Faults of the lab in a row.", {(one.name,): float(one.faults) for one in lines}),
+        ("faults", "Faults of the lab in a row.", {(line.name,): float(line.faults) for line in lines}),
         ("last_check_timestamp_seconds", "When its health was checked last.", checked),
         ("check_ok", "How that check ended.", passed),
         ("drift_ratio", "Its calibration over the median of those before, minus 1.", drift),
@@ -154,11 +158,11 @@ def _workers(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
     here = (socket.gethostname(),)
     free: dict[tuple[str, ...], float] = {here: room.free}
     size: dict[tuple[str, ...], float] = {here: room.total}
-    for one in workers:
-        states[one.host, "gone" if one.gone else "idle" if one.idle_reason else "working"] += 1
-        if one.disk_free is not None and one.disk_total is not None and not one.gone:
-            free[one.host,] = min(free.get((one.host,), one.disk_free), one.disk_free)
-            size[one.host,] = one.disk_total
+    for worker in workers:
+        states[worker.host, "gone" if worker.gone else "idle" if worker.idle_reason else "working"] += 1
+        if worker.disk_free is not None and worker.disk_total is not None and not worker.gone:
+            free[worker.host,] = min(free.get((worker.host,), worker.disk_free), worker.disk_free)
+            size[worker.host,] = worker.disk_total
     yield _gauge(
         "kperflab_workers", "Workers: gone ones were not heard of lately.", ("host", "state"), states
     )

@@ -60,12 +60,12 @@ def read_stack(keys: str) -> list[str]:
 
 def read_number(keys: str, name: str) -> int:
     """The value of a single numeric key. Raises OutputUnreadable."""
-    found = re.fullmatch(rf"{name}:\s*(\d+)", keys)
-    if not found:
+    match = re.fullmatch(rf"{name}:\s*(\d+)", keys)
+    if not match:
         raise OutputUnreadable(f"a histogram's key is not {name}: {keys!r}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _frame(line: str) -> str:
-    found = _FRAME.match(line)
-    return f"{found['symbol']}+{int(found['offset'], 16)}" if found else line
+    match = _FRAME.match(line)
+    return f"{match['symbol']}+{int(match['offset'], 16)}" if match else line

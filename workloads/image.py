@@ -134,10 +134,10 @@ def _format(shape: DiskShape, script: Path, image: Path) -> None:
     report = _run(["e2fsck", "-f", "-y", "-D", str(image)], deadline, good=(0, 1))
     # debugfs ends with 0 whatever went wrong on the way, so the inodes are counted.
     want = _own_inodes(shape) + _RESERVED_INODES
-    found = re.search(r": (\d+)/\d+ files", report)
-    if not found or int(found[1]) != want:
+    match = re.search(r": (\d+)/\d+ files", report)
+    if not match or int(match[1]) != want:
         raise ImageFailed(
-            f"the disk {image.name} holds {found and found[1]} inodes instead of {want}", report
+            f"the disk {image.name} holds {match and match[1]} inodes instead of {want}", report
         )
 
 

@@ -76,8 +76,8 @@ class Param:
 
     def _int(self, value: object) -> int:
         number = value
-        if isinstance(value, str) and (found := re.fullmatch(r"\s*([0-9]{1,19}) ?(|Ki|Mi|Gi)\s*", value)):
-            number = int(found[1]) * _UNITS[found[2]]
+        if isinstance(value, str) and (match := re.fullmatch(r"\s*([0-9]{1,19}) ?(|Ki|Mi|Gi)\s*", value)):
+            number = int(match[1]) * _UNITS[match[2]]
         if isinstance(number, bool) or not isinstance(number, int):
             raise self._bad(value, self.valid)
         if not self.minimum <= number <= self.maximum:

@@ -235,12 +235,12 @@ def _look_over(lab: Lab, account: Account, say: Say) -> None:
     account.breaches = patiently(lambda: breaches(lab.home))
     account.left = patiently(lambda: leftovers(lab))
     account.experiments, account.runs, account.samples = patiently(_counts)
-    wrong = [one for one in account.breaches if one.kind != "failed"]
+    wrong = [breach for breach in account.breaches if breach.kind != "failed"]
     say(
         f"     looked over: {account.experiments}, {account.runs} runs, {account.samples} samples; "
         f"{len(wrong)} breaches, {len(account.left)} left behind"
     )
-    for text in chain((f"{one.kind}: {one.what}" for one in account.breaches), account.left):
+    for text in chain((f"{breach.kind}: {breach.what}" for breach in account.breaches), account.left):
         say(f"     {text}")
 
 

@@ -34,7 +34,9 @@ Fault = Callable[[Blow], AbstractContextManager[None]]
 
 def pid_of(lab: Lab, program: str) -> int:
     """The process of one of the service's programs; 0 while there is none."""
-    return next((one.pid for one in Supervisor(ServicePlace(lab.home)).states() if one.name == program), 0)
+    return next(
+        (state.pid for state in Supervisor(ServicePlace(lab.home)).states() if state.name == program), 0
+    )
 
 
 def _holder(blow: Blow, program: str) -> int:

@@ -32,9 +32,9 @@ def _strays(lab: Lab) -> Iterator[str]:
     """Processes of the lab's below none of its programs, and whatever a program that is idle still runs."""
     place = ServicePlace(lab.home)
     states = Supervisor(place).states()
-    roots = {one.pid for one in states if one.pid} | ({lab.far.pid} if lab.far else set())
+    roots = {state.pid for state in states if state.pid} | ({lab.far.pid} if lab.far else set())
     # PostgreSQL and gunicorn are several processes each.
-    several = {one.pid for one in states if one.name in {"postgres", "web"}}
+    several = {state.pid for state in states if state.name in {"postgres", "web"}}
     known = set(roots)
     for pid in several:
         known |= set(descendants(pid))

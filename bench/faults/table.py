@@ -13,7 +13,7 @@ from bench.faults.campaign import Account, Injected
 
 def wrong(account: Account) -> list[str]:
     """Each line is a promise that was broken."""
-    lines = [f"{one.kind}: {one.what}" for one in account.breaches if one.kind != "failed"]
+    lines = [f"{breach.kind}: {breach.what}" for breach in account.breaches if breach.kind != "failed"]
     lines += [f"left: {line}" for line in account.left]
     lines += [
         f"late: fault {one.number}, {one.fault} while {one.stage}" for one in account.injected if one.late
@@ -46,7 +46,7 @@ def print_table(account: Account, console: Console) -> None:
             str(sum(one.late for one in ones)),
         )
     console.print(shown)
-    kinds = [one.kind for one in account.breaches]
+    kinds = [breach.kind for breach in account.breaches]
     console.print(
         f"{sum(one.hit for one in account.injected)} faults hit, seed {account.seed}, lease {account.lease_s:g} s: "
         f"{kinds.count('lost')} lost, {kinds.count('doubled')} doubled, {kinds.count('open')} without an end, "

@@ -22,7 +22,7 @@ def read_shown_commit(data: bytes) -> Letter | None:
     before, rest = split_message(text.encode("utf-8", "surrogateescape"))
     head, _, message = before.decode("utf-8", "replace").partition("\n\n")
     fields = {name.removeprefix("Author") or "Author": value for name, value in _FIELD.findall(head)}
-    lines = [found[1] or "" for line in message.split("\n") if (found := _LINE.match(line))]
+    lines = [match[1] or "" for line in message.split("\n") if (match := _LINE.match(line))]
     subject, _, body = "\n".join(lines).strip().partition("\n\n")
     return Letter(
         Title(clean_line(subject)[:MAX_TITLE].strip()),

@@ -137,7 +137,7 @@ def make_patch(letter: Letter, files: Sequence[FileDiff]) -> Patch:
 
 def base_commit(texts: Sequence[str]) -> str:
     """The commit that a base-commit: trailer names in one of the texts, or ""."""
-    return next((found[1] for text in texts if (found := _BASE_COMMIT.search(text))), "")
+    return next((match[1] for text in texts if (match := _BASE_COMMIT.search(text))), "")
 
 
 def read_range(tree: SourceTree, base: str, tip: str) -> Series:

@@ -100,11 +100,11 @@ def flat_diffs(text: str) -> tuple[str, ...]:
 def archived_letter(text: str) -> Letter:
     """Return the title, author, date and id of a mail from an archive's page, as far as they are readable."""
     lines = [line for line in text.split("\n", 60)[:60] if len(line) < GIANT_LINE]
-    title = next((found[1] for line in lines if (found := _SUBJECT.match(line.lstrip("> ")))), "")
-    author = next((found[1] for line in lines[:40] if (found := _AUTHOR.match(line))), "")
+    title = next((match[1] for line in lines if (match := _SUBJECT.match(line.lstrip("> ")))), "")
+    author = next((match[1] for line in lines[:40] if (match := _AUTHOR.match(line))), "")
     wrote = _WROTE.search(text[:GIANT_LINE])
-    date = next((found[1] or found[2] for line in lines if (found := _DATE.match(line))), "")
-    message_id = next((found[1] for line in lines if (found := _MESSAGE_ID.match(line))), "")
+    date = next((match[1] or match[2] for line in lines if (match := _DATE.match(line))), "")
+    message_id = next((match[1] for line in lines if (match := _MESSAGE_ID.match(line))), "")
     begins = text.find("diff --git ")
     message = text[: max(begins, 0)].strip()
     author = author or (wrote[1].strip() if wrote else "")

@@ -170,8 +170,8 @@ class Indentation:
             return ""
         if self._continued is not None:
             return self._continued
-        found = re.match(r"return\s+", self._start_code)
-        if found and not self._start_code.endswith("("):
+        match = re.match(r"return\s+", self._start_code)
+        if match and not self._start_code.endswith("("):
             return start + " " * 7
         return start + "\t"
 

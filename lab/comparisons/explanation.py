@@ -150,7 +150,9 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
         counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
         switches=tuple(
-            switch_view(one) for one in row.experiment.switches.all() if one.name in row.variant.switches
+            switch_view(switch)
+            for switch in row.experiment.switches.all()
+            if switch.name in row.variant.switches
         ),
         configs=configs,
         why_no_configs=why,

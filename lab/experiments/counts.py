@@ -28,7 +28,7 @@ class ExperimentCounts:
 
 def count_experiments(experiment_ids: Sequence[int]) -> dict[int, ExperimentCounts]:
     """Count for each of these experiments, in four questions."""
-    found = {one: ExperimentCounts() for one in experiment_ids}
+    found = {experiment_id: ExperimentCounts() for experiment_id in experiment_ids}
     runs = Run.objects.filter(experiment__in=found).order_by()
     for experiment, state, count in runs.values_list("experiment_id", "state").annotate(Count("pk")):
         found[experiment].boots_total += count

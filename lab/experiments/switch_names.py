@@ -102,9 +102,9 @@ def _config_name(config: Mapping[str, Any]) -> str:
     """Return a name such as "debug-list" for CONFIG_DEBUG_LIST=y, "no-debug-list" where the symbol is turned off."""
     lines = config.get("lines")
     first = str(lines[0]) if isinstance(lines, Sequence) and lines else ""
-    found = re.search(r"(?:CONFIG_)?([A-Z0-9_]+)", first)
+    match = re.search(r"(?:CONFIG_)?([A-Z0-9_]+)", first)
     off = "no-" if re.search(r"=n$| is not set$", first.strip()) else ""
-    return switch_name(off + (found[1].lower().replace("_", "-") if found else "config"), DERIVED_LENGTH)
+    return switch_name(off + (match[1].lower().replace("_", "-") if match else "config"), DERIVED_LENGTH)
 
 
 def _experiment_name(named: Mapping[str, Any], series: Sequence[Series]) -> str:

@@ -153,7 +153,7 @@ def commit_of(experiment: Experiment) -> str:
 
 def _message_ids(experiment: Experiment) -> list[str]:
     links = experiment.switches.exclude(link="").values_list("link", flat=True)
-    return [found[1] for link in links if (found := _LORE.fullmatch(link))]
+    return [match[1] for link in links if (match := _LORE.fullmatch(link))]
 
 
 def _write(hooks: Iterable[Hook], event: str, subject: str, payload: dict[str, Any]) -> None:

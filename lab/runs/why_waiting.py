@@ -48,10 +48,14 @@ def _target_queues(experiment_id: int) -> frozenset[str]:
 
 
 def _wait_in(queues: frozenset[str], *, operator: bool) -> Wait:
-    takers = [one for one in worker_lines() if not one.gone and queues.intersection(one.queues)]
+    takers = [
+        worker_line
+        for worker_line in worker_lines()
+        if not worker_line.gone and queues.intersection(worker_line.queues)
+    ]
     if not takers:
         return Wait(f"Nothing works on it: no worker takes from {_named(queues)}.", forsaken=True)
-    if all(one.idle_reason for one in takers):
+    if all(taker.idle_reason for taker in takers):
         return Wait(f"It waits: {_said(takers) if operator else _hinted(len(takers))}.")
     return Wait("It waits for its turn.")
 
@@ -61,7 +65,9 @@ def _named(queues: frozenset[str]) -> str:
 
 
 def _said(takers: list[WorkerLine]) -> str:
-    return "; ".join(dict.fromkeys(f"{one.host} takes nothing now, {one.idle_reason}" for one in takers))
+    return "; ".join(
+        dict.fromkeys(f"{taker.host} takes nothing now, {taker.idle_reason}" for taker in takers)
+    )
 
 
 def _hinted(takers: int) -> str:

@@ -114,7 +114,7 @@ def tell_alerts(*, now: datetime | None = None) -> list[Telling]:
     for standing, alerts in waiting.items():
         ours = [alert for alert in alerts if _claim(alert, moment)]
         if ours:
-            told.append(Telling(standing.name, tuple(one.text for one in ours), _mail(standing, ours)))
+            told.append(Telling(standing.name, tuple(our.text for our in ours), _mail(standing, ours)))
     return told
 
 

@@ -90,7 +90,7 @@ def receive_files(files: Sequence[Upload]) -> tuple[Received, ...]:
         except KernelsError as exc:
             raise FieldRefused("files", str(exc)) from exc
         # Counted while they are read: each may be small as it is sent and as large as all may be together.
-        total += sum(len(one.data) for one in members)
+        total += sum(len(member.data) for member in members)
         if total > MAX_UNPACKED_BYTES:
             raise FieldRefused("files", f"all files together are larger than {UNPACKED_MIB} MiB; send fewer")
         unpacked.append((file, members))

@@ -262,10 +262,10 @@ def read_tuning(given: Mapping[str, Any]) -> Tuning:
 
 def host_and_port(address: str) -> tuple[str, int]:
     """Split "host", "host:port" and "[v6]:port". Raises ValueError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):?([0-9]{1,5})?", address)
-    if not found or not 0 < int(found[3] or IPMI_PORT) < 65536 or address.endswith(":"):
+    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):?([0-9]{1,5})?", address)
+    if not match or not 0 < int(match[3] or IPMI_PORT) < 65536 or address.endswith(":"):
         raise ValueError(f'"{address}" is no address of a BMC; write host, host:port or [v6]:port')
-    return found[1] or found[2], int(found[3] or IPMI_PORT)
+    return match[1] or match[2], int(match[3] or IPMI_PORT)
 
 
 def _read(shape: type[Shape], given: Mapping[str, Any], name: str) -> Shape:
@@ -305,6 +305,6 @@ def _url(address: str) -> Any:
 
 def _check_cpus(text: str) -> None:
     for part in text.split(","):
-        found = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
-        if not found or int(found[2] or found[1]) > MOST_CPU or int(found[2] or found[1]) < int(found[1]):
+        match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part)
+        if not match or int(match[2] or match[1]) > MOST_CPU or int(match[2] or match[1]) < int(match[1]):
             raise ValueError(f'"{text}" is no list of CPUs; write 1-3,5')

@@ -95,8 +95,8 @@ def schema_fields(part: type[BaseModel] = ExperimentSpec, before: str = "") -> I
 def _types(annotation: Any) -> Iterator[type]:
     if isinstance(annotation, type) and not get_args(annotation):
         yield annotation
-    for one in get_args(annotation):
-        yield from _types(one)
+    for argument in get_args(annotation):
+        yield from _types(argument)
 
 
 def setting(field: str) -> dict[str, Any]:

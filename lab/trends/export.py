@@ -34,6 +34,6 @@ def step_data(step: StepView) -> dict[str, Any]:
         "p_value": step.p_value,
         "good": step.good.commit,
         "bad": step.bad.commit,
-        "suspects": [one.commit for one in step.suspects],
+        "suspects": [suspect.commit for suspect in step.suspects],
         "unlisted": step.unlisted,
     }

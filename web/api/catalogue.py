@@ -92,7 +92,7 @@ class Trees(Choices):
 
     def items(self) -> Mapping[str, Row]:
         """Registered and default ones."""
-        return {one.name: asdict(one) for one in submission_choices().trees}
+        return {tree.name: asdict(tree) for tree in submission_choices().trees}
 
 
 class Workloads(Choices):
@@ -102,7 +102,7 @@ class Workloads(Choices):
 
     def items(self) -> Mapping[str, Row]:
         """All of the catalogue."""
-        return {one.name: finite(asdict(one)) for one in submission_choices().workloads}
+        return {workload.name: finite(asdict(workload)) for workload in submission_choices().workloads}
 
 
 class PatchRow(serializers.Serializer[Any]):
@@ -186,8 +186,8 @@ class Patches(Resource):
 
 def _catalogue() -> list[Row]:
     return [
-        {"id": None, "experiment": None, "kind": Switch.Kind.PATCH, **_lists(asdict(one))}
-        for one in submission_choices().switches
+        {"id": None, "experiment": None, "kind": Switch.Kind.PATCH, **_lists(asdict(switch))}
+        for switch in submission_choices().switches
     ]
 
 

@@ -78,7 +78,7 @@ class Queues(View):
 
     def list(self, request: Request) -> Response:
         """Every queue, by name."""
-        return Response([asdict(one) for one in queue_lines()])
+        return Response([asdict(queue_line) for queue_line in queue_lines()])
 
 
 class ClaimShape(serializers.Serializer[Any]):
@@ -109,7 +109,7 @@ class Claims(View):
 
     def list(self, request: Request) -> Response:
         """Every claim, builds first."""
-        return Response([asdict(one) for one in open_claims()])
+        return Response([asdict(open_claim) for open_claim in open_claims()])
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so

@@ -41,10 +41,10 @@ class Pages(PageNumberPagination):
 
 
 def _number(given: str, name: str, most: int) -> int:
-    found = _NUMBER.fullmatch(given)
-    if not found or not 1 <= int(found[1]) <= most:
+    match = _NUMBER.fullmatch(given)
+    if not match or not 1 <= int(match[1]) <= most:
         raise ParameterRefused(name, f'"{given[:40]}" is not a number from 1 to {most}')
-    return int(found[1])
+    return int(match[1])
 
 
 def _told(name: str, description: str, **limits: int) -> dict[str, Any]:

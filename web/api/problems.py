@@ -190,8 +190,8 @@ def within(place: str) -> Iterator[None]:
 
 def pointer(line: str) -> str:
     """The JSON pointer of the field that leads a line of lab/validation_messages.py; empty (the whole body) without one."""
-    found = _FIELD.match(line)
-    return _at(found[1]) if found else ""
+    match = _FIELD.match(line)
+    return _at(match[1]) if match else ""
 
 
 def _at(place: str) -> str:

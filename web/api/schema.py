@@ -97,7 +97,7 @@ class Schema(AutoSchema):
         return [*auths, {}] if open_to_all and {} not in auths else auths
 
     def _needed(self) -> Action | None:
-        if not any(isinstance(one, Allowed) for one in self.view.get_permissions()):
+        if not any(isinstance(permission, Allowed) for permission in self.view.get_permissions()):
             return None
         return needed_for(self.view)
 

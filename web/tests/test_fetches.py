@@ -158,9 +158,9 @@ def test_what_a_worker_refuses_comes_back_beside_its_field(
     answer = submitter.get(page)
     text = answer.content.decode()
     assert answer.status_code == 422
-    found = re.search(rf'id="{beside}-error">(.*?)</span>', text)
-    assert found
-    assert said in found[1]
+    match = re.search(rf'id="{beside}-error">(.*?)</span>', text)
+    assert match
+    assert said in match[1]
     assert Experiment.objects.count() == 0
 
 

@@ -43,17 +43,17 @@ def script(boot: int, client: Client) -> str:
 @pytest.fixture
 def place(script: str) -> str:
     """The address below which the machine hands in what it has to say."""
-    found = re.search(r"kperflab\.report=http://10\.0\.2\.2:8000(/netboot/[\w-]{43})", script)
-    assert found
-    return found[1]
+    match = re.search(r"kperflab\.report=http://10\.0\.2\.2:8000(/netboot/[\w-]{43})", script)
+    assert match
+    return match[1]
 
 
 @pytest.fixture
 def files(script: str) -> str:
     """The address below which its kernel and initrd are."""
-    found = re.search(r"kernel http://10\.0\.2\.2:8000(/netboot/\d+\.[0-9a-f]{64})/kernel ", script)
-    assert found
-    return found[1]
+    match = re.search(r"kernel http://10\.0\.2\.2:8000(/netboot/\d+\.[0-9a-f]{64})/kernel ", script)
+    assert match
+    return match[1]
 
 
 def test_a_machine_gets_its_script_once_and_then_its_own_disk(boot: int, client: Client) -> None:

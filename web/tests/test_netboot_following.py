@@ -55,16 +55,16 @@ def test_a_machine_is_told_files_their_sums_where_to_report_and_the_command_line
     opened(follows=boot)
     answer = client.get(place)
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"kernel 1{64} /lab/netboot/(\d+\.[0-9a-f]{64})/kernel\n"
         r"initrd 2{64} /lab/netboot/\1/initrd\n"
         r"report /lab/netboot/([\w-]{43})\n"
         r"cmdline quiet ip=dhcp kperflab\.report=http://10\.0\.2\.2:8000/lab/netboot/\2\n",
         answer.content.decode(),
     )
-    assert found
-    assert client.get(f"/netboot/{found[1]}/initrd").getvalue() == b"initrd"
-    assert client.post(f"/netboot/{found[2]}/kexec/0", b"no", content_type="text/plain").status_code == 201
+    assert match
+    assert client.get(f"/netboot/{match[1]}/initrd").getvalue() == b"initrd"
+    assert client.post(f"/netboot/{match[2]}/kexec/0", b"no", content_type="text/plain").status_code == 201
 
 
 def test_it_is_told_once(waiting: tuple[int, str], client: Client) -> None:

@@ -18,9 +18,9 @@ from web.tests.conftest import SCRIPT, Page
 
 
 def mail(text: str) -> str:
-    found = re.search(r"<textarea[^>]*>(.*?)</textarea>", text, re.DOTALL)
-    assert found
-    return html.unescape(found[1])
+    match = re.search(r"<textarea[^>]*>(.*?)</textarea>", text, re.DOTALL)
+    assert match
+    return html.unescape(match[1])
 
 
 @pytest.fixture

@@ -60,10 +60,10 @@ def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> N
 def error_beside(response: HttpResponseBase, field: str) -> str:
     assert response.status_code == 422
     text = getattr(response, "content", b"").decode()
-    found = re.search(rf'<span class="error" id="{re.escape(field)}-error">(.*?)</span>', text)
-    assert found, f"no error beside {field}"
-    assert f"{field}-error" in text.replace(found[0], ""), "the field does not point to its error"
-    return found[1]
+    match = re.search(rf'<span class="error" id="{re.escape(field)}-error">(.*?)</span>', text)
+    assert match, f"no error beside {field}"
+    assert f"{field}-error" in text.replace(match[0], ""), "the field does not point to its error"
+    return match[1]
 
 
 def test_the_form_offers_trees_workloads_and_designs(page: Page, submitter: Client) -> None:

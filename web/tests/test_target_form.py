@@ -90,8 +90,8 @@ def inputs(text: str) -> dict[str, str]:
 
 def beside(text: str, key: str) -> str:
     """Return the error beside a field."""
-    found = re.search(rf'id="{re.escape(key)}-error">([^<]*)<', text)
-    return html.unescape(found[1]) if found else ""
+    match = re.search(rf'id="{re.escape(key)}-error">([^<]*)<', text)
+    return html.unescape(match[1]) if match else ""
 
 
 def test_the_form_and_a_file_of_labctl_make_the_same_machine(operator: Client, box: Target) -> None:

@@ -47,7 +47,7 @@ def spread(told: CaseSpread) -> SpreadSection:
     return SpreadSection(
         plots=tuple(_plot(one) for one in told.metrics),
         quantiles=tuple(f"p{100 * quantile:g}" for quantile in TAILS) if told.tails else (),
-        tails=tuple(_tail(one, told.unit) for one in told.tails),
+        tails=tuple(_tail(tail, told.unit) for tail in told.tails),
     )
 
 

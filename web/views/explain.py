@@ -94,11 +94,11 @@ def explain(
         "effect": f"{cell.effect:+.1f}" if cell.effect is not None else "",
         "margin": change(1 + cell.margin).lstrip("+"),
         "floor": change(1 + cell.floor).lstrip("+") if cell.floor else "",
-        "metrics": [_metric(one) for one in page.metrics],
-        "symbols": [_symbol(page, one) for one in page.symbols.rows],
-        "locks": [_symbol(page, one, kind="lock") for one in page.locks.rows],
+        "metrics": [_metric(metric) for metric in page.metrics],
+        "symbols": [_symbol(page, row) for row in page.symbols.rows],
+        "locks": [_symbol(page, row, kind="lock") for row in page.locks.rows],
         "waits": urlencode({"kind": "lock", "variant": page.variant, "against": page.base}),
-        "counters": [_counter(one) for one in page.counters.rows],
+        "counters": [_counter(row) for row in page.counters.rows],
         "flame": urlencode({"variant": page.variant, "against": page.base}),
     }
     ctx |= _triage(page, typed, errors or {})

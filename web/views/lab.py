@@ -54,11 +54,14 @@ def _now() -> dict[str, object]:
     disk = shutil.disk_usage(settings.HOME)
     return {
         "lacking": [check for check in readiness() if not check.ok],
-        "targets": [(one, at.get(one.name), served.get(target_queue(one.name))) for one in target_healths()],
+        "targets": [
+            (target_health, at.get(target_health.name), served.get(target_queue(target_health.name)))
+            for target_health in target_healths()
+        ],
         "queues": [(one, duration(one.oldest_s) if one.oldest_s else "") for one in queues],
         "forsaken": [one for one in queues if one.forsaken],
         "claims": _by_holder(claims),
-        "workers": [(one, duration(one.silent_s)) for one in workers],
+        "workers": [(worker, duration(worker.silent_s)) for worker in workers],
         "faults": lab_faults(),
         "late": late_answers(),
         "corrupt": corrupt_artifacts(),

@@ -67,7 +67,8 @@ def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
         "target": target,
         "plot": _plot(page),
         "checks": [
-            (one, "" if one.value is None else quantity(one.value, page.unit)) for one in page.checks[::-1]
+            (check, "" if check.value is None else quantity(check.value, page.unit))
+            for check in page.checks[::-1]
         ],
         "tuning": target_tuning(target),
         "reached": list(_leaves(target.access)) if operator else [],
@@ -87,7 +88,7 @@ def _leaves(told: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str
 
 
 def _plot(page: TargetPage) -> TrendPlot | None:
-    shown = [one for one in page.checks if one.ok and one.value is not None]
+    shown = [check for check in page.checks if check.ok and check.value is not None]
     if not shown:
         return None
     dots = [

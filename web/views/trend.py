@@ -149,8 +149,8 @@ def _section(line: TrendLine, step: StepView) -> StepSection:
 def _plot(page: TrendPage, notes: Sequence[TrendNote]) -> TrendPlot:
     unit = page.line.unit
     said: dict[str, list[str]] = defaultdict(list)
-    for one in notes:
-        said[one.commit].append(f"{one.note.author}: {one.note.text}")
+    for note in notes:
+        said[note.commit].append(f"{note.note.author}: {note.note.text}")
     dots = [
         Dot(
             point.median,

@@ -48,9 +48,9 @@ def chart(page: TrendPage, notes: Sequence[TrendNote] = ()) -> dict[str, Any]:
             for step in page.steps
         ],
         "notes": [
-            {"at": places[one.commit], "author": one.note.author, "text": one.note.text}
-            for one in notes
-            if one.commit in places
+            {"at": places[note.commit], "author": note.note.author, "text": note.note.text}
+            for note in notes
+            if note.commit in places
         ],
         "levels": [median(point.median for point in points[start:end]) for start, end in pairwise(ends)],
     }
@@ -111,12 +111,12 @@ def as_json(request: HttpRequest, key: str) -> JsonResponse:
             **{name: getattr(line, name) for name in names},
             "notes": [
                 {
-                    "commit": one.commit,
-                    "author": one.note.author,
-                    "text": one.note.text,
-                    "created_at": one.note.created_at,
+                    "commit": trend_note.commit,
+                    "author": trend_note.note.author,
+                    "text": trend_note.note.text,
+                    "created_at": trend_note.note.created_at,
                 }
-                for one in trend_notes(line, request.user)
+                for trend_note in trend_notes(line, request.user)
             ],
             "points": [point_data(point) for point in page.points],
             "steps": [step_data(step) for step in page.steps],

@@ -66,7 +66,7 @@ def _show(plan: Expiry, went: tuple[Holding, ...]) -> None:
         column.justify = "right"
     for kind in KINDS:
         going = [one for one in went if one.kind == kind]
-        staying = [one for one in stays if one.kind == kind]
+        staying = [stay for stay in stays if stay.kind == kind]
         if going or staying:
             here, stored = sum(one.here for one in going), sum(one.stored for one in going)
             table.add_row(

@@ -84,12 +84,12 @@ def with_options(
     hints = get_type_hints(options, include_extras=True)
     ours = [
         inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name]
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
         )
-        for one in fields(options)  # type: ignore[arg-type]
-        if one.default is not MISSING
+        for field in fields(options)  # type: ignore[arg-type]
+        if field.default is not MISSING
     ]
-    names = {one.name for one in ours}
+    names = {our.name for our in ours}
 
     def wrap(
         command: Callable[Concatenate[Client, Options, P], None],

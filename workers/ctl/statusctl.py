@@ -53,9 +53,11 @@ def show() -> None:
         f"faults of the lab in a week: {len(faults)}{'+' if len(faults) >= 20 else ''}; late answers: {len(late)};"
         f" corrupt artifacts: {corrupt_artifacts_ever()}"
     )
-    for one in faults[:3]:
+    for fault in faults[:3]:
         out.print(
-            Text(f"  {one.kind} {one.id} on {plain_line(one.place)}: {plain_line(one.problem)[:200]}"),
+            Text(
+                f"  {fault.kind} {fault.id} on {plain_line(fault.place)}: {plain_line(fault.problem)[:200]}"
+            ),
             soft_wrap=True,
         )
 
@@ -74,30 +76,32 @@ def _add(table: Table, *cells: str) -> None:
 
 def _queues(seen: tuple[WorkerLine, ...]) -> Table:
     table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
-    for one in queue_lines(seen):
-        takers = str(len(one.workers)) + (f" (+{len(one.paused)} idle)" if one.paused else "")
-        oldest = f"{one.oldest_s:.0f} s" if one.oldest_s else ""
+    for queue_line in queue_lines(seen):
+        takers = str(len(queue_line.workers)) + (
+            f" (+{len(queue_line.paused)} idle)" if queue_line.paused else ""
+        )
+        oldest = f"{queue_line.oldest_s:.0f} s" if queue_line.oldest_s else ""
         _add(
             table,
-            plain_line(one.name),
-            str(one.waiting),
-            str(one.running),
+            plain_line(queue_line.name),
+            str(queue_line.waiting),
+            str(queue_line.running),
             oldest,
-            "NOBODY" if one.forsaken else takers,
+            "NOBODY" if queue_line.forsaken else takers,
         )
     return table
 
 
 def _targets() -> Table:
     table = _table("Targets", "target", "state", "boots in a day", "waiting", "why")
-    for one in target_healths():
+    for target_health in target_healths():
         _add(
             table,
-            plain_line(one.name),
-            _state(one),
-            str(one.finished),
-            str(one.waiting),
-            plain_line("; ".join(one.complaints)),
+            plain_line(target_health.name),
+            _state(target_health),
+            str(target_health.finished),
+            str(target_health.waiting),
+            plain_line("; ".join(target_health.complaints)),
         )
     return table
 
@@ -114,9 +118,9 @@ def _state(one: TargetHealth) -> str:
 
 def _claims() -> Table:
     table = _table("Claims", "work", "worker", "lease")
-    for one in open_claims():
-        lease = f"ran out {-one.left_s:.0f} s ago" if one.over else f"{one.left_s:.0f} s"
-        _add(table, f"{one.kind} {one.id}", plain_line(one.claimed_by), lease)
+    for open_claim in open_claims():
+        lease = f"ran out {-open_claim.left_s:.0f} s ago" if open_claim.over else f"{open_claim.left_s:.0f} s"
+        _add(table, f"{open_claim.kind} {open_claim.id}", plain_line(open_claim.claimed_by), lease)
     return table
 
 

@@ -279,4 +279,4 @@ def test_for_contention_threads_take_turns_in_their_order(tmp_path: Path) -> Non
     )  # fmt: skip
     values = [json.loads(line)["values"] for line in ended.stdout.splitlines()]
     expected = {"most": 1, "order": int("".join(map(str, range(threads))))}
-    assert [{name: one[name] for name in expected} for one in values] == [expected] * 3
+    assert [{name: value[name] for name in expected} for value in values] == [expected] * 3

@@ -64,7 +64,7 @@ def archive() -> Iterator[str]:
 def test_a_message_id_becomes_its_series_with_the_cover(archive: str, tmp_path: Path) -> None:
     series = read_series(read_thread("<1@example.org>", tmp_path, archive=archive))
     assert (series.title, series.version, series.cover) == ("do: things", 3, "The cover.")
-    assert [(one.title, one.author) for one in series.patches] == [
+    assert [(patch.title, patch.author) for patch in series.patches] == [
         ("do: one", "Zoë <zoe@example.org>"),
         ("do: two", "Zoë <zoe@example.org>"),
     ]

@@ -318,6 +318,6 @@ def test_a_letter_that_was_written_is_read_back_as_it_was() -> None:
         title, "Añe <a@example.org>", "2024-01-01T00:00:00+00:00", "1@x", "From here\n\nwhy", rest
     )
     text = write_letter(written) + write_letter(written)
-    assert [replace(one, rest=one.rest.rstrip("\n") + "\n") for one in read_letters(text.encode())] == [
-        written
-    ] * 2
+    assert [
+        replace(letter, rest=letter.rest.rstrip("\n") + "\n") for letter in read_letters(text.encode())
+    ] == [written] * 2

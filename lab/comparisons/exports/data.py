@@ -49,8 +49,10 @@ def comparison_data(experiment_id: int, *, link: str = "") -> ComparisonData:
         base=_base(row),
         environment=_environment(row),
         switches=[
-            SwitchData(name=one.name, kind=one.kind, title=one.title, author=one.author, link=one.link)
-            for one in row.switches.all()
+            SwitchData(
+                name=switch.name, kind=switch.kind, title=switch.title, author=switch.author, link=switch.link
+            )
+            for switch in row.switches.all()
         ],
         variants=_variants(row),
         cases=[_case(row, one, spreads.get(one.case.id), roles) for one in page.cases],

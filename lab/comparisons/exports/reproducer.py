@@ -104,9 +104,9 @@ def _touches_twice(diff: str) -> bool:
 
 def _as_mail(switch: Switch) -> str:
     """The diff under the headers that tell who wrote it, under which title and where."""
-    found = re.fullmatch(r"https://lore\.kernel\.org/\S*?/([^/\s]+@[^/\s]+)/?", switch.link)
+    match = re.fullmatch(r"https://lore\.kernel\.org/\S*?/([^/\s]+@[^/\s]+)/?", switch.link)
     heads = [("From", switch.author), ("Subject", f"[PATCH] {switch.title or switch.name}")]
-    heads.append(("Message-Id", f"<{found[1]}>" if found else ""))
+    heads.append(("Message-Id", f"<{match[1]}>" if match else ""))
     lines = [f"{name}: {' '.join(value.split())}" for name, value in heads if value]
     return as_text("\n".join([*lines, "", "---", diff_of(switch.text)]).encode("utf-8", "surrogateescape"))
 

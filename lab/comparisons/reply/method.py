@@ -50,9 +50,9 @@ def method(data: ComparisonData) -> list[str]:
 def _sides(data: ComparisonData) -> str:
     """Return the meaning of a side's ± in the table; empty where boots agree."""
     spreads = [one for case in data["cases"] for metric in case["metrics"] for one in metric["spreads"]]
-    if all(one["low"] == one["high"] for one in spreads):
+    if all(spread["low"] == spread["high"] for spread in spreads):
         return ""
-    sure = min(one["level"] for one in spreads)
+    sure = min(spread["level"] for spread in spreads)
     if sure >= 0.95:
         return "± of a side is half the 95% interval of its own median over boots."
     return "± of a side is half the range of its boots, which are too few for an interval."

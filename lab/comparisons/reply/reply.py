@@ -66,7 +66,7 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
         return f"no Tested-by: the experiment is {data['experiment']['state']}"
     if not variants:
         return "no Tested-by: no patch was tested"
-    names = [one["name"] for one in variants]
+    names = [variant["name"] for variant in variants]
     for one in variants:
         if one["state"] != "ready":
             return f"no Tested-by: {name(one['name'])} was not built"
@@ -105,7 +105,7 @@ def _chosen(data: ComparisonData, patch: str) -> list[VariantData]:
         raise SpecError(
             f'for: there is no switch "{name(patch, 60)}" in this experiment; {nearest(patch, names)}'
         )
-    return [one for one in candidates if patch in one["switches"]]
+    return [candidate for candidate in candidates if patch in candidate["switches"]]
 
 
 def _opening(data: ComparisonData, patch: str) -> list[str]:

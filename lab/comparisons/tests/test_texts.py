@@ -147,9 +147,9 @@ def ktap_levels(text: str) -> dict[int, list[str]]:
     """Lines by the depth of their indent; fails at a line that KTAP does not know."""
     levels: dict[int, list[str]] = {}
     for line in text.removesuffix("\n").split("\n"):
-        found = KTAP_LINE.fullmatch(line)
-        assert found, line
-        levels.setdefault(len(found[1]) // 2, []).append(line.strip())
+        match = KTAP_LINE.fullmatch(line)
+        assert match, line
+        levels.setdefault(len(match[1]) // 2, []).append(line.strip())
     return levels
 
 

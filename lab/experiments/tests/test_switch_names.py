@@ -203,7 +203,7 @@ def _patterns(schema: Any) -> set[str]:
 def test_every_pattern_of_our_models_is_explained_in_words() -> None:
     models: list[type[BaseModel]] = [ExperimentSpec]
     models += [
-        one for one in vars(access_schema).values() if isinstance(one, type) and issubclass(one, BaseModel)
+        var for var in vars(access_schema).values() if isinstance(var, type) and issubclass(var, BaseModel)
     ]
     models.remove(BaseModel)
     used = {found for model in models for found in _patterns(model.model_json_schema())}

@@ -206,7 +206,7 @@ def _load(archive: Reader, manifest: Manifest) -> int:
 def _leaves(manifest: Manifest) -> list[tuple[str, str]]:
     """The last migrations of each app that the backup had."""
     graph = MigrationExecutor(connection).loader.graph
-    had = {(app, name) for app, _, name in (one.partition(".") for one in manifest.migrations)}
+    had = {(app, name) for app, _, name in (migration.partition(".") for migration in manifest.migrations)}
     return sorted(
         key
         for key in had

@@ -161,11 +161,11 @@ def number_on() -> None:
         return
     with connection.cursor() as cursor:
         for table in _columns():
-            for one in connection.introspection.get_sequences(cursor, table):
-                column = _quoted(one["column"])
+            for sequence in connection.introspection.get_sequences(cursor, table):
+                column = _quoted(sequence["column"])
                 cursor.execute(
                     f"SELECT setval(%s, coalesce(max({column}), 1), max({column}) IS NOT NULL) FROM {_quoted(table)}",  # noqa: S608  our names
-                    [one["name"]],
+                    [sequence["name"]],
                 )
 
 

@@ -42,7 +42,7 @@ def test_a_token_ends_with_its_time_and_with_its_user(ada: User) -> None:
     token, text = issue_token(user=ada, name="ci", scopes=["read"], days=1)
     Token.objects.filter(pk=token.pk).update(expiry=timezone.now() - timedelta(seconds=1))
     assert find_token(text) is None
-    assert [has_ended(one) for one in list_tokens(ada)] == [True]
+    assert [has_ended(token) for token in list_tokens(ada)] == [True]
     _, lasting = issue_token(user=ada, name="ci", scopes=["read"], days=None)
     assert find_token(lasting) is not None
     User.objects.update(is_active=False)

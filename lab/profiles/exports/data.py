@@ -53,7 +53,11 @@ def profiled_case(experiment_id: int, number: int, kind: str) -> int:
 def profiled_cases(experiment_id: int, kind: str) -> list[int]:
     """The ids of the cases that have profiles of the kind. Raises UnknownRow."""
     cases = experiment_page(experiment_id).cases
-    return [case.id for case in cases if any(one.kind == kind for one in profiling_costs(case.id))]
+    return [
+        case.id
+        for case in cases
+        if any(profiling_cost.kind == kind for profiling_cost in profiling_costs(case.id))
+    ]
 
 
 def as_data(value: Any) -> Any:

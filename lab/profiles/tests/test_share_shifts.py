@@ -152,7 +152,7 @@ def test_the_bases_twin_counts_as_base_unless_it_is_what_is_compared() -> None:
 def test_why_nothing_can_be_certain_is_said(
     profiles: list[dict[tuple[str, ...], int]], owners: list[int], line: str
 ) -> None:
-    united = align([build_tree(one.items()) for one in profiles])
+    united = align([build_tree(profile.items()) for profile in profiles])
     side = sides_of(np.array(owners), base=0, candidate=1)
     assert line in doubt(united, side)
     assert bool(line) == bool(doubt(united, side))

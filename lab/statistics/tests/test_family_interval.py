@@ -46,7 +46,7 @@ def family(seed: int, low: float) -> list[tuple[Verdict, Shift, float | None, Sh
     """By metric: verdict, the shift that is shown, q, and the metric's own shift. One metric in four moves."""
     rng = np.random.default_rng(seed)
     boots = [arms(rng, 0.1 * (number % 4 == 0), low) for number in range(METRICS)]
-    own = [estimate(one[:2], one[2]) for one in boots]
+    own = [estimate(boot[:2], boot[2]) for boot in boots]
     told = []
     for one, shift, q in zip(boots, own, adjust([shift.p_value for shift in own]), strict=True):
         verdict = judge(shift, better="lower", margin=0.0, q_value=q)

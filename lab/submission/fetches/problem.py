@@ -34,7 +34,7 @@ def problem_of(error: LabError) -> dict[str, Any]:
     if isinstance(error, FieldRefused):
         return told | {"kind": "FieldRefused", "path": list(error.path)}
     if isinstance(error, SubmissionRejected):
-        others = [problem_of(one) for one in error.others]
+        others = [problem_of(other) for other in error.others]
         return told | {"kind": "SubmissionRejected", "place": error.place, "others": others}
     kind = next((name for name, kind in _KINDS.items() if isinstance(error, kind)), "LabUnable")
     return told | {"kind": kind}

@@ -48,7 +48,7 @@ def test_the_files_of_one_series_become_one_switch() -> None:
 
 def test_files_of_their_own_become_switches_of_their_own() -> None:
     files = [Upload(f"{name}.diff", DIFF.format(name=name).encode()) for name in ("one", "two")]
-    assert [one.name for one in receive_files(files)] == ["one", "two"]
+    assert [receive_file.name for receive_file in receive_files(files)] == ["one", "two"]
 
 
 def test_an_archive_is_one_series_named_after_its_file() -> None:

@@ -73,7 +73,7 @@ def test_a_step_names_the_revisions_between_the_last_good_and_the_first_bad_one(
     (page,) = trend_list()
     (step,) = page.steps
     assert (step.good.position, step.bad.position, step.verdict, step.pending) == (6, 9, "regression", False)
-    assert [one.subject for one in step.suspects] == ["between", "change 9"]
+    assert [suspect.subject for suspect in step.suspects] == ["between", "change 9"]
     assert step.unlisted == 1
     assert step.ratio == pytest.approx(1.1)
 

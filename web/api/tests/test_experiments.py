@@ -196,10 +196,10 @@ def test_submissions_that_race_under_one_key_are_one_experiment(ask: As, describ
     for thread in threads:
         thread.join()
     assert Experiment.objects.count() == 1
-    statuses = sorted(one.status_code for one in answers)
+    statuses = sorted(answer.status_code for answer in answers)
     assert statuses.count(201) == 1
     assert set(statuses) <= {200, 201, 409}
-    for busy in (one for one in answers if one.status_code == 409):
+    for busy in (answer for answer in answers if answer.status_code == 409):
         assert int(busy["Retry-After"]) > 0
 
 
