@@ -38,6 +38,9 @@ COMMANDS: dict[str, dict[str, CommandPlace]] = {
         "preview": CommandPlace(
             "submitctl", "Show what an experiment would build, boot, take and be able to tell; queue nothing."
         ),
+        "b4-check": CommandPlace(
+            "b4ctl", "Check a patch or cover letter on standard input for b4 review; print what b4 reads."
+        ),
         "watch": CommandPlace(
             "watchctl", "Follow an experiment to its end, print its comparison, and exit with the verdict."
         ),

@@ -41,6 +41,7 @@ class ExperimentFilter:
     workload: str = ""
     submitter: str = ""
     priority: str = ""
+    digest: str = ""
     created_after: datetime | None = None
     created_before: datetime | None = None
     ordering: str = NEWEST
@@ -186,6 +187,7 @@ def _equal(asked: ExperimentFilter) -> Q:
         "state": "state",
         "tree": "tree__name",
         "submitter": "submitter__username",
+        "digest": "digest",
     }
     wanted: dict[str, Any] = {
         column: getattr(asked, name) for name, column in columns.items() if getattr(asked, name)

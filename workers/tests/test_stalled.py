@@ -86,6 +86,7 @@ def shown_everywhere(
     ]
 
 
+@pytest.mark.process
 def test_a_worker_killed_in_the_middle_is_reported_on_all_places(
     experiment: Experiment,
     worker: subprocess.Popen[bytes],
@@ -132,6 +133,7 @@ def test_work_that_was_taken_back_is_stalled_while_no_worker_is_left(experiment:
     assert current_progress(experiment.pk).stalled == ""
 
 
+@pytest.mark.process
 def test_one_live_claim_is_enough_not_to_be_stalled(
     experiment: Experiment, worker: subprocess.Popen[bytes]
 ) -> None:
@@ -141,6 +143,7 @@ def test_one_live_claim_is_enough_not_to_be_stalled(
     assert current_progress(experiment.pk).stalled == ""
 
 
+@pytest.mark.process
 def test_a_builder_that_stopped_is_named_with_what_it_built(worker: subprocess.Popen[bytes]) -> None:
     experiment = make_grid(blocks=1)
     Experiment.objects.update(created_at=timezone.now() - timedelta(hours=1))

@@ -58,6 +58,7 @@ def described(**fields: Any) -> dict[str, Any]:
         (("diff", "HEAD~1"), "changes-x", "changes x"),
     ],
 )  # fmt: skip
+@pytest.mark.process
 def test_what_git_prints_is_a_patch_that_names_itself(
     work: Path, command: tuple[str, ...], name: str, title: str, *, crlf: bool
 ) -> None:
@@ -69,6 +70,7 @@ def test_what_git_prints_is_a_patch_that_names_itself(
     assert name_of_patch(text) == name
 
 
+@pytest.mark.process
 def test_two_patches_of_one_subject_have_two_names(work: Path) -> None:
     text = git(work, "format-patch", "--stdout", "-1").decode()
     spec = spec_from_mapping(

@@ -11,7 +11,7 @@ from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
 from lab.comparisons.page import comparison_page
 from lab.errors import FileGone, SpecError, UnknownRow
-from lab.experiments.list_page import experiment_list
+from lab.experiments.list_page import ExperimentFilter, list_page
 from lab.experiments.never_delete import set_kept
 from lab.experiments.page import experiment_page, get_experiment
 from lab.experiments.priority import set_priority
@@ -58,7 +58,8 @@ class LocalClient:
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
         """See Client."""
         wanted = {key: value for key, value in filters.items() if value}
-        lines = [as_data(line) for line in experiment_list(limit=MANY if wanted else limit)]
+        asked = ExperimentFilter(digest=wanted.get("digest", ""))
+        lines = [as_data(line) for line in list_page(asked, size=MANY if wanted else limit).lines]
         return [line for line in lines if _matches(line, wanted)][:limit]
 
     def experiment(self, experiment_id: int) -> Json:

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`labctl b4-check`: an external check of `b4 review`, for a patch or a cover letter on standard input.
+
+b4 reads a JSON list of {tool, status, summary, url, details}; status is "pass", "warn" or "fail", an empty list is nothing
+to say, and a non-zero exit status without JSON is an error of the command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from workers.ctl import submit_options
+from workers.ctl.doors.base import Door, Json
+from workers.ctl.doors.errors import Forbidden, NotLetIn, PreferencesWrong
+from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_door, with_options
+from workers.ctl.plaintext import plain_line, plain_text
+from workers.ctl.preferences import git_top, read_preferences
+from workers.ctl.submit_options import Wish
+from workers.ctl.terminal import duration, stalled_line
+
+TOOL = "kperflab"
+STATUS = {EXIT_OK: "pass", EXIT_REGRESSION: "fail"}
+OURS = ("submission", "kernel")
+MOST_TRACKING = 16 << 20
+# What a person has to set right before any patch can be checked.
+_SETUP = (NotLetIn, Forbidden, PreferencesWrong)
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the command to labctl."""
+    cli.command("b4-check")(b4_check)
+
+
+@through_door
+@with_options(Wish)
+def b4_check(
+    door: Door,
+    given: Wish,
+    wait: Annotated[bool, typer.Option("--wait", help="stay until the experiment is compared")] = False,
+) -> None:
+    """Check a patch or cover letter on standard input for b4 review; print what b4 reads.
+
+    It finds the experiment of the same patch or submits one. What is not finished, and what the data cannot tell, is a warning.
+    """
+    print(json.dumps(list(_checked(door, given, wait=wait)), ensure_ascii=False))
+
+
+def _checked(door: Door, given: Wish, *, wait: bool) -> Iterator[Json]:
+    """Yield the result, nothing where the lab is at fault. Raises what the reader of the message has to set right."""
+    # An experiment is looked up and submitted below; both fail alike.
+    try:
+        asked = _description(given, door)
+        if asked is None:
+            _say("there is no diff in it and b4 names no branch: nothing to check")
+            return
+        experiment = _experiment(door, asked)
+        if wait:
+            experiment = _awaited(door, int(experiment["id"]))
+        yield from _result(door, experiment)
+    except Exception as exc:
+        blame = getattr(exc, "blame", None)
+        if blame is None or isinstance(exc, _SETUP):
+            raise
+        if blame == "lab":
+            _say(str(exc))
+            return
+        yield _line("warn", f"not measured: {exc}", details=plain_text(str(getattr(exc, "detail", ""))))
+
+
+def _say(line: str) -> None:
+    err.print(Text(f"labctl b4-check: {plain_line(line)}"), soft_wrap=True)
+
+
+def _line(status: str, summary: str, url: str = "", details: str = "") -> Json:
+    shown = {
+        "tool": TOOL,
+        "status": status,
+        "summary": plain_line(summary)[:300],
+        "url": url,
+        "details": details,
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def _description(given: Wish, door: Door) -> Json | None:
+    """Return the experiment of the message on standard input; of b4's branch for a cover letter, None without one."""
+    from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
+
+    data, source = read_handed(Path(STDIN)), Path(STDIN)
+    preferences = read_preferences()
+    # One patch of a series comes alone.
+    handed = handed_series(data, source, partial=True) if b"\n@@ -" in data.replace(b"\r\n", b"\n") else None
+    if handed is not None:
+        _check_setup(given, preferences.defaults)
+        return submit_options.of_series(handed, replace(given, partial=True), preferences, door, given.base)
+    branch = _tracked_branch()
+    if branch is None or git_top() is None:
+        return None
+    _check_setup(given, preferences.defaults)
+    base = given.base or str(preferences.defaults.get("base", "")) or newest_release(branch)
+    if not base:
+        return None
+    return submit_options.of_series(branch_series(branch, base), given, preferences, door, base)
+
+
+def _check_setup(given: Wish, defaults: Any) -> None:
+    """Refuse a call that says neither tree nor workload: that is the caller's, not the patch's fault."""
+    missing = [
+        f"{option} (or {name} under [defaults] in .labctl.toml)"
+        for name, option, value in (
+            ("tree", "--tree", given.tree or defaults.get("tree") or defaults.get("git")),
+            ("workload", "--workload", given.workload or defaults.get("workload")),
+        )
+        if not value
+    ]
+    if missing:
+        raise PreferencesWrong(f"b4-check needs {' and '.join(missing)}")
+
+
+def _tracked_branch() -> str | None:
+    """Return the newest commit of the branch that b4 tracks for this series, None where it names none."""
+    name = os.environ.get("B4_TRACKING_FILE", "")
+    if not name:
+        return None
+    try:
+        path = Path(name)
+        if path.stat().st_size > MOST_TRACKING:
+            return None
+        tips = json.loads(path.read_text())["series"]["branch-tips"]
+        newest = max(tips, key=lambda tip: str(tip.get("date", "")))
+        sha = str(newest["sha"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+        _say(f"{name} names no branch ({type(exc).__name__})")
+        return None
+    return sha if len(sha) >= 12 and all(char in "0123456789abcdef" for char in sha) else None
+
+
+def _experiment(door: Door, asked: Json) -> Json:
+    """Return the newest experiment of the same description that ended or goes on; a new one where there is none."""
+    from lab.experiments.spec import spec_digest, spec_from_mapping
+
+    digest = spec_digest(spec_from_mapping(asked))
+    for row in door.experiments({"digest": digest}, 10):
+        if row["state"] not in ("failed", "cancelled"):
+            return door.experiment(int(row["id"]))
+    return door.experiment(int(door.submit(asked, _say)["id"]))
+
+
+def _awaited(door: Door, number: int) -> Json:
+    """Follow an experiment to its end; on a machine of its own this process carries it out."""
+    from workers.ctl import progressbar
+
+    if not door.local:
+        return progressbar.follow(err, door, number)
+    from workers import local
+
+    local.work_through(number)
+    return door.experiment(number)
+
+
+def _result(door: Door, experiment: Json) -> Iterator[Json]:
+    number, url = int(experiment["id"]), str(experiment.get("page") or "")
+    code = experiment.get("exit_code")
+    if code is None:
+        yield _line("warn", f"experiment {number} is {_progress(experiment)}", url)
+        return
+    compared = door.comparison(number)
+    if broken := _broken(compared):
+        yield _line("fail", broken[0], url, "\n".join(broken))
+        return
+    if code == EXIT_LAB:
+        _say(f"experiment {number} {experiment['state']}: {experiment.get('problem') or 'the lab failed'}")
+        return
+    lines = _verdicts(compared)
+    first = lines[0] if lines else "nothing was compared"
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    yield _line(STATUS.get(code, "warn"), f"{first}{more}", url, "\n".join(lines))
+
+
+def _progress(experiment: Json) -> str:
+    """Return such as "running: 12 of 30 boots, about 3 min left", or why it is stalled."""
+    now = experiment["progress"]
+    if stalled := stalled_line(now):
+        return stalled
+    parts = []
+    for what in ("builds", "boots"):
+        over = sum(int(now[f"{what}_{how}"]) for how in ("done", "failed", "cancelled"))
+        parts.append(f"{over} of {now[f'{what}_total']} {what}")
+    left = f", about {duration(now['eta_s'])} left" if now.get("eta_s") else ""
+    return f"{experiment['state']}: {', '.join(parts)}{left}"
+
+
+def _broken(compared: Json) -> list[str]:
+    """Return a line for each kernel of a patch that does not build, boot or survive."""
+    candidates = {one["name"] for one in compared["variants"] if one["role"] == "candidate"}
+    lines = [
+        f"{one['name']} does not build: {one['problem']}"
+        for one in compared["variants"]
+        if one["name"] in candidates and one["state"] == "failed" and one["blame"] in OURS
+    ]
+    lines += [
+        f"{failure['variant']} on {case['title']}: {failure['outcome']}, {failure['problem']}"
+        for case in compared["cases"]
+        for failure in case["failures"]
+        if failure["variant"] in candidates and failure["blame"] in OURS
+    ]
+    return [plain_line(line) for line in lines]
+
+
+def _verdicts(compared: Json) -> list[str]:
+    """Return a line for each primary metric of each patch, what decides the status first."""
+    order = ("regression", "inconclusive", "improvement", "unchanged")
+    cells = [
+        (cell, f"{case['workload']} {metric['name']}")
+        for case in compared["cases"]
+        for metric in case["metrics"]
+        if metric["primary"]
+        for cell in metric["cells"]
+        if cell["role"] == "candidate"
+    ]
+    cells.sort(
+        key=lambda pair: order.index(pair[0]["verdict"]) if pair[0]["verdict"] in order else len(order)
+    )
+    return [
+        plain_line(f"{cell['verdict']}: {cell['variant']}, {name} {_change(cell)}").rstrip()
+        for cell, name in cells
+    ]
+
+
+def _change(cell: Json) -> str:
+    if cell["ratio"] is None:
+        return str(cell["reason"])
+    low, high = cell["low"], cell["high"]
+    interval = f" [{low - 1:+.1%}, {high - 1:+.1%}]" if low is not None and high is not None else ""
+    return f"{cell['ratio'] - 1:+.1%}{interval}"
