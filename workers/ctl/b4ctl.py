@@ -18,9 +18,9 @@ import typer
 from rich.text import Text
 
 from workers.ctl import submit_options
-from workers.ctl.doors.base import Door, Json
-from workers.ctl.doors.errors import Forbidden, NotLetIn, PreferencesWrong
-from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_door, with_options
+from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.errors import NotLetIn, SettingsWrong
+from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_client, with_options
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.preferences import git_top, read_preferences
 from workers.ctl.submit_options import Wish
@@ -31,7 +31,7 @@ STATUS = {EXIT_OK: "pass", EXIT_REGRESSION: "fail"}
 OURS = ("submission", "kernel")
 MOST_TRACKING = 16 << 20
 # What a person has to set right before any patch can be checked.
-_SETUP = (NotLetIn, Forbidden, PreferencesWrong)
+_SETUP = (NotLetIn, SettingsWrong)
 
 
 def register(cli: typer.Typer) -> None:
@@ -39,10 +39,10 @@ def register(cli: typer.Typer) -> None:
     cli.command("b4-check")(b4_check)
 
 
-@through_door
+@through_client
 @with_options(Wish)
 def b4_check(
-    door: Door,
+    client: Client,
     given: Wish,
     wait: Annotated[bool, typer.Option("--wait", help="stay until the experiment is compared")] = False,
 ) -> None:
@@ -50,21 +50,21 @@ def b4_check(
 
     It finds the experiment of the same patch or submits one. What is not finished, and what the data cannot tell, is a warning.
     """
-    print(json.dumps(list(_checked(door, given, wait=wait)), ensure_ascii=False))
+    print(json.dumps(list(_checked(client, given, wait=wait)), ensure_ascii=False))
 
 
-def _checked(door: Door, given: Wish, *, wait: bool) -> Iterator[Json]:
+def _checked(client: Client, given: Wish, *, wait: bool) -> Iterator[Json]:
     """Yield the result, nothing where the lab is at fault. Raises what the reader of the message has to set right."""
     # An experiment is looked up and submitted below; both fail alike.
     try:
-        asked = _description(given, door)
+        asked = _description(given, client)
         if asked is None:
             _say("there is no diff in it and b4 names no branch: nothing to check")
             return
-        experiment = _experiment(door, asked)
+        experiment = _experiment(client, asked)
         if wait:
-            experiment = _awaited(door, int(experiment["id"]))
-        yield from _result(door, experiment)
+            experiment = _awaited(client, int(experiment["id"]))
+        yield from _result(client, experiment)
     except Exception as exc:
         blame = getattr(exc, "blame", None)
         if blame is None or isinstance(exc, _SETUP):
@@ -90,7 +90,7 @@ def _line(status: str, summary: str, url: str = "", details: str = "") -> Json:
     return {key: value for key, value in shown.items() if value}
 
 
-def _description(given: Wish, door: Door) -> Json | None:
+def _description(given: Wish, client: Client) -> Json | None:
     """Return the experiment of the message on standard input; of b4's branch for a cover letter, None without one."""
     from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
 
@@ -100,7 +100,7 @@ def _description(given: Wish, door: Door) -> Json | None:
     handed = handed_series(data, source, partial=True) if b"\n@@ -" in data.replace(b"\r\n", b"\n") else None
     if handed is not None:
         _check_setup(given, preferences.defaults)
-        return submit_options.of_series(handed, replace(given, partial=True), preferences, door, given.base)
+        return submit_options.of_series(handed, replace(given, partial=True), preferences, client, given.base)
     branch = _tracked_branch()
     if branch is None or git_top() is None:
         return None
@@ -108,7 +108,7 @@ def _description(given: Wish, door: Door) -> Json | None:
     base = given.base or str(preferences.defaults.get("base", "")) or newest_release(branch)
     if not base:
         return None
-    return submit_options.of_series(branch_series(branch, base), given, preferences, door, base)
+    return submit_options.of_series(branch_series(branch, base), given, preferences, client, base)
 
 
 def _check_setup(given: Wish, defaults: Any) -> None:
@@ -122,7 +122,7 @@ def _check_setup(given: Wish, defaults: Any) -> None:
         if not value
     ]
     if missing:
-        raise PreferencesWrong(f"b4-check needs {' and '.join(missing)}")
+        raise SettingsWrong(f"b4-check needs {' and '.join(missing)}")
 
 
 def _tracked_branch() -> str | None:
@@ -143,36 +143,36 @@ def _tracked_branch() -> str | None:
     return sha if len(sha) >= 12 and all(char in "0123456789abcdef" for char in sha) else None
 
 
-def _experiment(door: Door, asked: Json) -> Json:
+def _experiment(client: Client, asked: Json) -> Json:
     """Return the newest experiment of the same description that ended or goes on; a new one where there is none."""
     from lab.experiments.spec import spec_digest, spec_from_mapping
 
     digest = spec_digest(spec_from_mapping(asked))
-    for row in door.experiments({"digest": digest}, 10):
+    for row in client.experiments({"digest": digest}, 10):
         if row["state"] not in ("failed", "cancelled"):
-            return door.experiment(int(row["id"]))
-    return door.experiment(int(door.submit(asked, _say)["id"]))
+            return client.experiment(int(row["id"]))
+    return client.experiment(int(client.submit(asked, _say)["id"]))
 
 
-def _awaited(door: Door, number: int) -> Json:
+def _awaited(client: Client, number: int) -> Json:
     """Follow an experiment to its end; on a machine of its own this process carries it out."""
     from workers.ctl import progressbar
 
-    if not door.local:
-        return progressbar.follow(err, door, number)
+    if not client.local:
+        return progressbar.follow(err, client, number)
     from workers import local
 
     local.work_through(number)
-    return door.experiment(number)
+    return client.experiment(number)
 
 
-def _result(door: Door, experiment: Json) -> Iterator[Json]:
+def _result(client: Client, experiment: Json) -> Iterator[Json]:
     number, url = int(experiment["id"]), str(experiment.get("page") or "")
     code = experiment.get("exit_code")
     if code is None:
         yield _line("warn", f"experiment {number} is {_progress(experiment)}", url)
         return
-    compared = door.comparison(number)
+    compared = client.comparison(number)
     if broken := _broken(compared):
         yield _line("fail", broken[0], url, "\n".join(broken))
         return

@@ -13,6 +13,7 @@ import pytest
 
 from lab.models import Experiment, User
 from workers import labctl, local
+from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
 from workers.errors import GuestPanicked
 from workers.tests.conftest import FakeLab, opens
@@ -79,7 +80,7 @@ def check(
 def test_a_patch_is_submitted_once_and_its_verdict_is_the_status(
     check: Check, ns: float | None, status: str, verdict: str
 ) -> None:
-    def script(_request: object) -> object:
+    def script(_request: BootRequest) -> Script:
         number = len(check.lab.driver.requests)
         return opens((ns or (1000.0 + 400 * (number % 3))) + number % 3)
 
@@ -118,7 +119,7 @@ def test_a_lab_that_does_not_answer_or_failed_says_nothing(check: Check) -> None
     check()
     Experiment.objects.update(state="failed", problem="the disk is full")
     number = Experiment.objects.get().pk
-    check.monkeypatch.setattr("workers.ctl.b4ctl._experiment", lambda door, _: door.experiment(number))
+    check.monkeypatch.setattr("workers.ctl.b4ctl._experiment", lambda client, _: client.experiment(number))
     assert check() == []
     assert "the disk is full" in check.errors
     check.monkeypatch.undo()
