@@ -13,7 +13,7 @@ from lab.bisections.search import attach, conclude_step, get_bisection, settle_s
 from lab.errors import SpecError, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec
 from lab.models import BisectionStep
-from lab.runs.claiming import return_dead_claims
+from lab.runs.expired_claims import return_dead_claims
 from lab.submission.build_rows import build_over
 from workers import local
 

@@ -12,7 +12,8 @@ from django.core.management import call_command
 from lab.errors import SubmissionRejected, TargetUnusable
 from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec
-from lab.runs.claiming import is_worked_on, next_build, next_run, return_dead_claims
+from lab.runs.claiming import is_worked_on, next_build, next_run
+from lab.runs.expired_claims import return_dead_claims
 from lab.runs.settle import cancel_experiment, settle
 from lab.submission.submit import OPEN, find_unfinished, submit_experiment
 from lab.targets.usable import why_unusable

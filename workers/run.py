@@ -20,8 +20,7 @@ from kernels.errors import ArtifactCorrupt, ArtifactMissing, KernelsError
 from lab.errors import LabError
 from lab.models.states import Outcome
 from lab.runs.claim import MOST_ATTEMPTS, Claim
-from lab.runs.claiming import release
-from lab.runs.hand_back import hand_back_unbooted
+from lab.runs.hand_back import hand_back_unbooted, release
 from lab.runs.record import (
     RunRecord,
     SampleValue,

@@ -14,7 +14,7 @@ from django.conf import settings
 from lab.audit.log import forget_audit
 from lab.hooks.deliver import deliver_due, forget_old
 from lab.operations.retention import bytes_left, expire, plan_expiry
-from lab.runs.claiming import return_dead_claims
+from lab.runs.expired_claims import return_dead_claims
 from lab.runs.settle import settle_open
 from lab.runs.workers import forget_workers
 from lab.standing.alerts import raise_alerts, tell_alerts

@@ -99,8 +99,9 @@ def _client(kind: str, number: int) -> None:
 
 
 def _ours(number: int) -> Callable[[], bool]:
+    from lab.leases.process import worker_identity
     from lab.models.states import RunState, move
-    from lab.runs.claiming import claim_next_run, worker_identity
+    from lab.runs.claiming import claim_next_run
 
     by = worker_identity()
 

@@ -21,37 +21,12 @@ from django.utils import timezone
 
 from lab.errors import UnknownRow
 from lab.leases.clock import after
-from lab.leases.process import is_alive, worker_identity
 from lab.models import Build, Experiment, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState, move
 from lab.runs.blocks import take_block
 from lab.runs.claim import Claim
-from lab.runs.expired_claims import Returned, return_dead_claims
-from lab.runs.hand_back import release
 from lab.runs.order import TRIED, ready_builds, ready_runs
-from lab.runs.queues import WaitingQueue, waiting_queues
 from lab.targets.usable import usable_targets
-
-__all__ = [
-    "Claim",
-    "Returned",
-    "WaitingQueue",
-    "claim_build",
-    "claim_next_build",
-    "claim_next_run",
-    "is_alive",
-    "is_held",
-    "is_worked_on",
-    "lease_seconds",
-    "next_build",
-    "next_run",
-    "ready_targets",
-    "release",
-    "renew",
-    "return_dead_claims",
-    "waiting_queues",
-    "worker_identity",
-]
 
 # What a claim has to know of a run; descriptions may be megabytes.
 _PLACE = ("state", "purpose", "block", "target", "lost_on", "experiment__group", "experiment__target")

@@ -85,9 +85,10 @@ def _work_alone() -> None:
     with only_worker(settings.HOME):
         for line in (*local.sweep(), *remove_initrds(settings.HOME)):
             log.info("removed what a killed process left: %s", line)
-        log.info("working on %s", settings.HOME)
         try:
             with delivering(), fetching():
+                # From here on a signal is answered in order.
+                log.info("working on %s", settings.HOME)
                 work(Event())
         except (KeyboardInterrupt, SystemExit):
             log.info("stopped; nothing is lost")

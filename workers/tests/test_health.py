@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from lab.errors import FieldRefused, NotAllowed
 from lab.models import Build, Experiment, HealthCheck, Run, Target, User
-from lab.runs.claiming import claim_next_run, waiting_queues
+from lab.runs.claiming import claim_next_run
+from lab.runs.queues import waiting_queues
 from lab.storage.artifacts import artifacts_of
 from lab.targets.health_checks import Checked, ask_check, claim_check, due_checks, known_kernel, record_check
 from lab.targets.quarantine import quarantine_target, release_target

@@ -21,7 +21,9 @@ from lab.leases.process import worker_identity
 from lab.models import Build, LateAnswer, Run
 from lab.models.states import Outcome
 from lab.runs.claim import Claim
-from lab.runs.claiming import claim_build, is_held, release, return_dead_claims
+from lab.runs.claiming import claim_build, is_held
+from lab.runs.expired_claims import return_dead_claims
+from lab.runs.hand_back import release
 from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.runs.settle import cancel_experiment
 from lab.tests.factories import ME, claim_run, finish_builds, make_build, make_grid

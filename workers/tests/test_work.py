@@ -201,7 +201,6 @@ def test_sigterm_ends_the_command_at_once_and_in_order(tmp_path: Path) -> None:
         assert process.stderr is not None
         first = process.stderr.readline()
         assert "working on" in first
-        await_true(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) > 1, "it delivers")
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=20)
     finally:

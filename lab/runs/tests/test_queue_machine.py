@@ -16,7 +16,9 @@ from hypothesis.strategies import booleans, integers, sampled_from
 from lab.models import Experiment, LateAnswer, Run, Sample, Target
 from lab.models.states import Outcome
 from lab.runs.claim import MOST_ATTEMPTS, Claim
-from lab.runs.claiming import claim_next_run, is_held, release, renew, return_dead_claims
+from lab.runs.claiming import claim_next_run, is_held, renew
+from lab.runs.expired_claims import return_dead_claims
+from lab.runs.hand_back import release
 from lab.runs.record import RunRecord, record_run
 from lab.runs.settle import cancel_experiment, settle_open
 from lab.targets.quarantine import quarantine_target, release_target

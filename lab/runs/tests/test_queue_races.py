@@ -13,7 +13,8 @@ from django.db import connection
 
 from lab.models import Build, Experiment, LateAnswer, Run, Sample, Target
 from lab.models.states import Outcome
-from lab.runs.claiming import claim_next_build, claim_next_run, return_dead_claims
+from lab.runs.claiming import claim_next_build, claim_next_run
+from lab.runs.expired_claims import return_dead_claims
 from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.tests.factories import (
     finish_builds,
