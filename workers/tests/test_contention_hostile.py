@@ -32,7 +32,7 @@ from workers.tests.tracewriter import (
     write_trace,
 )  # fmt: skip
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from workers.microscope.machines import machine_model
 from workers.microscope.replay import compile_replay
 from workers.tests.tracewriter import ATOMIC, HEAP, LOAD, STORE, Bench, Recorder, bare
 
+pytestmark = pytest.mark.process
+
 TRANSFER = 100
 CPUS = (1, 2, 4, 8, 16, 32)
 

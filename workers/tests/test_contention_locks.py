@@ -15,6 +15,8 @@ from workers.microscope.replay import compile_replay
 from workers.tests import tracewriter as tw
 from workers.tests.tracewriter import ATOMIC, HEAP, LOAD, PLAIN, SLOW_PATH, STORE, Bench, Recorder, bare
 
+pytestmark = pytest.mark.process
+
 HELD = 1000
 Step = Callable[[Recorder, int], None]
 
