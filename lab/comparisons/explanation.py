@@ -15,8 +15,11 @@ from lab.experiments.shown_description import CaseView, SwitchView, case_view, s
 from lab.models import Comparison, Profile, Run, Variant
 from lab.models.states import Purpose, Role
 from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
+from lab.profiles.exact import ExactChange, exact_changes
 from lab.profiles.page import ProfilePage, ShareCell, profile_page
+from workloads.instruction_clock import UNIT
 
+CPU: str = Profile.Kind.CPU.value
 LOCK: str = Profile.Kind.LOCK.value
 _MOST_SYMBOLS = 15
 
@@ -106,6 +109,7 @@ class Explanation:
     symbols: MovedSymbols
     locks: MovedSymbols
     counters: MovedCounters
+    exact: tuple[ExactChange, ...]
     switches: tuple[SwitchView, ...]
     configs: tuple[ConfigChange, ...]
     why_no_configs: str
@@ -146,9 +150,10 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
             if run.invalid
         ),
         metrics=_metrics(row),
-        symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400), base, row.variant),
+        symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=CPU), base, row.variant),
         locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
         counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
+        exact=exact_changes(row.case_id, variant=row.variant.name) if row.unit == UNIT else (),
         switches=tuple(
             switch_view(switch)
             for switch in row.experiment.switches.all()

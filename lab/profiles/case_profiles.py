@@ -19,9 +19,11 @@ from lab.profiles.analysis.frame_shifts import sides_of
 from lab.profiles.analysis.frame_tree import FrameTree, unpack
 from lab.profiles.analysis.share_shifts import Sides
 from lab.profiles.analysis.symbol_counts import symbol_counts
+from lab.profiles.analysis.weight_unit import Unit, unit_of
 from workloads.catalog import load_catalog
 
 CPU: str = Profile.Kind.CPU.value
+EXACT: str = Profile.Kind.EXACT.value
 # Locks differ in how they wait, not in more ways than that.
 MOST_WATCHED = 6
 
@@ -88,7 +90,18 @@ class CaseProfiles:
     @property
     def waits(self) -> bool:
         """Return whether the trees' weights are nanoseconds waited, not samples."""
-        return self.kind != CPU
+        return self.unit == "ns"
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of the trees' weights."""
+        return unit_of(self.kind)
+
+    def drawn(self, own: Flags) -> Flags:
+        """bool[profiles]: of some profiles those to add up; of exact ones the first, since each boot is the whole truth."""
+        if self.kind != EXACT:
+            return own
+        return np.asarray(own & (np.cumsum(own) == 1), dtype=bool)
 
     @property
     def base(self) -> int | None:
@@ -123,7 +136,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     idle: count idle CPUs' samples like others; waits are never idle. Boots outside their validity gates are left out,
     unless a variant has no other.
     """
-    kind = kind_named(kind)
+    kind = kind_named(kind) if kind else _usual_kind(case_id)
     experiment = get_experiment(experiment_id)
     case = Case.objects.filter(pk=case_id, experiment=experiment).first()
     if case is None:
@@ -144,8 +157,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
         owners += [place] * len(valid)
         counted += valid
     blobs = tuple(bytes(profile.tree) for profile in counted)
-    idle = idle or kind != CPU
-    tree = _aligned(blobs, idle)
+    tree = _aligned(blobs, idle or unit_of(kind) == "ns", kind == EXACT)
     return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree)
 
 
@@ -191,8 +203,14 @@ def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
 
 # Profiles never change, and a page asks for the same ones several times: by its diff, its tables, each opened row.
 @lru_cache(maxsize=6)
-def _aligned(blobs: tuple[bytes, ...], idle: bool) -> UnitedTree:
-    return align([unpack(blob) for blob in blobs], idle=idle)
+def _aligned(blobs: tuple[bytes, ...], idle: bool, exact: bool) -> UnitedTree:
+    return align([unpack(blob) for blob in blobs], idle=idle, exact=exact)
+
+
+def _usual_kind(case_id: int) -> str:
+    """Return what a case's profiles are looked at for first: running CPUs, unless they were counted exactly instead."""
+    kinds = set(Profile.objects.filter(run__case=case_id, run__state="done").values_list("kind", flat=True))
+    return EXACT if EXACT in kinds and CPU not in kinds else CPU
 
 
 def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledVariant:
@@ -223,7 +241,7 @@ def _boot(profile: Profile) -> ProfiledBoot:
 def watched(profiles: CaseProfiles) -> tuple[str, ...]:
     """Symbols to split by caller unless others are asked for: of running CPUs those that the workload says to watch,
     of waiting those in which most of it ends, since their callers are where to look."""
-    if profiles.kind == CPU:
+    if profiles.kind in (CPU, EXACT):
         workload = load_catalog().get(profiles.case.workload)
         return workload.watch if workload else ()
     own = symbol_counts(profiles.tree).own.sum(axis=1)

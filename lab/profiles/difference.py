@@ -13,8 +13,8 @@ from lab.profiles.analysis.caller_tree import caller_tree
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
 from lab.profiles.analysis.frame_shifts import FrameShifts, compare_profiles, doubt
 from lab.profiles.analysis.frame_tree import FrameTree
-from lab.profiles.analysis.weight_unit import Unit, unit_of
-from lab.profiles.case_profiles import CaseProfiles, ProfiledVariant, case_profiles, watched
+from lab.profiles.analysis.weight_unit import Unit, unit_name, unit_of
+from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
 
 # In place of a symbol: every one.
 ALL = "*"
@@ -78,12 +78,12 @@ def difference(
         base=sided[0],
         variant=sided[1],
         tree=tree,
-        base_boots=theirs,
-        boots=ours,
+        base_boots=profiles.drawn(theirs),
+        boots=profiles.drawn(ours),
         # A symbol that one side does not hold is a difference, no doubt.
         shifts=replace(
-            compare_profiles(tree, sides, waits=profiles.waits, whole=whole.samples),
-            doubt=doubt(whole, sides, waits=profiles.waits),
+            compare_profiles(tree, sides, unit=profiles.unit, whole=whole.samples),
+            doubt=doubt(whole, sides, unit=profiles.unit),
         ),
         whole=whole.samples,
     )
@@ -99,7 +99,7 @@ def variant_tree(
     profiles = case_profiles(experiment_id, case_id, kind=kind)
     place = profiles.place(variant or _base_name(profiles))
     title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}"
-    return title, summed(profiles.tree, profiles.of(place), idle=idle)
+    return title, summed(profiles.tree, profiles.drawn(profiles.of(place)), idle=idle)
 
 
 def caller_text(
@@ -114,10 +114,12 @@ def caller_text(
     places = [profiles.place(variant)] if variant else range(len(profiles.variants))
     parts = []
     for place in places:
-        one, own = profiles.variants[place], profiles.of(place)
+        one, own = profiles.variants[place], profiles.drawn(profiles.of(place))
         count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
         taken = int(profiles.tree.samples[own].sum())
-        told = f"{taken / 1e6:,.3f} ms waited" if profiles.waits else f"{taken:,} samples of busy CPUs"
+        told = f"{taken:,} samples of busy CPUs"
+        if profiles.kind != CPU:
+            told = f"{unit_name(taken, profiles.unit)}{' waited' if profiles.waits else ''}"
         parts.append(f"# {profiles.case}: {one.name}{_of_kind(profiles)}, {count}, {told}\n\n")
         trees = [call_text(profiles.tree, own, symbol) for symbol in asked]
         parts += [f"{text}\n" for text in trees if text] or ["# less than 0.5 % each\n\n"]
@@ -125,7 +127,7 @@ def caller_text(
 
 
 def _of_kind(profiles: CaseProfiles) -> str:
-    return f", {profiles.kind}" if profiles.waits else ""
+    return "" if profiles.kind == CPU else f", {profiles.kind}"
 
 
 def _base_name(profiles: CaseProfiles) -> str:

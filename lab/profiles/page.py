@@ -17,10 +17,12 @@ from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.frame_shifts import doubt
 from lab.profiles.analysis.share_shifts import CERTAIN
-from lab.profiles.analysis.share_table import VariantShares, share_table, wait_table
+from lab.profiles.analysis.share_table import VariantShares, amount_table, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
+from lab.profiles.analysis.weight_unit import Unit, unit_of
 from lab.profiles.case_profiles import (
     CPU,
+    EXACT,
     CaseProfiles,
     ProfiledBoot,
     ProfilingCost,
@@ -28,6 +30,7 @@ from lab.profiles.case_profiles import (
     profiling_costs,
     watched,
 )
+from lab.profiles.exact import ExactChange, exact_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class ShareCell:
     """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
 
     log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
-    Both None for the base. waited: nanoseconds a boot, of waits; low, high, log_ratio and q are then of it.
+    Both None for the base. waited: nanoseconds a boot, of waits, or instructions of an exact profile; low, high, log_ratio and q are then of it.
     """
 
     share: float
@@ -44,6 +47,7 @@ class ShareCell:
     log_ratio: float | None = None
     q: float | None = None
     waited: float | None = None
+    exact: bool = False
 
     @property
     def size(self) -> float:
@@ -132,7 +136,7 @@ class ProfilePage:
     """Profiles of one case, all variants side by side.
 
     asked: the symbols split by caller. splits: of all of them together, then of each; empty where no sample holds one.
-    costs: of each kind of profiles that the case has.
+    costs: of each kind of profiles that the case has. changes: of an exact profile, what each candidate changed.
     """
 
     experiment_id: int
@@ -145,11 +149,22 @@ class ProfilePage:
     columns: tuple[ProfileColumn, ...]
     symbols: tuple[SymbolRow, ...]
     splits: tuple[CallerSplit, ...]
+    changes: tuple[ExactChange, ...] = ()
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of what is compared, if not shares of samples."""
+        return unit_of(self.kind)
 
     @property
     def waits(self) -> bool:
-        """Return whether it is about nanoseconds waited."""
-        return self.kind != CPU
+        """Tell whether it is about nanoseconds waited."""
+        return self.unit == "ns"
+
+    @property
+    def sampled(self) -> bool:
+        """Tell whether it is about samples of running CPUs."""
+        return self.kind == CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +199,7 @@ def profile_page(
         columns=tuple(_columns(profiles)),
         symbols=_symbol_rows(profiles, rows),
         splits=_splits(profiles, asked),
+        changes=exact_changes(case_id) if profiles.kind == EXACT else (),
     )
 
 
@@ -218,7 +234,7 @@ def _columns(profiles: CaseProfiles) -> Iterator[ProfileColumn]:
         own = profiles.of(place)
         reason = ""
         if base is not None and place != base:
-            reason = doubt(tree, profiles.sides(base=base, candidate=place), waits=profiles.waits)
+            reason = doubt(tree, profiles.sides(base=base, candidate=place), unit=profiles.unit)
         yield ProfileColumn(
             variant_id=variant.id,
             variant=variant.name,
@@ -238,19 +254,19 @@ def _idle(profiles: CaseProfiles, own: Flags) -> float:
 
 def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[tuple[ShareCell, ...]]]:
     """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
-    judge = wait_table if profiles.waits else share_table
-    table = judge(
-        [*families, _symbol_family(profiles.tree)],
-        profiles.tree.samples,
-        profiles.owners,
-        base=profiles.base,
-        twin=profiles.twin,
-    )
-    # Nanoseconds a boot that are all of a variant's waiting.
+    rows = [*families, _symbol_family(profiles.tree)]
+    whole, owners, base, twin = profiles.tree.samples, profiles.owners, profiles.base, profiles.twin
+    if profiles.unit == "samples":
+        table = share_table(rows, whole, owners, base=base, twin=twin)
+    else:
+        table = amount_table(rows, whole, owners, base=base, twin=twin, unit=profiles.unit)
+    # All of a variant's waiting, or instructions, a boot.
     wholes = [
-        float(profiles.tree.samples[profiles.of(place)].mean()) for place in range(len(profiles.variants))
+        float(profiles.tree.samples[profiles.drawn(profiles.of(place))].mean())
+        for place in range(len(profiles.variants))
     ]
-    return [_cells(family, wholes if profiles.waits else None) for family in table]
+    exact = profiles.kind == EXACT
+    return [_cells(family, wholes if profiles.unit != "samples" else None, exact=exact) for family in table]
 
 
 def _symbol_family(tree: UnitedTree) -> Integers:
@@ -259,7 +275,9 @@ def _symbol_family(tree: UnitedTree) -> Integers:
     return np.concatenate((counts.own, counts.total))
 
 
-def _cells(family: Sequence[VariantShares], wholes: Sequence[float] | None) -> list[tuple[ShareCell, ...]]:
+def _cells(
+    family: Sequence[VariantShares], wholes: Sequence[float] | None, *, exact: bool
+) -> list[tuple[ShareCell, ...]]:
     """Cells by row. wholes: of waits, what shares are of, by variant."""
     columns = []
     for place, one in enumerate(family):
@@ -274,7 +292,12 @@ def _cells(family: Sequence[VariantShares], wholes: Sequence[float] | None) -> l
             moved.q.tolist() if moved else nothing,
             nothing if wholes is None else level.tolist(),
         )
-        columns.append([ShareCell(own, *map(_known, rest)) for own, *rest in zip(*parts, strict=True)])
+        columns.append(
+            [
+                ShareCell(own, _known(low), _known(high), _known(ratio), _known(q), _known(amount), exact)
+                for own, low, high, ratio, q, amount in zip(*parts, strict=True)
+            ]
+        )
     return list(zip(*columns, strict=True))
 
 

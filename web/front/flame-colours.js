@@ -20,7 +20,7 @@ export function palette(element) {
     return css(mix(unsure, sure, 0.22 + 0.78 * certainty));
   }));
   return {
-    shades, diverging, match: value("--flame-match"), faded: value("--flame-faded"), rest: value("--flame-rest"),
+    shades, diverging, match: value("--flame-match"), faded: value("--flame-faded"), dimmed: value("--flame-dimmed"), rest: value("--flame-rest"),
     paper: value("--surface"), ink: value("--flame-ink"), ring: value("--focus"),
   };
 }

@@ -30,6 +30,21 @@ export function withoutIdle(tree) {
   return { ...tree, columns };
 }
 
+// Roots of exact profiles that are not the workload's: as in lab/profiles/analysis/frame_names.py.
+const ASIDE = ["[interrupts]", "[kernel threads]"];
+
+// The same nodes without what came in between.
+export function withoutAside(tree) {
+  const aside = named(tree, (name) => ASIDE.includes(name));
+  const below = new Uint8Array(tree.parent.length);
+  const columns = tree.columns.map((column) => Float64Array.from(column));
+  for (let i = 1; i < below.length; i++) {
+    below[i] = tree.parent[i] ? below[tree.parent[i]] : aside[tree.name[i]];
+    if (below[i]) for (const column of columns) column[i] = 0;
+  }
+  return { ...tree, columns };
+}
+
 // Which names a term is part of, as a mark a name; without a term none.
 export function matching(names, term) {
   const wanted = term.trim().toLowerCase();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the viewer shows of a tree in a state: its layout, and for each frame its numbers, colour and words.
 import { divergingStyle, shadesOf } from "./flame-colours.js";
-import { inverted, matched, matching, withoutIdle } from "./flame-derive.js";
+import { inverted, matched, matching, withoutAside, withoutIdle } from "./flame-derive.js";
 import { layout, totals } from "./flame-layout.js";
-import { mark, ofDifference, ofFrame, percent, samples, time } from "./flame-words.js";
+import { instructions, mark, ofDifference, ofFrame, percent, samples, time } from "./flame-words.js";
 import { grouped } from "./numbers.js";
 
 const sum = (column) => column.reduce((all, value) => all + value, 0);
@@ -14,8 +14,8 @@ export class Model {
   constructor(tree, state, labels, callers = null) {
     this.labels = labels;
     this.state = state;
-    this.amount = state.waits ? time : samples;
-    const busy = state.idle || state.waits ? tree : withoutIdle(tree);
+    this.amount = { ns: time, instructions }[state.unit] ?? samples;
+    const busy = state.idle || state.unit === "ns" ? tree : state.unit === "instructions" ? withoutAside(tree) : withoutIdle(tree);
     this.wholes = busy.columns.map((column) => sum(column));
     this.tree = state.callers ? callers ?? inverted(busy, state.callers === "*" ? "" : state.callers) : busy;
     this.sums = this.tree.columns.map((column) => totals(this.tree, column));
@@ -65,7 +65,7 @@ export class Model {
     if (!this.differs && hit) return colours.match;
     if (i < root && this.frames.end[i] > root) return colours.faded;
     if (!this.differs) return colours.shades[this.shade(this.frames.name[i])];
-    if (this.state.search && !hit) return colours.faded;
+    if (this.state.search && !hit) return colours.dimmed;
     const { base, candidate, q } = this.sides(i);
     return divergingStyle(colours, base, candidate, q);
   }
@@ -81,7 +81,7 @@ export class Model {
   }
 
   say(i) {
-    if (this.differs) return ofDifference(this.sides(i), this.labels, this.state.counts ? this.amount : percent);
+    if (this.differs) return ofDifference(this.sides(i), this.labels, this.state.counts ? this.amount : percent, this.state.unit);
     const { total, own } = this.frames;
     return ofFrame({ name: this.name(i), total: total[i], own: own[i], whole: this.whole || 1 }, this.amount);
   }
@@ -89,6 +89,6 @@ export class Model {
   found() {
     const { found, share } = matched(this.frames, this.marks);
     const part = share * (this.frames.total[0] / (this.whole || 1));
-    return `${grouped(found)} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of ${this.state.waits ? "waiting" : "samples"}`;
+    return `${grouped(found)} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of ${{ ns: "waiting", instructions: "instructions" }[this.state.unit] ?? "samples"}`;
   }
 }

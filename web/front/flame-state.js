@@ -3,16 +3,17 @@
 // are in the fragment, which no server limits.
 
 const FLAGS = { icicle: ["view", "icicle"], idle: ["idle", "shown"], counts: ["scale", "samples"], common: ["sides", "both"] };
-// Of waits, times are what is compared unless shares are asked for.
-const WAITS = { ...FLAGS, counts: ["scale", "shares"] };
+// Of waits and of instructions, amounts are what is compared unless shares are asked for.
+const AMOUNTS = { ...FLAGS, counts: ["scale", "shares"] };
 const TEXTS = ["search", "callers"];
 
-// waits: the profile is one of waits.
-export function readState(address, waits = false) {
+// unit: of the profile's weights.
+export function readState(address, unit = "samples") {
+  const amounts = unit !== "samples";
   const query = address.searchParams;
   const state = { at: [] };
-  for (const [name, [key, value]] of Object.entries(waits ? WAITS : FLAGS)) state[name] = query.get(key) === value;
-  if (waits) Object.assign(state, { waits, counts: !state.counts });
+  for (const [name, [key, value]] of Object.entries(amounts ? AMOUNTS : FLAGS)) state[name] = query.get(key) === value;
+  if (amounts) Object.assign(state, { unit, counts: !state.counts });
   for (const name of TEXTS) state[name] = query.get(name) ?? "";
   const kept = address.hash.match(/^#at=(.*)$/);
   if (kept) {
@@ -27,8 +28,9 @@ export function readState(address, waits = false) {
 
 export function writeState(address, state) {
   const query = address.searchParams;
-  for (const [name, [key, value]] of Object.entries(state.waits ? WAITS : FLAGS)) {
-    if (state[name] !== Boolean(state.waits && name === "counts")) query.set(key, value);
+  const amounts = (state.unit ?? "samples") !== "samples";
+  for (const [name, [key, value]] of Object.entries(amounts ? AMOUNTS : FLAGS)) {
+    if (state[name] !== (amounts && name === "counts")) query.set(key, value);
     else query.delete(key);
   }
   for (const name of TEXTS) {

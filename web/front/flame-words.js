@@ -18,6 +18,10 @@ export function samples(count) {
   return `${text} ${count === 1 ? "sample" : "samples"}`;
 }
 
+export function instructions(count) {
+  return `${grouped(Math.round(count))} ${count === 1 ? "instruction" : "instructions"}`;
+}
+
 const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 
 // Nanoseconds in the largest unit of which there is one.
@@ -38,6 +42,12 @@ export function certainty(q) {
   return q <= CERTAIN ? `certain (${p})` : `may be chance (${p})`;
 }
 
+// Of exact counts: nothing is sampled, but boots of one kernel differ by where ticks and allocations fall.
+function causeOf(one) {
+  if (one.base === one.candidate) return "not one instruction more or less";
+  return one.q <= CERTAIN ? "changed by the patch" : "boots of one kernel differ by as much";
+}
+
 export function ratio(base, candidate) {
   if (base <= 0) return "new here";
   if (candidate <= 0) return "gone here";
@@ -45,10 +55,11 @@ export function ratio(base, candidate) {
 }
 
 // one: {name, base, candidate (both as shown: shares or samples), q}; labels: {base, candidate}; say(value) → text.
-export function ofDifference(one, labels, say) {
+export function ofDifference(one, labels, say, unit = "samples") {
   const change = ratio(one.base, one.candidate);
   const sides = `${labels.base} ${say(one.base)}, ${labels.candidate} ${say(one.candidate)}`;
-  return `${cut(one.name)}: ${sides}, ${change}, ${certainty(one.q)}`;
+  const sure = unit === "instructions" ? causeOf(one) : certainty(one.q);
+  return `${cut(one.name)}: ${sides}, ${change}, ${sure}`;
 }
 
 // Shape beside colour: which way a certain change goes, and what is on one side only.

@@ -12,13 +12,13 @@ import { FlameView } from "./flame-view.js";
 const part = (name) => document.getElementById(`flame-${name}`);
 const box = document.getElementById("flame");
 // Of waits, weights are nanoseconds.
-const WAITS = Boolean(box?.dataset.kind) && box.dataset.kind !== "cpu";
+const UNIT = { cpu: "samples", exact: "instructions" }[box?.dataset.kind || "cpu"] ?? "ns";
 const HINT = "Point at a frame to name it; click, or press Enter, to zoom.";
 
 class Page {
   constructor(tree) {
     this.tree = tree;
-    this.state = readState(new URL(location.href), WAITS);
+    this.state = readState(new URL(location.href), UNIT);
     this.labels = { base: box.dataset.base, candidate: box.dataset.variant };
     this.view = new FlameView(box, {
       style: (i) => this.model.style(i, this.colours, this.view.root),

@@ -17,6 +17,7 @@ from lab.comparisons.triage import Regression
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
+from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile import Share, share_of
 from web.words import change, quantity, settings
@@ -99,6 +100,7 @@ def explain(
         "locks": [_symbol(page, row, kind="lock") for row in page.locks.rows],
         "waits": urlencode({"kind": "lock", "variant": page.variant, "against": page.base}),
         "counters": [_counter(row) for row in page.counters.rows],
+        "exact": exact_tables(page.exact),
         "flame": urlencode({"variant": page.variant, "against": page.base}),
     }
     ctx |= _triage(page, typed, errors or {})

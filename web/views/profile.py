@@ -15,6 +15,7 @@ from lab.experiments.page import experiment_page
 from lab.profiles.analysis.symbol_counts import ITSELF
 from lab.profiles.case_profiles import ProfiledBoot
 from lab.profiles.page import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
+from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile_data import DIFFERENCES, FORMS
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
@@ -98,14 +99,16 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "asked": " + ".join(page.asked),
         "symbols_field": " ".join(page.asked),
         "chosen": chosen,
-        "samples": taken(chosen, waits=page.waits) if chosen else "",
+        "samples": taken(chosen, page.unit) if chosen else "",
         "idle": idle_of(chosen, waits=page.waits) if chosen else "",
         "against": against,
+        "opposites": _opposites(page, chosen, against) if chosen else [],
         "boot": boot,
         "files": _files(page, chosen, boot) if chosen else {},
         "differences": _differences(page, against, chosen) if against and chosen else {},
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
+        "exact": exact_tables(page.changes),
         "symbols": shown,
         "hidden": len(symbols) - len(shown),
         "every": len(symbols),
@@ -141,11 +144,28 @@ def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> Prof
     return next(wanted, None)
 
 
+def _opposites(
+    page: ProfilePage, chosen: ProfileColumn, against: ProfileColumn | None
+) -> list[tuple[str, str, bool]]:
+    """What to compare with: a label, a query, whether it is shown now. The base is what others are compared with."""
+    links = []
+    for column in page.columns:
+        if column is chosen:
+            continue
+        sides = (column, chosen) if chosen.base else (chosen, column)
+        shown = column is against
+        asked = (
+            _of_kind(page) | {"variant": sides[0].variant} | ({} if shown else {"against": sides[1].variant})
+        )
+        links.append((column.variant, urlencode(asked), shown))
+    return links
+
+
 def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) -> dict[str, str]:
     """Addresses of one profile by the first word of its form: of one boot, or of all of a variant's."""
-    forms = [form for form in FORMS if not (page.waits and form == "script.txt")]
+    forms = [form for form in FORMS if page.sampled or form != "script.txt"]
     if boot:
-        kind = f"?{urlencode({'kind': page.kind})}" if page.waits else ""
+        kind = f"?{urlencode({'kind': page.kind})}" if not page.sampled else ""
         return {
             form.partition(".")[0]: reverse("run_profile", args=(boot.run_id, form)) + kind for form in forms
         }
@@ -161,7 +181,7 @@ def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) 
 
 def _of_kind(page: ProfilePage) -> dict[str, str]:
     """Return the additional query of addresses of another kind than cpu."""
-    return {"kind": page.kind} if page.waits else {}
+    return {} if page.sampled else {"kind": page.kind}
 
 
 def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) -> dict[str, str]:
@@ -179,6 +199,8 @@ def share_of(cell: ShareCell) -> Share:
         mark = "▲" if cell.log_ratio > 0 else "▼"
     width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
     part = share(cell.share, 1.0)
+    if cell.waited is not None and cell.exact:
+        return Share(quantity(cell.waited, ""), width, "", mark, part if cell.waited else "")
     if cell.waited is not None:
         between = times_between(cell.low, cell.high) if cell.waited else ""
         return Share(quantity(cell.waited, "ns"), width, between, mark, part if cell.waited else "")

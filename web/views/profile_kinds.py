@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.case_profiles import ProfilingCost
 from lab.profiles.page import ProfileColumn, ProfilePage
 from web.words import change, count, number, quantity, share
@@ -92,9 +93,11 @@ def cost_of(cost: ProfilingCost) -> str:
     return f"{told}; {number(cost.lost)} lost" if cost.lost else told
 
 
-def taken(column: ProfileColumn, *, waits: bool) -> str:
+def taken(column: ProfileColumn, unit: Unit) -> str:
     """All that a variant's boots hold: samples, or waits and how long they were."""
-    if not waits:
+    if unit == "instructions":
+        return f"{number(column.boots[0].samples)} instructions of each boot's timed iterations"
+    if unit == "samples":
         return count(column.samples, "sample")
     times = f"{count(column.waits, 'wait')}, " if column.waits else ""
     return f"{times}{quantity(column.samples, 'ns')} in all"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from workers.ctl.clients.base import Json
 from workers.ctl.counter_tables import show_counters
+from workers.ctl.exact_tables import show_exact
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
 
@@ -34,11 +35,16 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
         page = cast("ProfilePage", told(case["profile"]))
         for split in page.splits[:1]:
             console.print(caller_table(page, split))
-        console.print(moved_table(page))
+        if page.kind == "exact":
+            show_exact(console, page.changes)
+        else:
+            console.print(moved_table(page))
         for reason in dict.fromkeys(column.doubt for column in page.columns if column.doubt):
             console.print(Text(f"  {plain_line(reason)}", style="yellow"))
         show_counters(console, cast("CounterPage", told(case["counters"])))
         for cost in page.costs:
+            if cost.kind == "exact":
+                continue
             console.print(Text(f"  {_cost(cost)}", style="dim"))
 
 
@@ -75,7 +81,9 @@ def caller_table(page: ProfilePage, split: CallerSplit) -> Table:
 
 def _taken(page: ProfilePage) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the rows of totals."""
-    if page.waits:
+    if page.kind == "exact":
+        yield "instructions", (f"{column.boots[0].samples:,}" for column in page.columns)
+    elif page.waits:
         yield "waits", (f"{column.waits:,}" for column in page.columns)
         yield "ms in all", (f"{column.samples / MS:,.1f}" for column in page.columns)
     else:
@@ -84,6 +92,8 @@ def _taken(page: ProfilePage) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _unit(page: ProfilePage) -> str:
+    if page.kind == "exact":
+        return "instructions a boot"
     return f"ms a boot ({page.kind})" if page.waits else "% of busy samples"
 
 
@@ -112,6 +122,8 @@ def _cells(cells: Sequence[ShareCell]) -> Iterable[Text]:
 
 def _cell(cell: ShareCell) -> Text:
     """A share with half the width of its interval; bold and with an arrow where it certainly moved. Times in ms."""
+    if cell.exact:
+        return Text(f"{cell.size:,.0f}", style="bold" if cell.certain else "")
     scale = 100 if cell.waited is None else 1 / MS
     width = "" if cell.low is None or cell.high is None else f" ±{scale * (cell.high - cell.low) / 2:,.2f}"
     moved = cell.certain and cell.log_ratio

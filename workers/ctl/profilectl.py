@@ -45,7 +45,7 @@ def profile(
     experiment_id: ExperimentId,
     symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
     mail: Annotated[bool, typer.Option("--mail", help="print call trees as text, as in perf report")] = False,
-    kind: Kind = "cpu",
+    kind: Kind = "",
     as_json: AsJson = False,
 ) -> None:
     """Print who calls the symbols a workload watches, and what certainly moved, all variants side by side."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.profiles.analysis.frame_names import IDLE, INTERRUPTS, normalise
+from lab.profiles.analysis.frame_names import ASIDE, IDLE, INTERRUPTS, normalise
 from lab.profiles.analysis.frame_tree import ROOT, FrameTree, cut_name, numbered
 
 Integers = NDArray[np.int64]
@@ -66,11 +66,12 @@ class Levels:
     bounds: list[tuple[int, int]]
 
 
-def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
+def align(trees: Sequence[FrameTree], *, idle: bool = False, exact: bool = False) -> UnitedTree:
     """Lay profiles over each other, in the order given. Takes time in proportion to nodes and depth.
 
     idle: count the samples in which a CPU does nothing like others. How long CPUs idle depends on the load's balance,
-    and would dilute every other share with it; an interrupt that an idle CPU takes is work.
+    and would dilute every other share with it; an interrupt that an idle CPU takes is work. exact: what is left out are
+    interrupts and kernel threads, which exact profiles have as roots of their own.
     """
     if not trees:
         return _nothing()
@@ -81,7 +82,7 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False) -> UnitedTree:
     )
     resting = np.zeros_like(own)
     if not idle:
-        mark = _idles(levels, names)
+        mark = _beside(levels, names) if exact else _idles(levels, names)
         resting[mark], own[mark] = own[mark], 0
     order, parent, end = in_preorder(levels)
     own = own[order]
@@ -175,6 +176,16 @@ def _idles(levels: Levels, names: Sequence[str]) -> Flags:
         idle[begin:end] |= idle[above]
         woken[begin:end] |= woken[above]
     return np.asarray(idle & ~woken, dtype=bool)
+
+
+def _beside(levels: Levels, names: Sequence[str]) -> Flags:
+    """Nodes in or below the roots that are not the workload's."""
+    mark = np.zeros(len(levels.parent), dtype=bool)
+    for begin, end in levels.bounds[1:2]:
+        mark[begin:end] = np.array([name in ASIDE for name in names])[levels.name[begin:end]]
+    for begin, end in levels.bounds[2:]:
+        mark[begin:end] = mark[levels.parent[begin:end]]
+    return mark
 
 
 def in_preorder(levels: Levels) -> tuple[Integers, Integers, Integers]:

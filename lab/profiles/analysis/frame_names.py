@@ -8,6 +8,8 @@ Stack = tuple[str, ...]
 # A CPU that idles is below this function, unless it is below one through which an interrupt enters.
 IDLE = "do_idle"
 INTERRUPTS = ("interrupt", "sysvec", "softirq")
+# Roots of exact profiles that are not the workload's: what came in between (workers/microscope/calltree.py).
+ASIDE = frozenset({"[interrupts]", "[kernel threads]"})
 
 # What GCC appends to the name of a copy it made of a function: the copy is the same source.
 _COPIES = frozenset({"isra", "constprop", "part", "cold", "lto_priv"})

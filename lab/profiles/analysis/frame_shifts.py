@@ -11,9 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lab.profiles.analysis.count_shifts import compare_counts
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.share_shifts import LEAST_FREEDOM, Scale, Shifts, Sides, compare
 from lab.profiles.analysis.wait_shifts import compare_waits
+from lab.profiles.analysis.weight_unit import Unit
+
+_JUDGES = {"samples": compare, "ns": compare_waits, "instructions": compare_counts}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +37,15 @@ def compare_frames(
     sides: Sides,
     *,
     scale: Scale = "shares",
-    waits: bool = False,
+    unit: Unit = "samples",
     whole: Integers | None = None,
 ) -> Shifts:
     """Compare the samples in each node or below: float64[nodes]. Profiles of neither side help to tell how boots vary.
 
-    waits: the tree's weights are nanoseconds waited. whole: int64[profiles], what shares are of; all the tree holds if None.
+    unit: of the tree's weights. whole: int64[profiles], what shares are of; all the tree holds if None.
     """
     heads, member = _chains(tree)
-    judge = compare_waits if waits else compare
+    judge = _JUDGES[unit]
     found = judge(tree.total[heads], tree.samples if whole is None else whole, sides, scale=scale)
     return Shifts(
         *(values[member] for values in (found.base, found.candidate, found.log_ratio, found.p, found.q))
@@ -49,13 +53,13 @@ def compare_frames(
 
 
 def compare_profiles(
-    tree: UnitedTree, sides: Sides, *, waits: bool = False, whole: Integers | None = None
+    tree: UnitedTree, sides: Sides, *, unit: Unit = "samples", whole: Integers | None = None
 ) -> FrameShifts:
     """As compare_frames, by shares and by absolute samples a boot."""
     return FrameShifts(
-        compare_frames(tree, sides, waits=waits, whole=whole),
-        compare_frames(tree, sides, scale="samples", waits=waits, whole=whole),
-        doubt(tree, sides, waits=waits),
+        compare_frames(tree, sides, unit=unit, whole=whole),
+        compare_frames(tree, sides, scale="samples", unit=unit, whole=whole),
+        doubt(tree, sides, unit=unit),
     )
 
 
@@ -68,21 +72,21 @@ def _chains(tree: UnitedTree) -> tuple[Integers, Integers]:
     return np.flatnonzero(~same), np.cumsum(~same) - 1
 
 
-def doubt(tree: UnitedTree, sides: Sides, *, waits: bool = False) -> str:
+def doubt(tree: UnitedTree, sides: Sides, *, unit: Unit = "samples") -> str:
     """Return why no difference can be significant, as a sentence; empty if one can."""
     ours, theirs = sides.group == sides.candidate, sides.group == sides.base
     for own, name in ((theirs, "base"), (ours, "variant")):
         if not own.any():
             return f"The {name} has no profile."
-        if not waits and not tree.samples[own].any():
+        if unit == "samples" and not tree.samples[own].any():
             return f"The {name}'s profile holds no sample of a busy CPU."
     # Where nobody waits there is no symbol, and that is an answer.
     waited = tree.samples[ours].any() and tree.samples[theirs].any()
-    if (waited or not waits) and not (_held(tree, ours) & _held(tree, theirs)).any():
+    if (waited or unit == "samples") and not (_held(tree, ours) & _held(tree, theirs)).any():
         return (
             "The two profiles have no symbol in common: one of them was read with another kernel's symbols."
         )
-    if sides.freedom < LEAST_FREEDOM:
+    if unit != "instructions" and sides.freedom < LEAST_FREEDOM:
         return (
             "With so few profiled boots nothing tells whether kernels differ or boots do; "
             "ask for profile_boots = 2 or more."

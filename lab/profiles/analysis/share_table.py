@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lab.profiles.analysis.count_shifts import compare_counts, count_levels
 from lab.profiles.analysis.frame_alignment import Integers
 from lab.profiles.analysis.frame_shifts import sides_of
 from lab.profiles.analysis.share_shifts import Interval, Shifts, adjusted, compare, intervals
 from lab.profiles.analysis.wait_shifts import compare_waits, wait_intervals
+from lab.profiles.analysis.weight_unit import Unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,26 +48,35 @@ def share_table(
     return tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in families)
 
 
-def wait_table(
-    families: Sequence[Integers], whole: Integers, owners: Integers, *, base: int | None, twin: int | None
+def amount_table(
+    families: Sequence[Integers],
+    whole: Integers,
+    owners: Integers,
+    *,
+    base: int | None,
+    twin: int | None,
+    unit: Unit,
 ) -> tuple[tuple[VariantShares, ...], ...]:
-    """As share_table, of times waited a boot, ns: they take the place of the shares in its answer.
+    """As share_table, of times waited or instructions executed a boot: they take the place of the shares in its answer.
 
     A patch that ends one wait makes the shares of all others larger; it is time that they cost, and that is compared.
     """
-    times = np.concatenate(families)
+    amounts = np.concatenate(families)
     bounds = np.cumsum([len(family) for family in families])[:-1]
+    levels, judge = (wait_intervals, compare_waits) if unit == "ns" else (count_levels, compare_counts)
     columns = []
     for variant in range(int(owners.max(initial=-1)) + 1):
-        interval = wait_intervals(times, owners, variant)
+        interval = levels(amounts, owners, variant)
         shifts = None
         if base is not None and variant != base:
-            shifts = compare_waits(times, whole, sides_of(owners, base=base, candidate=variant, twin=twin))
-        columns.append(_by_family(interval, shifts, bounds))
+            shifts = judge(amounts, whole, sides_of(owners, base=base, candidate=variant, twin=twin))
+        columns.append(_by_family(interval, shifts, bounds, exact=unit == "instructions"))
     return tuple(zip(*columns, strict=True)) if columns else tuple(() for _ in families)
 
 
-def _by_family(interval: Interval, shifts: Shifts | None, bounds: Integers) -> list[VariantShares]:
+def _by_family(
+    interval: Interval, shifts: Shifts | None, bounds: Integers, *, exact: bool = False
+) -> list[VariantShares]:
     parts = (np.split(values, bounds) for values in (interval.share, interval.low, interval.high))
     apart = [Interval(*part) for part in zip(*parts, strict=True)]
     if shifts is None:
@@ -74,5 +85,5 @@ def _by_family(interval: Interval, shifts: Shifts | None, bounds: Integers) -> l
         *(np.split(v, bounds) for v in (shifts.base, shifts.candidate, shifts.log_ratio, shifts.p)),
         strict=True,
     )
-    moved = [Shifts(old, new, ratio, p, adjusted(p)) for old, new, ratio, p in columns]
+    moved = [Shifts(old, new, ratio, p, p if exact else adjusted(p)) for old, new, ratio, p in columns]
     return [VariantShares(part, own) for part, own in zip(apart, moved, strict=True)]

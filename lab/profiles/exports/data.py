@@ -24,9 +24,9 @@ def profile_data(
 ) -> list[dict[str, Any]]:
     """For each profiled case {"profile": …, "counters": …}, as profiles/page.py and counters.py read them; empty where none was profiled.
 
-    symbols: split by caller, what the workload watches if empty. kind: cpu if empty. Raises UnknownRow.
+    symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or exact where that is what there is. Raises UnknownRow.
     """
-    kind = kind_named(kind)
+    kind = kind_named(kind) if kind else ""
     found = []
     for case in experiment_page(experiment_id).cases:
         page = profile_page(experiment_id, case.id, asked=tuple(symbols), rows=rows, kind=kind)

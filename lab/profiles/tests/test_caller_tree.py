@@ -81,7 +81,7 @@ def test_a_difference_seen_from_the_callers_tells_what_is_certain(waits: bool) -
     )
     sides = sides_of(np.repeat([0, 1], 3), base=0, candidate=1)
     found = caller_tree(tree, "lock")
-    shifts = compare_profiles(found, sides, waits=waits, whole=tree.samples).samples
+    shifts = compare_profiles(found, sides, unit="ns" if waits else "samples", whole=tree.samples).samples
     told = dict(zip(chains(found), shifts.q.tolist(), strict=True))
     assert told["lock", "lock", "open"] < 0.05
     assert not told["lock", "lock", "stat"] < 0.05

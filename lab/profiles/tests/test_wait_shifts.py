@@ -8,7 +8,7 @@ from lab.profiles.analysis.frame_alignment import align
 from lab.profiles.analysis.frame_shifts import compare_profiles, doubt, sides_of
 from lab.profiles.analysis.frame_tree import build_tree
 from lab.profiles.analysis.share_shifts import Sides
-from lab.profiles.analysis.share_table import wait_table
+from lab.profiles.analysis.share_table import amount_table
 from lab.profiles.analysis.wait_shifts import compare_waits, wait_intervals
 
 SHAPES = ("even", "restless", "boots", "uneven", "heavy")
@@ -145,16 +145,16 @@ def boot(reads: int) -> dict[tuple[str, ...], int]:
 def test_a_page_of_waits_has_time_a_boot_and_its_certainty_for_each_variant() -> None:
     united = align([build_tree(boot(reads).items()) for reads in (680, 690, 685, 260, 265, 255)], idle=True)
     owners = np.repeat([0, 1], 3)
-    found = compare_profiles(united, sides_of(owners, base=0, candidate=1), waits=True)
+    found = compare_profiles(united, sides_of(owners, base=0, candidate=1), unit="ns")
     told = {united.names[n]: q for n, q in zip(united.name.tolist(), found.samples.q.tolist(), strict=True)}
     assert told["down_read"] < 0.01
-    ((_, candidate),) = wait_table([united.total], united.samples, owners, base=0, twin=None)
+    ((_, candidate),) = amount_table([united.total], united.samples, owners, base=0, twin=None, unit="ns")
     assert candidate.interval.share[0] == pytest.approx(360e6, rel=0.02)
 
 
 def test_a_variant_that_no_longer_waits_is_an_answer_not_a_doubt() -> None:
     united = align([build_tree(one.items()) for one in [boot(5)] * 3 + [{}] * 3], idle=True)
     side = sides_of(np.repeat([0, 1], 3), base=0, candidate=1)
-    assert doubt(united, side, waits=True) == ""
+    assert doubt(united, side, unit="ns") == ""
     assert doubt(united, side) != ""
-    assert compare_profiles(united, side, waits=True).samples.certain.any()
+    assert compare_profiles(united, side, unit="ns").samples.certain.any()

@@ -217,11 +217,27 @@ test("a difference's tree of callers is the server's once it has come", () => {
 });
 
 test("of waits times are compared until shares are asked for, and the address says so", () => {
-  const state = readState(new URL("http://lab/"), true);
+  const state = readState(new URL("http://lab/"), "ns");
   assert.equal(state.counts, true);
   assert.equal(writeState(new URL("http://lab/"), state).search, "");
   const shares = writeState(new URL("http://lab/"), { ...state, counts: false });
   assert.equal(shares.search, "?scale=shares");
-  assert.equal(readState(shares, true).counts, false);
+  assert.equal(readState(shares, "ns").counts, false);
   assert.equal(new Model(treeOf({ "a": 4_200_000 }), state, {}).say(1), "a: 100.00\u00a0%, 4.2\u00a0ms, 100.00\u00a0% in itself");
+});
+
+test("an exact profile leaves interrupts out until they are asked for, and says instructions", () => {
+  const tree = treeOf({ "main;open": 60, "main": 40, "[interrupts];tick": 900 });
+  const state = readState(new URL("http://lab/"), "instructions");
+  assert.equal(new Model(tree, state, {}).say(1), "main: 100.00\u00a0%, 100 instructions, 40.00\u00a0% in itself");
+  assert.equal(new Model(tree, { ...state, idle: true }, {}).frames.total[0], 1000);
+});
+
+test("a search in a difference dims what does not match, in a colour of neither side", () => {
+  const tree = { ...treeOf({ "open": 60, "close": 40 }) };
+  tree.columns = [tree.columns[0], tree.columns[0]];
+  const model = new Model(tree, { ...readState(new URL("http://lab/?search=open")) }, { base: "a", candidate: "b" });
+  const colours = { faded: "faded", dimmed: "dimmed", match: "match", diverging: [[], [], []].map(() => Array(9).fill("side")) };
+  const styles = Object.fromEntries([1, 2].map((i) => [model.name(i), model.style(i, colours, 0)]));
+  assert.deepEqual(styles, { open: "side", close: "dimmed" });
 });

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a patch's instructions went: exact numbers, and what is the patch told apart from what differs anyway."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.models import Case, Experiment, Profile
+from lab.profiles.analysis.frame_tree import build_tree, pack
+from lab.profiles.difference import difference
+from lab.profiles.exact import ExactChange, exact_changes
+from lab.profiles.exports.data import profile_data
+from lab.profiles.exports.files import profile_file
+from lab.profiles.page import profile_page
+from lab.tests.exact_profiles import add_exact_boots, exact_experiment
+from lab.tests.factories import make_case, make_experiment, make_variant
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def case(db: None) -> Case:
+    return exact_experiment()
+
+
+def change(case: Case) -> ExactChange:
+    (found,) = exact_changes(case.pk)
+    return found
+
+
+def test_a_patch_of_one_instruction_is_named_with_its_exact_number(case: Case) -> None:
+    found = change(case)
+    patch = [row for row in found.rows if row.of_patch]
+    assert [(row.symbol, row.before, row.after, row.change) for row in patch] == [
+        ("kernfs_fop_open", 20.0, 21.0, 1.0)
+    ]
+    assert (patch[0].calls_before, patch[0].calls_after) == (1.0, 1.0)
+    assert (patch[0].per_call_before, patch[0].per_call_after) == (20.0, 21.0)
+    assert found.of_patch == 1.0
+    assert (found.operation, found.operations) == ("open", 100)
+
+
+def test_what_differs_between_boots_of_the_base_is_not_the_patch(case: Case) -> None:
+    found = change(case)
+    others = {row.symbol: (row.before, row.after) for row in found.rows if not row.of_patch}
+    assert set(others) == {"___slab_alloc", "[interrupts]"}
+    assert found.change == pytest.approx(found.of_patch + found.of_chance)
+    # do_sys_open has its own instructions and those in the window's loop.
+    assert found.equal == 2
+
+
+def test_interrupts_are_left_out_of_the_page_unless_asked_for(case: Case) -> None:
+    page = profile_page(case.experiment_id, case.pk)
+    assert page.kind == "exact"
+    assert "tick" not in {row.symbol for row in page.symbols}
+    (row,) = (row for row in page.symbols if row.symbol == "kernfs_fop_open")
+    base, _, patched = row.own
+    assert (base.waited, patched.waited) == (2000.0, 2100.0)
+    assert (base.low, base.high) == (None, None)
+    assert patched.certain
+    assert not any(cell.certain for row in page.symbols for cell in row.own if row.symbol == "___slab_alloc")
+
+
+def test_a_difference_has_the_numbers_of_one_boot(case: Case) -> None:
+    found = difference(case.experiment_id, case.pk, base="", variant="p")
+    assert found.unit == "instructions"
+    base, patched = found.sides
+    assert patched.samples - base.samples == 100 + 1200
+    folded = profile_file(case.experiment_id, "folded", variant="p", base="base", kind="exact").decode()
+    assert "main;do_sys_open;kernfs_fop_open 2000 2100\n" in folded
+
+
+def test_other_tools_get_instructions(case: Case) -> None:
+    folded = profile_file(case.experiment_id, "folded", kind="exact").decode()
+    assert "main;do_sys_open;kernfs_fop_open 2000\n" in folded
+    assert "[interrupts]" not in folded
+
+
+def test_data_for_labctl_and_the_api_has_the_change(case: Case) -> None:
+    (told,) = profile_data(case.experiment_id)
+    (change_,) = told["profile"]["changes"]
+    assert change_["of_patch"] == 1.0
+    assert change_["rows"][0]["symbol"] == "kernfs_fop_open"
+    assert change_["rows"][0]["change"] == 1.0
+
+
+def test_one_boot_a_side_says_what_that_cannot_tell(db: None) -> None:
+    found = change(exact_experiment(boots=1))
+    assert "profile_boots = 2" in found.doubt
+
+
+def test_a_case_without_exact_profiles_has_no_changes(db: None) -> None:
+    made: Experiment = make_experiment()
+    case = make_case(made)
+    assert exact_changes(case.pk) == ()
+    add_exact_boots(make_variant(made, "p"), case, [{("main",): 5}])
+    assert exact_changes(case.pk) == ()
+
+
+def test_a_sampled_profile_is_looked_at_first(case: Case) -> None:
+    run = case.runs.first()
+    assert run is not None
+    tree = build_tree([(("a",), 5)])
+    Profile.objects.create(run=run, samples=5, tree=pack(tree))
+    assert profile_page(case.experiment_id, case.pk).kind == "cpu"
+    assert profile_page(case.experiment_id, case.pk, kind="exact").kind == "exact"

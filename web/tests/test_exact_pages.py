@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exact profiles on the pages: the table of where instructions went, the flame graphs, and how they are compared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from lab.models import Case
+from lab.tests.exact_profiles import exact_experiment
+from web.tests.conftest import Page
+
+
+@pytest.fixture
+def case(db: None) -> Case:
+    return exact_experiment()
+
+
+def address(case: Case, query: str = "") -> str:
+    return f"/experiments/{case.experiment_id}/profile/{case.pk}/{query}"
+
+
+def cells(text: str, symbol: str) -> list[str]:
+    """The cells of a symbol's row in the table of the change."""
+    table = text[text.index("Where the instructions went") :]
+    row = re.search(rf"<tr[^>]*><th[^>]*>{re.escape(symbol)}</th>(.*?)</tr>", table)
+    assert row is not None
+    return [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row[1])]
+
+
+def test_the_page_names_the_patched_function_with_its_exact_number(case: Case, page: Page) -> None:
+    text = page(address(case))
+    assert cells(text, "kernfs_fop_open") == ["+1", "20", "21", "1", "1"]
+    assert "<strong>+1</strong> in functions that the patch changed" in text
+    patch, chance = text.index("The patch<"), text.index("Not the patch: boots of base differ here, too")
+    assert patch < text.index(">kernfs_fop_open<") < chance
+    assert chance < text.index(">___slab_alloc<", chance)
+
+
+def test_nothing_exact_is_said_to_be_sampled(case: Case, page: Page) -> None:
+    text = page(address(case, "?variant=p&against=base"))
+    for word in ("95 % interval", "busy samples", "perf script", "± ", "q over", "Show idle"):
+        assert word not in text, word
+    assert "Show interrupts" in text
+    assert 'data-kind="exact"' in text
+
+
+def test_from_the_base_a_difference_is_that_of_the_patch(case: Case, page: Page) -> None:
+    text = page(address(case, "?variant=base"))
+    assert 'href="?kind=exact&amp;variant=p&amp;against=base"' in text
+    assert "variant=base&amp;against=p" not in text
+    text = page(address(case, "?variant=p&against=base"))
+    # The same link once more ends it.
+    assert re.search(r'href="\?kind=exact&amp;variant=p" aria-current="true">base<', text)
+
+
+@pytest.mark.parametrize("form", ["tree", "folded", "speedscope.json", "pb.gz", "svg"])
+def test_each_form_of_a_variant_is_there(case: Case, form: str, client: Client) -> None:
+    answer = client.get(address(case, f"variant.{form}?kind=exact&variant=p"))
+    assert answer.status_code == 200
+
+
+def test_samples_one_by_one_are_refused_in_words(case: Case, client: Client) -> None:
+    answer = client.get(address(case, "variant.script.txt?kind=exact&variant=p"))
+    assert answer.status_code == 422
+    assert b"instructions are no samples to print one by one" in answer.content
+
+
+def test_the_api_has_the_change(case: Case, client: Client) -> None:
+    told = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/").json()
+    (change,) = told["cases"][0]["profile"]["changes"]
+    assert (change["rows"][0]["symbol"], change["rows"][0]["change"]) == ("kernfs_fop_open", 1.0)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", '" onmouseover="x', "</table><img src=x>", "<b>"]
+)
+def test_names_that_a_guest_made_up_are_text_on_the_page(name: str, page: Page, db: None) -> None:
+    case = exact_experiment(names={"kernfs_fop_open": name})
+    text = page(address(case, "?variant=p&against=base"))
+    assert name not in text
+    assert "Where the instructions went" in text
