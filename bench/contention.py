@@ -37,7 +37,7 @@ WORK, HELD, TRANSFER, ROUNDS = 8000, 900, 40, 1500
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a boot recorded, and the names of its functions."""
+    """A boot's recording, and the names of its functions."""
 
     name: str
     trace: Trace

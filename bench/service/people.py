@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long pages take for fifty people who browse 1,000 experiments and a million samples while a kernel builds.
+"""Response times of pages for fifty people who browse 1,000 experiments and a million samples while a kernel builds.
 
 The pages come from the production server (gunicorn, two workers) on the loopback address; locust plays the people, who
 read one to three seconds between clicks. The build is a real one, of Debian's 6.1 without a base, as the lab runs it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people do on a lab's pages; run by bench/service/people.py through locust."""
+"""The actions of people on a lab's pages; run by bench/service/people.py through locust."""
 
 from __future__ import annotations
 

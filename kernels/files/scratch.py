@@ -34,7 +34,7 @@ _REMOVE_S = 600.0
 def locked(
     path: Path, *, shared: bool = False, seconds: float = 7200.0, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold a lock file, made when missing. on_wait is called while another holds it. Raises BuildBusy."""
+    """Hold a lock file; create it if missing. on_wait is called while another process holds it. Raises BuildBusy."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -51,7 +51,7 @@ def locked(
 
 @contextlib.contextmanager
 def scratch(root: Path) -> Iterator[Path]:
-    """A new directory under root, removed at the end; what was moved out of it stays."""
+    """Yield a new directory under root, removed at the end; files moved out of it stay."""
     root.mkdir(parents=True, exist_ok=True)
     path = Path(tempfile.mkdtemp(dir=root))
     path.chmod(0o755)

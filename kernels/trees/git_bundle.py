@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Commits between machines as git bundles: a variant's over its base, or a base alone without its history.
 
-What is taken in holds exactly the one commit that was asked for: no ref of a stranger, no object that git's own checks refuse, nothing
-left behind when it is refused.
+A bundle is accepted only if it holds exactly the requested commit: no other ref, no object that git's own checks refuse. A refused
+bundle leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_HEAD = 4096
 
 
 def write_bundle(repository: Path, commit: str, base: str, file: Path) -> None:
-    """Write a bundle of a commit: of what it has over the base; without a base all of its files, and none of its history.
+    """Write a bundle of a commit: its difference to the base; without a base all of its files, without history.
 
     Raises GitFailed, DiskFull.
     """
@@ -49,7 +49,7 @@ def write_bundle(repository: Path, commit: str, base: str, file: Path) -> None:
 def take_bundle(repository: Path, file: Path, commit: str, base: str) -> None:
     """Take the one commit of a bundle into a repository, over a base that it has, or without its history.
 
-    Raises BundleRefused for anything else than write_bundle writes, GitFailed, DiskFull; then nothing of it is there.
+    Raises BundleRefused for anything that write_bundle would not write, GitFailed, DiskFull; then nothing is stored.
     """
     if file.stat().st_size > MOST_BYTES:
         raise BundleRefused(f"the bundle of {commit[:12]} is larger than {MOST_BYTES >> 20} MiB")

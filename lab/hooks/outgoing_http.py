@@ -2,7 +2,7 @@
 """HTTP requests to addresses that users entered: nothing private, no redirects, bounded in time.
 
 A name is resolved once, every address it has is checked, and the connection goes to a checked one: a name
-that answers otherwise the second time gets nowhere. TLS still proves the name, not the address.
+that resolves differently the second time has no effect. TLS still verifies the name, not the address.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def check_url(url: str, *, private: bool) -> None:
     if parsed.scheme not in _SCHEMES or not parsed.host:
         raise AddressRefused(f'"{url}" is no address: write https://host/path')
     if parsed.scheme == "http" and not private:
-        raise AddressRefused("give an https address: over http anybody on the way could read it")
+        raise AddressRefused("use an https address: http can be read on the way")
     if parsed.userinfo:
-        raise AddressRefused("a name or password does not belong into the address: use the secret")
+        raise AddressRefused("the address must not contain a user name or password: enter it as the secret")
     try:
         literal = ip_address(parsed.host)
     except ValueError:

@@ -38,7 +38,7 @@ def write_note(
 
 
 def edit_note(*, note_id: int, by: User, text: str, scopes: Sequence[str] | None = None) -> Note:
-    """Write a note's text anew. Raises UnknownRow, NotAllowed, FieldRefused for "text"."""
+    """Replace a note's text. Raises UnknownRow, NotAllowed, FieldRefused for "text"."""
     note = _own(note_id, by, scopes)
     note.text, note.edited_at = _plain(text), timezone.now()
     note.save(update_fields=["text", "edited_at"])
@@ -46,7 +46,7 @@ def edit_note(*, note_id: int, by: User, text: str, scopes: Sequence[str] | None
 
 
 def delete_note(*, note_id: int, by: User, scopes: Sequence[str] | None = None) -> None:
-    """Remove a note for good. Raises UnknownRow, NotAllowed."""
+    """Delete a note permanently. Raises UnknownRow, NotAllowed."""
     _own(note_id, by, scopes).delete()
 
 

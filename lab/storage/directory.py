@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A store that is a directory, behind Django's storage API; lab/storage/bucket.py is the other kind.
 
-Beside what Django asks of a storage both say what is below a name, and hand out a part of a file without the rest of it.
+Besides Django's interface both list the files below a name, and return part of a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django.utils.deconstruct import deconstructible
 from kernels.files.scratch import sync_directory
 
 _CHUNK = 1 << 20
-# A file that is being written; its name begins like no other.
+# The prefix of files that are being written.
 _DRAFT = ".draft-"
 
 
@@ -38,7 +38,7 @@ class StoreEntry:
 
 @dataclass(frozen=True, slots=True)
 class DiskRoom:
-    """Bytes of the disk that a directory is on: taken, by whomever, and left."""
+    """Used and free bytes of the disk that a directory is on."""
 
     used: int
     free: int
@@ -48,18 +48,18 @@ class StoreStream(Protocol):
     """A file of the store as it is read."""
 
     def read(self, amount: int = -1, /) -> bytes:
-        """The next bytes, all that are left without an amount."""
+        """Return the next bytes, or all remaining bytes without an amount."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the stream."""
 
 
 @deconstructible(path="lab.storage.directory.DirectoryStorage")
 class DirectoryStorage(FileSystemStorage):
-    """Files below a directory. Each appears by one rename when it is whole, over what had its name."""
+    """Files below a directory. A complete file replaces an existing file of its name by one rename."""
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
-        """The name itself: what is there is replaced."""
+        """Return the name itself: an existing file is replaced."""
         return name
 
     def _save(self, name: str, content: File[bytes]) -> str:
