@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
+
+from lab import figures
 
 NONE = "–"
 _MINUS = "\N{MINUS SIGN}"
@@ -14,12 +17,13 @@ _TIMES = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, thousands set apart: 0.03771, 46.12, 890.9, 12 345."""
-    if value is None or not math.isfinite(value):
-        return NONE
-    size = abs(value)
-    decimals = 0 if size >= 1000 or value == int(value) else max(0, 3 - math.floor(math.log10(size)))
-    return f"{value:,.{min(decimals, 9)}f}".replace(",", _THIN).replace("-", _MINUS)
+    """Return four significant digits, thousands set apart: 0.03771, 46.12, 890.9, 12 345."""
+    return _typographic(figures.number(value))
+
+
+def _typographic(text: str) -> str:
+    """Replace the signs of lab/figures.py by those of print."""
+    return NONE if text == figures.NONE else text.replace(",", _THIN).replace("-", _MINUS)
 
 
 def quantity(value: float | None, unit: str) -> str:
@@ -47,15 +51,15 @@ def times_between(low: float | None, high: float | None) -> str:
     return f"{number(low * _TIMES['ns'] / _TIMES[unit])} to {text}"
 
 
-def change(ratio: float | None) -> str:
-    """A ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
-    if ratio is None or not math.isfinite(ratio):
-        return NONE
-    percent = (ratio - 1) * 100
-    decimals = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
-    if round(percent, 2) == 0:
-        return f"0.00{_SPACE}%"
-    return f"{percent:+,.{decimals}f}{_SPACE}%".replace(",", _THIN).replace("-", _MINUS)
+def change(ratio: float | None, *, fine: bool = False) -> str:
+    """Return a ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
+    return _typographic(figures.change(ratio, fine=fine)).replace("%", f"{_SPACE}%")
+
+
+def medians_note(base: float | None, median: float | None, ratio: float | None, **more: Any) -> str:
+    """Return figures.medians_note() in the signs of print."""
+    told = _typographic(figures.medians_note(base, median, ratio, **more))
+    return told.replace("%", f"{_SPACE}%")
 
 
 def share(part: float, whole: float) -> str:

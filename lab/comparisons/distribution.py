@@ -9,7 +9,7 @@ from typing import Any
 
 from lab.experiments.page import get_experiment
 from lab.models import Case, Run, Sample
-from lab.models.states import Purpose, Role
+from lab.models.states import Purpose, Role, VariantState
 from lab.statistics.iterations import Quantile
 from lab.statistics.quantiles import Middle, histogram_quantile, middle
 
@@ -28,12 +28,16 @@ class BootSpread:
 
 @dataclass(frozen=True, slots=True)
 class VariantSpread:
-    """The boots of one variant, by block, and their median."""
+    """The boots of one variant, by block, and the median of all boots that count as its own, and how many those are.
+
+    The base once more counts as the base wherever something else is compared with both, as in compare.py.
+    """
 
     variant: str
     control: bool
     boots: tuple[BootSpread, ...]
     middle: Middle
+    counted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,16 @@ def case_spreads(experiment_id: int) -> dict[int, CaseSpread]:
     by_case: dict[int, list[Run]] = defaultdict(list)
     for run in runs:
         by_case[run.case_id].append(run)
-    return {case.pk: _case(case, by_case[case.pk]) for case in experiment.cases.all()}
+    ready = experiment.variants.filter(state=VariantState.READY)
+    both = ready.exclude(role__in=(Role.BASE, Role.AA)).exists()
+    return {case.pk: _case(case, by_case[case.pk], both=both) for case in experiment.cases.all()}
 
 
-def _case(case: Case, runs: list[Run]) -> CaseSpread:
+def _case(case: Case, runs: list[Run], *, both: bool) -> CaseSpread:
     values = _values(runs)
     metrics = []
     for metric in sorted(case.metrics, key=lambda one: not one["primary"]):
-        variants = _variants(runs, values.get(metric["name"], {}))
+        variants = _variants(runs, values.get(metric["name"], {}), both=both)
         if variants:
             metrics.append(MetricSpread(metric["name"], metric["unit"], metric["primary"], variants))
     kept = [(run, run.extras["histogram"]) for run in runs if _is_histogram(run.extras)]
@@ -103,21 +109,20 @@ def _values(runs: list[Run]) -> dict[str, dict[int, list[float]]]:
     return found
 
 
-def _variants(runs: list[Run], values: Mapping[int, list[float]]) -> tuple[VariantSpread, ...]:
+def _variants(runs: list[Run], values: Mapping[int, list[float]], *, both: bool) -> tuple[VariantSpread, ...]:
+    """Return each variant's boots. both: whether the base's median is over its own boots and its second ones."""
     boots: dict[int, list[BootSpread]] = defaultdict(list)
     variants = {run.variant_id: run.variant for run in runs}
     for run in runs:
         if iterations := values.get(run.pk):
             boots[run.variant_id].append(BootSpread(run.pk, run.block, median(iterations), tuple(iterations)))
-    return tuple(
-        VariantSpread(
-            variants[key].name,
-            variants[key].role in {Role.AA, Role.PLACEBO},
-            tuple(own),
-            middle([boot.number for boot in own]),
-        )
-        for key, own in boots.items()
-    )
+    again = [boot for key, own in boots.items() if both and variants[key].role == Role.AA for boot in own]
+    spreads = []
+    for key, own in boots.items():
+        counted = [boot.number for boot in (own + again if variants[key].role == Role.BASE else own)]
+        control = variants[key].role in {Role.AA, Role.PLACEBO}
+        spreads.append(VariantSpread(variants[key].name, control, tuple(own), middle(counted), len(counted)))
+    return tuple(spreads)
 
 
 def _is_histogram(extras: Mapping[str, Any]) -> bool:

@@ -113,6 +113,7 @@ class Explanation:
     switches: tuple[SwitchView, ...]
     configs: tuple[ConfigChange, ...]
     why_no_configs: str
+    clock: str
 
 
 def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explanation:
@@ -161,6 +162,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         ),
         configs=configs,
         why_no_configs=why,
+        clock=row.experiment.clock,
     )
 
 

@@ -244,14 +244,14 @@ def _metric_row(
 ) -> MetricRow:
     own = {c.variant_id: c for c in here if c.metric == metric}
     first = next(iter(own.values()))
-    base_medians = [c.base_median for c in own.values() if c.base_median is not None]
+    # The base's median over both of its boots a block; only the second ones are compared with the first alone.
+    judged = [c for c in own.values() if c.variant.role != Role.AA] or list(own.values())
     return MetricRow(
         metric=metric,
         unit=first.unit,
         better=first.better,
         primary=first.primary,
-        # Each comparison has the base's median over its own paired boots: show their middle.
-        base_median=median(base_medians) if base_medians else None,
+        base_median=next((c.base_median for c in judged if c.base_median is not None), None),
         cells=tuple(comparison_cell(own[side.id]) if side.id in own else None for side in candidates),
         alarms=alarms,
         effects=tuple(effects),

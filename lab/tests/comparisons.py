@@ -16,6 +16,7 @@ from lab.comparisons.exports.shape import (
     SpreadData,
     VariantData,
 )
+from lab.figures import medians_ratio
 
 # What breaks out of XML, Markdown's tables and spans, TAP's lines, mail headers, terminals, spreadsheets and TOML.
 HOSTILE = (
@@ -54,7 +55,9 @@ def make_cell(variant: str, verdict: str = "unchanged", role: str = "candidate",
         "partial": False,
         "notes": [],
     }
-    return given | fields  # type: ignore[return-value]
+    given |= fields
+    given["medians_ratio"] = medians_ratio(given["base_median"], given["median"])
+    return given  # type: ignore[return-value]
 
 
 def make_metric(name: str, cells: Sequence[CellData], *, primary: bool = True, **fields: Any) -> MetricData:

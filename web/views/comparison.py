@@ -27,7 +27,7 @@ from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.views.distribution import SpreadSection, spread
 from web.views.experiment import tallies
 from web.views.missing import found
-from web.words import change, quantity, settings
+from web.words import change, medians_note, quantity, settings
 
 _CONTROLS = {"a/a": "control: same kernel, rebooted", "placebo": "control: same source, other code layout"}
 _CALLED = {"a/a": "false alarm", "placebo": "differs"}
@@ -38,7 +38,7 @@ _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 class VariantLine:
     """One variant under one metric; without bar and verdict for the base, which `explain` addresses for others.
 
-    label: the verdict in words where it is about a control. certainty: q in words. triaged: of a regression.
+    medians: why they and the change differ. label: the verdict in words where it is about a control. certainty: q in words. triaged: of a regression.
     """
 
     variant: str
@@ -47,6 +47,7 @@ class VariantLine:
     certainty: str
     value: str
     change: str
+    medians: str
     interval: str
     verdict: str
     bar: Bar | None
@@ -161,7 +162,7 @@ def _glances(page: ComparisonPage) -> list[Glance]:
             case=one.case.title,
             metric=row.metric,
             cells=tuple(
-                (change(cell.ratio), cell.verdict) if cell else None
+                (change(cell.ratio, fine=page.clock == "instructions"), cell.verdict) if cell else None
                 for side, cell in zip(page.candidates, row.cells, strict=True)
                 if not side.control
             ),
@@ -189,7 +190,11 @@ def _section(
         proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
         plots=_plots(one.representatives),
         method=next((cell.method for cell in cells if cell.method and not cell.control), ""),
-        effects=tuple(_effects(row) for row in one.metrics if row.primary and row.effects),
+        effects=tuple(
+            _effects(row, fine=page.clock == "instructions")
+            for row in one.metrics
+            if row.primary and row.effects
+        ),
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=one.invalid,
         spread=spread(told) if told else None,
@@ -203,30 +208,35 @@ def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
         yield from cell.notes
 
 
-def _effects(row: MetricRow) -> EffectGroup:
+def _effects(row: MetricRow, *, fine: bool) -> EffectGroup:
     axis = span([value for effect in row.effects for value in (effect.low, effect.ratio, effect.high)], 0.0)
     low, high = axis.ends
     return EffectGroup(
         metric=row.metric,
         ends=(change(low), change(high)),
-        lines=tuple(_effect(effect, axis) for effect in row.effects),
+        lines=tuple(_effect(effect, axis, fine=fine) for effect in row.effects),
     )
 
 
-def _effect(effect: EffectCell, axis: Span) -> EffectLine:
-    interval, drawn = interval_bar(axis, effect.low, effect.ratio, effect.high)
+def _effect(effect: EffectCell, axis: Span, *, fine: bool) -> EffectLine:
+    interval, drawn = interval_bar(axis, effect.low, effect.ratio, effect.high, fine=fine)
     return EffectLine(
-        effect.label, change(effect.ratio), interval, drawn, certainty(effect.q_value), effect.reason
+        effect.label,
+        change(effect.ratio, fine=fine),
+        interval,
+        drawn,
+        certainty(effect.q_value),
+        effect.reason,
     )
 
 
 def interval_bar(
-    axis: Span, low: float | None, middle: float | None, high: float | None
+    axis: Span, low: float | None, middle: float | None, high: float | None, *, fine: bool = False
 ) -> tuple[str, Bar | None]:
     """An interval in words and as a bar; nothing where there is none."""
     if low is None or middle is None or high is None:
         return "", None
-    return f"{change(low)} to {change(high)}", bar(axis, low, middle, high)
+    return f"{change(low, fine=fine)} to {change(high, fine=fine)}", bar(axis, low, middle, high)
 
 
 def certainty(q_value: float | None) -> str:
@@ -238,6 +248,7 @@ def certainty(q_value: float | None) -> str:
 
 def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> MetricGroup:
     cells = [cell for cell in row.cells if cell]
+    fine = page.clock == "instructions"
     margin = max((cell.margin for cell in cells), default=0.0)
     axis = span([value for cell in cells for value in (cell.low, cell.ratio, cell.high)], margin)
     base = VariantLine(
@@ -247,6 +258,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
         certainty="",
         value=quantity(row.base_median, row.unit),
         change="",
+        medians="",
         interval="",
         verdict="",
         bar=None,
@@ -265,7 +277,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
         floor=change(1 + floor).lstrip("+") if (floor := max((c.floor for c in cells), default=0.0)) else "",
         alarms=_alarms(row),
         ends=(change(low), change(high)),
-        lines=(base, *(_line(cell, row.unit, axis, states.get(cell.id, "")) for cell in cells)),
+        lines=(base, *(_line(cell, row, axis, states.get(cell.id, ""), fine=fine) for cell in cells)),
     )
 
 
@@ -275,16 +287,18 @@ def _alarms(row: MetricRow) -> str:
     return f"control: {seen.called} of {seen.compared} wrongly flagged" if seen.compared else ""
 
 
-def _line(cell: ComparisonCell, unit: str, axis: Span, triaged: str) -> VariantLine:
-    interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high)
+def _line(cell: ComparisonCell, row: MetricRow, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
+    interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
+    base = row.base_median
     called = cell.verdict in {"regression", "improvement"}
     return VariantLine(
         variant=cell.variant,
         control=_CONTROLS.get(cell.control, ""),
         label=_CALLED.get(cell.control, "") if called else "",
         certainty=certainty(cell.q_value),
-        value=quantity(cell.median, unit),
-        change=change(cell.ratio),
+        value=quantity(cell.median, row.unit),
+        change=change(cell.ratio, fine=fine),
+        medians=medians_note(cell.base_median, cell.median, cell.ratio, shown_base=base, fine=fine),
         interval=interval,
         verdict=cell.verdict,
         bar=drawn,

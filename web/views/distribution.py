@@ -64,10 +64,10 @@ def _plot(told: MetricSpread) -> MetricPlot:
 
 def _row(told: VariantSpread, unit: str) -> StripRow:
     middle = told.middle
-    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if len(told.boots) > 1 else ""
+    reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if told.counted > 1 else ""
     return StripRow(
         name=told.variant,
-        said=f"{quantity(middle.value, unit)}{reach}, {count(len(told.boots), 'boot')}",
+        said=f"{quantity(middle.value, unit)}{reach}, {count(told.counted, 'boot')}{_again(told)}",
         boots=[
             (
                 boot.number,
@@ -82,6 +82,10 @@ def _row(told: VariantSpread, unit: str) -> StripRow:
         low=middle.low,
         high=middle.high,
     )
+
+
+def _again(told: VariantSpread) -> str:
+    return " with the base's second ones" if told.counted > len(told.boots) else ""
 
 
 def _tail(told: Tail, unit: str) -> TailLine:

@@ -20,7 +20,7 @@ from web.views.counters import CounterText, counter_text
 from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile import Share, share_of
-from web.words import change, quantity, settings
+from web.words import change, medians_note, quantity, settings
 
 _STATES = {
     "new": "not yet triaged",
@@ -78,19 +78,21 @@ def explain(
     page = found(explanation, experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
     axis = span([cell.low, cell.ratio, cell.high], cell.margin)
-    words, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high)
+    fine = page.clock == "instructions"
+    words, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
     low, high = axis.ends
     ctx = {
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
-        "line": VerdictBar(change(cell.ratio), words, cell.verdict, drawn),
+        "line": VerdictBar(change(cell.ratio, fine=fine), words, cell.verdict, drawn),
         "ends": (change(low), change(high)),
         # The interval of a verdict that its q-value held back is wider, as its reason says.
         "level": "" if cell.held_back else "95 %",
         "params": settings(page.case.params),
         "better": _BETTER.get(page.better, ""),
         "medians": (quantity(cell.base_median, page.unit), quantity(cell.median, page.unit)),
+        "medians_note": medians_note(cell.base_median, cell.median, cell.ratio, fine=fine),
         "certainty": certainty(cell.q_value),
         "effect": f"{cell.effect:+.1f}" if cell.effect is not None else "",
         "margin": change(1 + cell.margin).lstrip("+"),

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.comparisons.exports.figures import doubt
+from lab.comparisons.exports.figures import doubt, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
 from workers.ctl.table_style import VERDICT_STYLE, number, percent, plain_table
@@ -95,11 +95,11 @@ def case_table(data: ComparisonData, case: CaseData) -> Table:
         table.add_row(name)
         table.add_row(Text(f"  {base}"), Text(number(metric["base_median"])))
         for cell in metric["cells"]:
-            table.add_row(*_cells(cell, fine=fine))
+            table.add_row(*_cells(cell, metric["base_median"], fine=fine))
     return table
 
 
-def _cells(cell: CellData, *, fine: bool) -> list[Text]:
+def _cells(cell: CellData, base: float | None, *, fine: bool) -> list[Text]:
     low, high = _change(cell["low"], fine), _change(cell["high"], fine)
     interval = f"{low} … {high}" if cell["low"] is not None else "–"
     verdict = cell["verdict"]
@@ -111,6 +111,8 @@ def _cells(cell: CellData, *, fine: bool) -> list[Text]:
         verdict += " (no ratio)"
     if why := doubt(cell, fine=fine):
         verdict += f"\n{why}"
+    if note := own_medians(cell, shown_base=base, fine=fine):
+        verdict += f"\n{note}"
     return [
         Text(f"  {plain(cell['variant'])}"),
         Text(number(cell["median"])),

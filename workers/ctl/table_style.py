@@ -3,29 +3,29 @@
 
 from __future__ import annotations
 
+import re
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from lab import figures
 
 VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
 
 
 def number(value: float | None) -> str:
     """Write a value with four significant digits: 0.01235, 3.771, 890.9, 41,250."""
-    if value is None:
-        return "–"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return _typographic(figures.number(value))
 
 
 def percent(value: float | None, *, fine: bool = False) -> str:
     """Write a change with its sign, small ones finer: +1.3, −53.0, +0.51; `fine` gives all two digits."""
-    if value is None:
-        return "–"
-    if round(value, 2) == 0:
-        return "0.00"
-    return f"{value:+.{2 if fine or abs(value) < 1 else 1}f}".replace("-", "−")
+    return _typographic(figures.percent(value, fine=fine))
+
+
+def _typographic(text: str) -> str:
+    return "–" if text == figures.NONE else re.sub("^-", "−", text)
 
 
 def plain_table(title: str) -> Table:

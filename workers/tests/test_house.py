@@ -64,7 +64,7 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
 # it in this order (DESIGN.md says why); the modules between the rooms belong to all of them.
 ROOMS = {
     "lab": (
-        *("errors", "validation_messages", "one_line", "harmful_characters", "environment"),
+        *("errors", "validation_messages", "one_line", "harmful_characters", "environment", "figures"),
         *("models", "statistics", "leases", "audit"),
         *("people", "storage", "experiments", "profiles", "trends", "comparisons", "notes", "hooks"),
         *("targets", "runs", "submission", "bisections", "standing", "operations"),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.comparisons.exports.figures import many, sides, told_change
+from lab.comparisons.exports.figures import many, own_medians, sides, told_change
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
 from lab.one_line import plain
 
@@ -85,7 +85,8 @@ def _cells(case: CaseData, *, fine: bool) -> Iterator[ReportCheck]:
 def _cell(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> ReportCheck:
     told = told_change(cell, fine=fine)
     name = f"{plain(cell['variant'])}: {plain(metric['name'])}"
-    figures = f"{sides(cell, metric)}, {told}, {cell['boots']} boots"
+    note = own_medians(cell, fine=fine)
+    figures = f"{sides(cell, metric)}, {told}{f' ({note})' if note else ''}, {cell['boots']} boots"
     outcome: Outcome = "passed"
     message = f"{cell['verdict']}: {told}"
     if cell["verdict"] == "inconclusive":

@@ -30,6 +30,7 @@ from lab.comparisons.page import CaseComparison, ComparisonCell, MetricRow, Repr
 from lab.experiments.environment import lab_version, surroundings
 from lab.experiments.page import get_experiment
 from lab.experiments.shown_description import measure_of
+from lab.figures import medians_ratio
 from lab.models import Experiment, Run
 from lab.models.states import Purpose, Role, RunState
 
@@ -163,7 +164,7 @@ def _case(row: Experiment, one: CaseComparison, spread: CaseSpread | None, roles
                 [
                     SpreadData(
                         variant=own.variant,
-                        boots=len(own.boots),
+                        boots=own.counted,
                         median=own.middle.value,
                         low=own.middle.low,
                         high=own.middle.high,
@@ -230,6 +231,7 @@ def _cell(cell: ComparisonCell, role: str) -> CellData:
         role=role,
         base_median=_finite(cell.base_median),
         median=_finite(cell.median),
+        medians_ratio=medians_ratio(cell.base_median, cell.median),
         ratio=_finite(cell.ratio),
         low=_finite(cell.low),
         high=_finite(cell.high),

@@ -4,33 +4,13 @@
 from __future__ import annotations
 
 from lab.comparisons.exports.shape import CellData, EffectData, MetricData
+from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
-
-
-def number(value: float | None) -> str:
-    """Four significant digits: 0.01235, 3.771, 890.9, 41,250; a dash where there is none."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def many(boots: int) -> str:
     """1 boot, 5 boots."""
     return f"{boots:,} boot{'' if boots == 1 else 's'}"
-
-
-def change(ratio: float | None, *, fine: bool = False) -> str:
-    """A ratio against the base as a signed change: 0.47 is -53.0%; fine: two digits, as exact counts deserve."""
-    if ratio is None:
-        return "-"
-    percent = 100 * (ratio - 1)
-    if round(percent, 2) == 0:
-        return "0.00%"
-    size = abs(percent)
-    if size >= 1e9:
-        return f"{percent:+.1e}%"
-    digits = 2 if fine or size < 1 else 0 if size >= 1000 else 1
-    return f"{percent:+,.{digits}f}%"
 
 
 def interval(cell: CellData | EffectData, *, fine: bool = False) -> str:
@@ -57,6 +37,11 @@ def told_change(cell: CellData | EffectData, *, fine: bool = False) -> str:
     if cell["ratio"] is None:
         return cell["reason"] or "no ratio"
     return f"{change(cell['ratio'], fine=fine)} {interval(cell, fine=fine)}".strip()
+
+
+def own_medians(cell: CellData, *, shown_base: float | None = None, fine: bool = False) -> str:
+    """Return why a cell's medians and its change differ, for the line that shows both; nothing where they agree."""
+    return medians_note(cell["base_median"], cell["median"], cell["ratio"], shown_base=shown_base, fine=fine)
 
 
 def sides(cell: CellData, metric: MetricData) -> str:

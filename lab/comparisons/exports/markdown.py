@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab.comparisons.exports.figures import change, doubt, interval, many, number
+from lab.comparisons.exports.figures import doubt, interval, many, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
+from lab.figures import change, number
 from lab.one_line import plain
 
 _HEAD = "| workload | metric | variant | before | after | change | interval | verdict |"
@@ -94,6 +95,7 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
         why.append(f"about {cell['boots_needed']:,} boots needed")
     if any(why):
         verdict += f" ({'; '.join(filter(None, why))})"
+    note = own_medians(cell, fine=fine)
     unit = f" [{plain(metric['unit'])}]" if metric["unit"] else ""
     fields = [
         _in_table(case["title"]),
@@ -101,7 +103,7 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
         _in_table(cell["variant"]),
         number(cell["base_median"]),
         number(cell["median"]),
-        change(cell["ratio"], fine=fine),
+        change(cell["ratio"], fine=fine) + (f" ({note})" if note else ""),
         interval(cell, fine=fine) or "-",
         verdict,
     ]

@@ -103,13 +103,17 @@ class SpreadData(TypedDict):
 
 
 class CellData(TypedDict):
-    """One metric of one variant against the base. p, q: of no change, q adjusted for all metrics of the variant."""
+    """One metric of one variant against the base. p, q: of no change, q adjusted for all metrics of the variant.
+
+    ratio: estimated within blocks of boots. medians_ratio: median / base_median, over all blocks.
+    """
 
     id: int
     variant: str
     role: str
     base_median: float | None
     median: float | None
+    medians_ratio: float | None
     ratio: float | None
     low: float | None
     high: float | None

@@ -13,12 +13,13 @@ from lab.comparisons.exports.ktap import write_ktap
 from lab.comparisons.exports.markdown import write_markdown
 from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.reply.reply import write_reply
+from lab.figures import medians_ratio
 from lab.one_line import one_line
 
 COLUMNS = (
     *("workload", "preset", "metric", "unit", "better", "primary", "variant", "role", "boots", "base_median"),
     *("median", "ratio", "low", "high", "verdict", "boots_needed", "p", "q", "effect", "floor", "margin"),
-    *("partial", "reason", "notes"),
+    *("partial", "reason", "notes", "medians_ratio"),
 )
 
 
@@ -36,6 +37,8 @@ def write_csv(data: ComparisonData) -> str:
         for metric in case["metrics"]:
             for cell in metric["cells"]:
                 told = {**case, **metric, **cell, "metric": metric["name"], "notes": "; ".join(cell["notes"])}
+                # Computed here: a lab of an older version does not send it.
+                told["medians_ratio"] = medians_ratio(cell["base_median"], cell["median"])
                 writer.writerow(_csv(told[column]) for column in COLUMNS)
     return text.getvalue()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from lab.comparisons.exports.figures import told_change
+from lab.comparisons.exports.figures import own_medians, told_change
 from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.reply.mail_text import fold, name
 
@@ -39,6 +39,8 @@ def method(data: ComparisonData) -> list[str]:
     }
     if methods:
         told += f" Comparison: {name(min(methods), 120)}. {_sides(data)}"
+    if any(own_medians(cell) for case in data["cases"] for m in case["metrics"] for cell in m["cells"]):
+        told += " Changes are estimated within blocks, medians are over all blocks."
     lines = fold(told, rest="  ") + _control(data)
     if asked["clock"] == "instructions":
         lines += fold(_COUNTED)

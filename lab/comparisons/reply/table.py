@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lab.comparisons.exports.figures import change, doubt, interval, number
+from lab.comparisons.exports.figures import doubt, interval, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
+from lab.figures import change, number
 
 _CALLED = ("regression", "improvement")
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
@@ -77,6 +78,10 @@ def _side_by_side(
             [f"  {_span(data)}", "", *(interval(cell, fine=_fine(data)) if cell else "" for cell in cells)],
             ["  verdict", "", *(_verdict(data, cell) if cell else "not measured" for cell in cells)],
         ]
+        notes = [_note(data, metric, cell) if cell else "" for cell in cells]
+        if any(notes):
+            alone = [note.removeprefix("within blocks; medians ") for note in notes]
+            rows.insert(-2, ["  medians alone", "", *alone])
     return table(rows)
 
 
@@ -93,8 +98,14 @@ def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) ->
             lines.append("    not measured")
             continue
         told = f"{value(metric, one)}  {change(cell['ratio'], fine=_fine(data))}"
+        if note := _note(data, metric, cell):
+            told += f" ({note})"
         lines += fold(f"{told} {interval(cell, fine=_fine(data))} {_verdict(data, cell)}", "    ", "      ")
     return lines
+
+
+def _note(data: ComparisonData, metric: MetricData, cell: CellData) -> str:
+    return own_medians(cell, shown_base=metric["base_median"], fine=_fine(data))
 
 
 def _verdict(data: ComparisonData, cell: CellData) -> str:

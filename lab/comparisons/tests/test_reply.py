@@ -159,7 +159,8 @@ def test_unchanged_is_a_statement_with_its_margin() -> None:
 def test_variants_that_do_not_fit_beside_each_other_stand_in_blocks() -> None:
     text = reply(factorial())
     assert (
-        "  inode-hash-rcu+kernfs-rwsem+slab-hardened\n    39,406 +1.20% [+0.90%, +1.50%] regression\n" in text
+        "  inode-hash-rcu+kernfs-rwsem+slab-hardened\n    39,406 +1.20% (within blocks; medians +0.50%) [+0.90%, +1.50%]\n      regression\n"
+        in text
     )
     assert "± floor" not in text
 

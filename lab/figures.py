@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Round numbers for people: the page, the terminal and every export write the digits that these functions return.
+
+The text is ASCII; web/words.py and workers/ctl/table_style.py replace signs and blanks by typographic ones.
+"""
+
+from __future__ import annotations
+
+import math
+
+NONE = "-"
+
+
+def number(value: float | None) -> str:
+    """Return four significant digits: 0.01235, 3.771, 890.9, 41,250; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def percent(value: float | None, *, fine: bool = False) -> str:
+    """Return a change in per cent with its sign: -53.0, +0.51, +1,234. fine: two digits, as exact counts deserve."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if round(value, 2) == 0:
+        return "0.00"
+    size = abs(value)
+    if size >= 1e9:
+        return f"{value:+.1e}"
+    digits = 2 if fine or size < 1 else 0 if size >= 1000 else 1
+    return f"{value:+,.{digits}f}"
+
+
+def change(ratio: float | None, *, fine: bool = False) -> str:
+    """Return a ratio against the base as a signed change: 0.47 is -53.0%."""
+    if ratio is None or not math.isfinite(ratio):
+        return NONE
+    return f"{percent(100 * (ratio - 1), fine=fine)}%"
+
+
+def medians_ratio(base_median: float | None, median: float | None) -> float | None:
+    """Return what a calculator makes of two medians; None where it makes nothing."""
+    if base_median is None or median is None or not base_median:
+        return None
+    ratio = median / base_median
+    return ratio if math.isfinite(ratio) else None
+
+
+def medians_note(
+    base_median: float | None,
+    median: float | None,
+    ratio: float | None,
+    *,
+    shown_base: float | None = None,
+    fine: bool = False,
+) -> str:
+    """Return why two medians and the change beside them differ, for the same line; nothing where they agree.
+
+    A change is estimated within blocks of boots, a median is taken over all blocks. shown_base: the base's median as
+    the reader sees it; that of the A/A control is another, since its base is the base's first boots alone.
+    """
+    own = medians_ratio(base_median, median)
+    if own is None or ratio is None:
+        return ""
+    alone = shown_base is not None and number(shown_base) != number(base_median)
+    differ = change(own, fine=fine) != change(ratio, fine=fine)
+    against = f"against {number(base_median)}" if alone else "within blocks" if differ else ""
+    return f"{against}; medians {change(own, fine=fine)}" if differ else against
