@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import resource
 import struct
 import subprocess
 import tempfile
@@ -77,16 +76,16 @@ def replay(program: Path, trace: Trace, roles: str, machine: MachineModel) -> Co
 
 
 def _run(program: Path, trace: Trace, roles: Path, machine: Path) -> bytes:
+    command = [str(program), str(trace.calls), str(roles), str(machine), *map(str, trace.accesses)]
     try:
         done = subprocess.run(
-            [str(program), str(trace.calls), str(roles), str(machine), *map(str, trace.accesses)],
+            ["prlimit", f"--as={_MEMORY_BYTES}", "--core=0", "--", *command],
             capture_output=True,
             timeout=_DEADLINE_S,
             env=minimal(),
-            preexec_fn=_limit_memory,
         )
-    except OSError as exc:
-        raise ReplayFailed(f"the replay program cannot be started: {exc.strerror}") from exc
+    except FileNotFoundError as exc:
+        raise ReplayFailed("prlimit is not installed; install the Debian package util-linux") from exc
     except subprocess.TimeoutExpired as exc:
         raise ReplayTooSlow(f"the replay did not end within {_DEADLINE_S} s") from exc
     said = done.stderr.decode(errors="replace").strip()
@@ -95,7 +94,3 @@ def _run(program: Path, trace: Trace, roles: Path, machine: Path) -> bytes:
     if done.returncode:
         raise ReplayFailed(f"the replay program ended with {done.returncode}", said)
     return done.stdout
-
-
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))

@@ -20,6 +20,9 @@ TRANSFER = 100
 CPUS = (1, 2, 4, 8, 16, 32)
 
 
+pytestmark = pytest.mark.process
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_replay(tmp_path_factory.mktemp("replay"))

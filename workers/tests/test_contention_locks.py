@@ -21,6 +21,9 @@ HELD = 1000
 Step = Callable[[Recorder, int], None]
 
 
+pytestmark = pytest.mark.process
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_replay(tmp_path_factory.mktemp("replay"))
