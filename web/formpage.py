@@ -24,6 +24,7 @@ _FIRST = "showgids"
 _CLOCKS = (
     ("wall", "wall: time, on this machine as it is"),
     ("instructions", "instructions: executed ones, the same in every boot"),
+    ("contention", "contention: cycles on many CPUs at once, by a model of the machine"),
 )
 _PROFILED = (
     ("", "as for all"),

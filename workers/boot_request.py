@@ -24,6 +24,8 @@ from workloads.instruction_clock import GUEST_SECONDS, Clock
 BOOT_DEADLINE_S: dict[Clock, float] = {"wall": 90.0, "instructions": 300.0, "contention": 300.0}
 """By clock: hosts too busy to time anything on still count instructions."""
 SILENCE_DEADLINE_S = 60.0
+SLOWER: dict[Clock, float] = {"wall": 1, "instructions": GUEST_SECONDS, "contention": 10}
+"""By clock: deadlines of steps, which the guest's own clock takes; recording each access takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def boot_request(
         disks = (Disk(image, "raw", DISK_SERIAL),)
     initramfs = user_space(home)
     initrd = directory / "initrd"
-    plan = _in_guest_time(job.plan) if job.machine.clock == "instructions" else job.plan
+    plan = _slowed(job.plan, SLOWER[job.machine.clock])
     # What a machine may have to start when this boot is over comes with the boot.
     kexec = kexec_archive() if job.access.get("kexec") else b""
     append_plan(initramfs.for_plan(plan), pack_plan(plan, files), initrd, kexec)
@@ -86,9 +88,9 @@ def user_space(home: Path) -> Initramfs:
     return build_initramfs(home / "initramfs", compile_programs(home / "programs"))
 
 
-def _in_guest_time(plan: Plan) -> Plan:
-    """A plan whose deadlines the agent will take by the instruction clock."""
-    steps = (replace(step, deadline_s=step.deadline_s * GUEST_SECONDS) for step in plan.steps)
+def _slowed(plan: Plan, times: float) -> Plan:
+    """A plan whose deadlines are what a guest on that clock takes."""
+    steps = (replace(step, deadline_s=step.deadline_s * times) for step in plan.steps)
     return replace(plan, steps=tuple(steps))
 
 

@@ -140,9 +140,10 @@ class CallTreeUnsaved(WorkersError):
 
 
 class RecordingLost(WorkersError):
-    """The emulator could not write down what a guest did."""
+    """The emulator could not write down what a guest did: the disk of the state root is full, or fails."""
 
     retry = True
+    spares_target = True
 
 
 class TraceUnreadable(WorkersError):

@@ -118,7 +118,7 @@ def _turn_of(run_id: int, target: str) -> Turn:
     if not is_guest(driver):
         return "free"
     try:
-        return "shared" if clock_of(run_order(run_id)) == "instructions" else "alone"
+        return "alone" if clock_of(run_order(run_id)) == "wall" else "shared"
     except UnknownRow:
         return "alone"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from kernels.artifacts.store import Artifact
 from kernels.builds.decode_oops import decode_oops
@@ -37,19 +37,22 @@ from lab.targets.access_schema import read_tuning
 from lab.targets.drivers import is_guest
 from workers.accelerator import choose_accelerator, is_trusted
 from workers.artifact_transfer import at_hand
-from workers.boot_request import Job, boot_request
+from workers.boot_request import SLOWER, Job, boot_request
+from workers.collect.contended import replayed
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine, Microscope
 from workers.errors import ClaimLost, GuestPanicked, TargetUnready, TargetVanished, WorkersError
 from workers.lease import Lease
+from workers.microscope.accesses import check_cpus
 from workers.microscope.looking import look_at
 from workers.refused import note_cut_console, note_refused_guest
 from workers.run_files import send_runs
 from workers.tail import shown_live
 from workloads.catalog import Workload, load_catalog
 from workloads.compile import compile_programs
+from workloads.contention import most_cpus
 from workloads.errors import WorkloadsError
 from workloads.guest.plan import Plan
 from workloads.guest.tuning import Tuning, untuned
@@ -57,6 +60,8 @@ from workloads.instruction_clock import Clock
 from workloads.readings import Readings
 from workloads.step import Purpose
 
+# What a kernel of 64 CPUs has left for a workload then is enough.
+_CONTENTION_MIB = 2048
 # Beyond what the steps themselves may take: unpacking, power-off.
 SLACK_S = 60.0
 OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
@@ -152,8 +157,9 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
         off_cpu=order.off_cpu,
     )
     job = _job(order, workload, plan, artifact, bench)
-    microscope = _microscope(workload, artifact, bench.home, directory) if order.exact else None
-    request = boot_request(job, artifact, bench.home, directory, microscope)
+    request = boot_request(
+        job, artifact, bench.home, directory, _microscope(order, workload, artifact, bench.home, directory)
+    )
     answers = boot(request, plan, bench.drivers[order.driver], lease)
     tuned = tuned_as_asked(job.tuning, answers.environment)
     began = monotonic()
@@ -163,6 +169,8 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     )  # fmt: skip
     measured = read_guest(sent, artifact, bench.home)
     readings, collected = measured.readings, measured.collected
+    if clock == "contention":
+        readings = replayed(workload, order.params, directory, readings, artifact, bench.home)
     return RunRecord(
         outcome=Outcome.FINISHED,
         samples=_samples(readings),
@@ -181,13 +189,19 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
 
 def clock_of(order: RunOrder) -> Clock:
     """Return the clock of a run's guest: sampled profiles and proofs use the wall clock."""
-    counted = order.purpose == "measured" or order.exact
-    return "instructions" if order.clock == "instructions" and counted else "wall"
+    return cast(Clock, order.clock) if order.purpose == "measured" or order.exact else "wall"
 
 
-def _microscope(workload: Workload, artifact: Artifact, home: Path, directory: Path) -> Microscope:
+def _microscope(
+    order: RunOrder, workload: Workload, artifact: Artifact, home: Path, directory: Path
+) -> Microscope | None:
+    contends = clock_of(order) == "contention"
+    if not contends and not order.exact:
+        return None
+    if contends:
+        check_cpus(artifact, most_cpus(order.params))
     program = compile_programs(home / "programs", [workload])[workload.definition.program]
-    return look_at(artifact, program, home, directory).microscope
+    return replace(look_at(artifact, program, home, directory).microscope, accesses=contends)
 
 
 def _threads(order: RunOrder) -> int:
@@ -200,6 +214,8 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
     clock = clock_of(order)
     if clock == "instructions":
         machine = Machine(1, order.memory_mib, "tcg", clock)
+    elif clock == "contention":
+        machine = Machine(most_cpus(order.params), max(order.memory_mib, _CONTENTION_MIB), "tcg", clock)
     else:
         guest = is_guest(order.driver)
         trusted = is_trusted(artifact.metadata)
@@ -208,8 +224,8 @@ def _job(order: RunOrder, workload: Workload, plan: Plan, artifact: Artifact, be
         )
         machine = Machine(order.vcpus, order.memory_mib, accelerator)
     name = f"{order.variant}: {order.workload}, {order.purpose} {order.block + 1}"
-    # Guests under the instruction clock have one CPU, and none of what is tuned.
-    tuning = Tuning() if clock == "instructions" else read_tuning(order.tuning)
+    # Emulated CPUs have none of what is tuned.
+    tuning = read_tuning(order.tuning) if clock == "wall" else Tuning()
     return Job(name, workload, plan, machine, order.target, order.access, tuning, order.way)
 
 
@@ -225,7 +241,9 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
 
     Raises RecordUnexpected, and what sessions raise.
     """
-    deadline_s = sum(step.deadline_s for step in plan.steps) + SLACK_S
+    # The instruction clock leaps over what a guest waits for; the others are as slow as their guest.
+    slower = SLOWER["contention"] if request.machine.clock == "contention" else 1
+    deadline_s = slower * sum(step.deadline_s for step in plan.steps) + SLACK_S
     began = monotonic()
     try:
         with driver.boot(request) as session, Transcript(plan, request.directory) as transcript:

@@ -14,6 +14,7 @@ from lab.validation_messages import nearest, shown_value
 from workloads.catalog import Workload
 from workloads.catalog import load_catalog as load_workloads
 from workloads.errors import WorkloadsError
+from workloads.instruction_clock import CLOCKS
 
 _SWITCHES = ("patches", "configs")
 
@@ -53,11 +54,7 @@ def _case_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
 def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
     """Return why a case has no parameters; "" where it has, or where the form's own faults come first."""
     preset, params = case.get("preset", "small"), case.get("params", {})
-    if (
-        not isinstance(preset, str)
-        or not isinstance(params, Mapping)
-        or clock not in ("wall", "instructions")
-    ):
+    if not isinstance(preset, str) or not isinstance(params, Mapping) or clock not in CLOCKS:
         return ""
     try:
         workload.resolve(preset, params, clock)

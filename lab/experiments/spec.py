@@ -45,7 +45,7 @@ DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
 # Where boots agree to the last instruction, more of them say nothing new.
 LEAST_BOOTS, MOST_BOOTS = 2, 500
 MOST_PROFILE_BOOTS = 50
-DEFAULT_BOOTS = {"wall": 10, "instructions": 2}
+DEFAULT_BOOTS = {"wall": 10, "instructions": 2, "contention": 5}
 # A switch's text; the finer limits of a patch are kernels.patches.series's.
 TEXT_LIMIT = 8 * 1024 * 1024
 MOST_PATCHES = 16
@@ -164,7 +164,7 @@ class MeasureSpec(_Part):
     profile "exact" counts every instruction instead of sampling, and takes the instruction clock.
     """
 
-    clock: Literal["wall", "instructions"] = "wall"
+    clock: Literal["wall", "instructions", "contention"] = "wall"
     boots: StrictInt | Literal["auto"] = DEFAULT_BOOTS["wall"]
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
     warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
@@ -280,6 +280,23 @@ class ExperimentSpec(_Part):
                 "measure.off_cpu: waits are recorded in profiled boots, and no case is profiled by samples; "
                 "set measure.profile = true"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _recorded_boots_are_not_looked_into_otherwise(self) -> Self:
+        if self.measure.clock != "contention":
+            return self
+        asked: dict[str, object] = {
+            "measure.profile": self.measure.profile,
+            "measure.verify": self.measure.verify,
+        }
+        asked |= {f"cases[{at}].profile": case.profile for at, case in enumerate(self.cases)}
+        for field, value in asked.items():
+            if value:
+                raise ValueError(
+                    f"{field}: the contention clock records every access of its own boots, and takes no others; "
+                    f"leave {field} out, or take another clock"
+                )
         return self
 
     @model_validator(mode="after")

@@ -22,6 +22,8 @@ VARIANT_BUILD_CPU_S = 12.5
 BOOT_S = 9.0
 # How many times longer a boot takes by the instruction clock: the largest figure of docs/instruction-clock.md.
 BY_INSTRUCTIONS = 1.9
+# The same where each access of 20 CPUs is recorded and replayed.
+BY_CONTENTION = 2.5
 # Standard deviation of one boot's median by the wall clock under emulation, from 100 boots each: docs/verdicts.md.
 DEVIATIONS = {"showgids": 0.21, "stat-walk": 0.16}
 
@@ -35,7 +37,7 @@ def boot_seconds(target: Target, clock: str) -> float | None:
     """Return the wall seconds that a boot takes at least; None for metal."""
     if not DRIVERS[target.driver].estimated:
         return None
-    return BOOT_S * (BY_INSTRUCTIONS if clock == "instructions" else 1)
+    return BOOT_S * {"instructions": BY_INSTRUCTIONS, "contention": BY_CONTENTION}.get(clock, 1)
 
 
 def boot_deviation(workload: str, target: Target) -> float | None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from workloads.instruction_clock import CLOCKS
+
 
 @dataclass(frozen=True, slots=True)
 class DriverKind:
@@ -33,7 +35,7 @@ class DriverKind:
 DRIVERS: Final[Mapping[str, DriverKind]] = {
     kind.name: kind
     for kind in (
-        DriverKind("libvirt", "libvirt: a guest", guest=True, clocks=("wall", "instructions")),
+        DriverKind("libvirt", "libvirt: a guest", guest=True, clocks=CLOCKS),
         DriverKind("metal", "metal: a machine of its own", access="machine", sized=False, estimated=False),
         DriverKind("fake", "fake: plays boots", clocks=("wall", "instructions"), access="object"),
     )

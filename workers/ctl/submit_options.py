@@ -15,6 +15,7 @@ from lab.errors import SpecError
 from workers.ctl import complete
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
+from workloads.instruction_clock import CLOCKS
 
 # Options that are fields of [measure] under their own names, and in no preferences.
 _MEASURED = ("iterations", "warmup", "seed", "placebo", "profile_boots", "off_cpu", "verify")
@@ -79,7 +80,7 @@ class Wish:
     ] = ""
     name: Annotated[str, typer.Option(help="name of the experiment")] = ""
     clock: Annotated[
-        str, typer.Option(help="wall or instructions", autocompletion=complete.one_of("wall", "instructions"))
+        str, typer.Option(help="wall, instructions or contention", autocompletion=complete.one_of(*CLOCKS))
     ] = ""
     boots: Annotated[str, typer.Option(metavar="N|auto", help="of each variant")] = ""
     iterations: Annotated[int | None, typer.Option(help="of the workload in each boot")] = None

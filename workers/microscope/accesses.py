@@ -50,7 +50,7 @@ class _Header:
 def check_cpus(artifact: Artifact, cpus: int) -> None:
     """Raise ProfileUnreadable for a number of CPUs that the kernel or the microscope does not have."""
     configured = re.search(r"^CONFIG_NR_CPUS=(\d+)$", artifact.config.read_text(), re.MULTILINE)
-    most = min(MOST_CPUS, int(configured[1]) if configured else 1)
+    most = min(MOST_CPUS, int(configured[1]) if configured else MOST_CPUS)
     if not 1 <= cpus <= most:
         limit = "the microscope" if most == MOST_CPUS else "the kernel's CONFIG_NR_CPUS"
         raise ProfileUnreadable(f"cpus = {cpus} cannot be recorded: {limit} allows 1 to {most}")

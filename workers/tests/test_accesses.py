@@ -86,6 +86,7 @@ def decoded(path: Path) -> list[tuple[int, int, str, int, int]]:
     return rows
 
 
+@pytest.mark.process
 def test_what_is_recorded_is_read_as_it_was(program: Path, tmp_path: Path) -> None:
     *told, ended = run(program, "round-trip", tmp_path)
     written = [tuple(map(int, line.split())) for line in told]
@@ -97,6 +98,7 @@ def test_what_is_recorded_is_read_as_it_was(program: Path, tmp_path: Path) -> No
     assert (begin[0], begin[2], end[2]) == (5, "begin", "end")
 
 
+@pytest.mark.process
 def test_only_what_is_sure_to_hit_is_left_out(program: Path, tmp_path: Path) -> None:
     run(program, "filter", tmp_path)
     rows = [(time, kind) for time, _, kind, _, _ in decoded(tmp_path / "accesses.0.0")]
@@ -107,6 +109,7 @@ def test_only_what_is_sure_to_hit_is_left_out(program: Path, tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.process
 def test_a_recording_says_how_much_there_is(program: Path, tmp_path: Path) -> None:
     run(program, "threads", tmp_path)
     (recording,) = read_recordings(tmp_path, 8)
@@ -115,6 +118,7 @@ def test_a_recording_says_how_much_there_is(program: Path, tmp_path: Path) -> No
     assert [path.name for path in recording.accesses] == [f"accesses.0.{cpu}" for cpu in range(8)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("scenario", "cpus", "error", "said"),
     [

@@ -7,6 +7,9 @@ from lab.comparisons.exports.shape import CellData, EffectData, MetricData
 from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
 
+CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of a modelled machine"}
+"""What a clock other than the wall's counts, in words."""
+
 
 def many(boots: int) -> str:
     """1 boot, 5 boots."""

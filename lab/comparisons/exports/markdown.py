@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab.comparisons.exports.figures import doubt, interval, many, own_medians
+from lab.comparisons.exports.figures import CLOCK_WORDS, doubt, interval, many, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.one_line import plain
@@ -129,7 +129,7 @@ def _failures(data: ComparisonData) -> Iterator[str]:
 def _method(data: ComparisonData) -> str:
     asked, where = data["experiment"], data["environment"]
     boots = f"{'up to ' if asked['sequential'] else ''}{asked['boots']} boots of each kernel in random order"
-    clock = "executed instructions" if asked["clock"] == "instructions" else "wall clock"
+    clock = CLOCK_WORDS.get(asked["clock"], "wall clock")
     machine = f"{where['vcpus']} vCPU{'s' if where['vcpus'] != 1 else ''}" + (
         f", {code(where['accelerator'])}" if where["accelerator"] else ""
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from lab.comparisons.exports.figures import own_medians, told_change
+from lab.comparisons.exports.figures import CLOCK_WORDS, own_medians, told_change
 from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.reply.mail_text import fold, name
 
@@ -24,7 +24,7 @@ def method(data: ComparisonData) -> list[str]:
     """Boots, clock and interval; the control; what the clock cannot see."""
     asked = data["experiment"]
     boots = f"Up to {asked['boots']}" if asked["sequential"] else f"{asked['boots']}"
-    clock = "executed instructions" if asked["clock"] == "instructions" else "wall clock"
+    clock = CLOCK_WORDS.get(asked["clock"], "wall clock")
     warmup = f" after {asked['warmup']} to warm up" if asked["warmup"] else ""
     told = (
         f"Method: {boots} boots of each kernel in random order within blocks, {asked['iterations']} "

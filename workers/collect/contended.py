@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A boot's recorded accesses → its metrics under the contention clock, and what its CPUs waited for."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kernels.artifacts.store import Artifact
+from workers.collect.kernelsymbols import KernelSymbols
+from workers.errors import ProfileUnreadable
+from workers.microscope.accesses import Recording, read_recordings
+from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
+from workers.microscope.contention import Contention, WaitShare
+from workers.microscope.lock_functions import lock_function_lines
+from workers.microscope.looking import PROGRAM_MAP
+from workers.microscope.machines import machine_model
+from workers.microscope.replay import Trace, compile_replay, replay
+from workloads.catalog import Workload
+from workloads.contention import MACHINE, OPERATIONS, cpus_of
+from workloads.param import label
+from workloads.readings import Readings
+
+# Of locks, of lines and of functions: what people look at.
+_MOST_ROWS = 20
+_MOST_CALLERS = 3
+_KERNEL_IMAGE = 0xFFFFFFFF80000000
+
+
+def replayed(
+    workload: Workload,
+    params: Mapping[str, object],
+    directory: Path,
+    readings: Readings,
+    artifact: Artifact,
+    home: Path,
+) -> Readings:
+    """Return readings with the metrics of each number of CPUs in place of the numbers of operations.
+
+    directory: of the run. The recording is removed: it is large, and the next boot makes another. Raises
+    ProfileUnreadable, TraceUnreadable: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow: the lab's.
+    """
+    try:
+        recordings = read_recordings(directory, max(cpus_of(params)))
+        if len(recordings) != 1:
+            raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
+        (recording,) = recordings
+        results = _replays(recording, params, artifact, home)
+        kernel, program = KernelSymbols(artifact.system_map), (directory / PROGRAM_MAP).read_text()
+        calls = read_call_tree(recording.calls.read_bytes(), kernel, ProgramSymbols(program))
+    finally:
+        for path in directory.glob("accesses.*"):
+            path.unlink()
+    most = max(results)
+    said = evidence(results[most], calls, DataSymbols(artifact.system_map.read_text()))
+    recorded = {"records": recording.records, "bytes": recording.stored}
+    timed = [iteration for iteration in readings.iterations if not iteration.warmup]
+    operation = workload.definition.contending.operation if workload.definition.contending else ""
+    values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
+    iterations = tuple(replace(one, values=each) for one, each in zip(timed, values, strict=True))
+    return Readings(iterations, {**readings.extras, "recorded": recorded, "contention": said})
+
+
+def _replays(
+    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path
+) -> dict[int, Contention]:
+    """By number of CPUs, what the first ones of the recorded ones do to each other."""
+    program = compile_replay(home / "programs")
+    roles = lock_function_lines(artifact.system_map.read_text())
+    machine = machine_model(str(params[MACHINE.name]))
+    trace = Trace(recording.calls, recording.accesses)
+    return {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
+
+
+def _values(
+    operation: str, results: Mapping[int, Contention], operations: Sequence[float]
+) -> list[dict[str, float]]:
+    """The metrics of each iteration. operations: of one CPU in each; all CPUs do the same."""
+    values: list[dict[str, float]] = [{} for _ in operations]
+    for count, result in results.items():
+        if len(result.windows) != len(operations):
+            raise ProfileUnreadable(
+                f"{len(result.windows)} intervals were recorded, and {len(operations)} iterations were timed"
+            )
+        for each, done, cycles in zip(values, operations, result.windows, strict=True):
+            each[f"cycles_per_{operation}_{label(count)}"] = cycles.total / (done * count)
+            each[f"slowdown_{label(count)}"] = cycles.total / cycles.alone if cycles.alone else 1.0
+            each[f"waiting_{label(count)}"] = 100 * cycles.waiting / cycles.total if cycles.total else 0.0
+    return values
+
+
+class DataSymbols:
+    """What a kernel's static data are called."""
+
+    def __init__(self, system_map: str) -> None:
+        """Read lines "ADDRESS TYPE NAME"."""
+        rows = (line.split() for line in system_map.splitlines())
+        known = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3)
+        self._addresses = [address for address, _ in known]
+        self._names = [name for _, name in known]
+
+    def name(self, address: int) -> str:
+        """Return symbol and offset of what is static; the address alone of what is not."""
+        at = bisect_right(self._addresses, address) - 1
+        if address < _KERNEL_IMAGE or at < 0 or at == len(self._names) - 1:
+            return f"{address:x}"
+        return f"{self._names[at]}+{address - self._addresses[at]:#x}"
+
+
+def evidence(result: Contention, calls: CallTree, data: DataSymbols) -> dict[str, Any]:
+    """Return who waited for what in a replay, the largest waits first, as JSON; cycles of all CPUs and intervals."""
+    return {
+        "machine": result.machine.name,
+        "machine_key": result.machine.key,
+        "cpus": len(result.cpus),
+        "cycles": result.total.total,
+        "waiting": result.total.waiting,
+        "functions": [
+            {"chain": _chain(calls, row.node), "cycles": row.transfer + row.lock} for row in result.nodes[:_MOST_ROWS]
+        ],
+        "locks": [
+            {
+                "name": data.name(row.address), "kind": row.kind, "cycles": row.cycles,
+                "acquisitions": row.acquisitions, "contended": row.contended, "callers": _callers(calls, row.nodes),
+            }
+            for row in result.locks[:_MOST_ROWS]
+        ],
+        "lines": [
+            {
+                "name": data.name(row.address), "cycles": row.cycles, "transfers": row.transfers, "cpus": row.cpus,
+                "false_sharing": row.false_sharing, "callers": _callers(calls, row.nodes),
+            }
+            for row in result.lines[:_MOST_ROWS]
+        ],
+    }  # fmt: skip
+
+
+def _callers(calls: CallTree, shares: Sequence[WaitShare]) -> list[dict[str, Any]]:
+    return [{"chain": _chain(calls, one.node), "cycles": one.cycles} for one in shares[:_MOST_CALLERS]]
+
+
+def _chain(calls: CallTree, node: int) -> list[str]:
+    """The function and the three that called it, innermost first."""
+    chain: list[str] = []
+    while node >= 0 and len(chain) <= _MOST_CALLERS:
+        chain.append(calls.names[node])
+        node = int(calls.parent[node])
+    return [name for name in chain if name]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The contention clock in an experiment: asked for, recorded, replayed, stored, and every way that can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lab.errors import SpecError
+from lab.models import Experiment, Sample
+from workers.drivers.base import BootRequest
+from workers.drivers.fake import Script, played
+from workers.microscope.machines import machine_names
+from workers.tests.conftest import FakeLab
+from workers.tests.fakeexact import PROGRAM, call_tree
+from workers.tests.tracewriter import ATOMIC, HEAP, Recorder
+from workloads.contention import MACHINE
+from workloads.errors import BadParam
+
+pytestmark = pytest.mark.process
+
+CPUS = (1, 2, 4)
+CASE = {"workload": "showgids", "preset": "smoke", "params": {"cpus": list(CPUS)}}
+MEASURE = {"clock": "contention", "boots": 2, "iterations": 2, "warmup": 1}
+OPENS = 100
+NODE = 4
+
+
+def recorder(cpu: int, shared: bool) -> Recorder:
+    """Two intervals of so many opens each, in which a counter is counted up: all CPUs' own, or each one's."""
+    one = Recorder(cpu, NODE)
+    for interval in range(2):
+        for _ in range(OPENS):
+            one.access(ATOMIC, HEAP if shared else HEAP + 4096 * cpu, after=50)
+        one.end(50)
+        if interval == 0:
+            one.begin()
+    return one
+
+
+def write(request: BootRequest, *, shared: bool, cpus: int = max(CPUS), **changed: Any) -> None:
+    for cpu in range(cpus):
+        one = recorder(cpu, shared)
+        size = len(one.bytes())
+        (request.directory / f"accesses.0.{cpu}").write_bytes(one.bytes(**{"why": size << 32} | changed))
+
+
+def calls(request: BootRequest) -> bytes:
+    rows = (line.split() for line in request.kernel.with_name("System.map").read_text().splitlines())
+    function = next(int(address, 16) for address, _, name in rows if name == "find_inode_fast")
+    return call_tree([(function, PROGRAM, 1000, 1)])
+
+
+def printed(*call_trees: bytes) -> Script:
+    operations = OPENS * max(CPUS)
+    lines = [
+        json.dumps({"iteration": at, "warmup": at == 0, "values": {"elapsed": 1}, "operations": operations})
+        + "\n"
+        for at in range(3)
+    ]
+    return Script(records=played("soft-roce", "") + played("open", "".join(lines)), call_trees=call_trees)
+
+
+def contending(*, shared: bool, **changed: Any) -> Callable[[BootRequest], Script]:
+    def script(request: BootRequest) -> Script:
+        write(request, shared=shared, **changed)
+        return printed(calls(request))
+
+    return script
+
+
+@pytest.fixture
+def patch(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> str:
+    # The pretend kernel has no locks.
+    monkeypatch.setattr(
+        "workers.collect.contended.lock_function_lines", lambda system_map: "ffffffff81000200 w\n"
+    )
+    return fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "")
+
+
+def run(fake_lab: FakeLab, patch: str, **more: Any) -> Experiment:
+    return fake_lab.run(fake_lab.spec({"apart": patch}, **{"cases": [CASE], "measure": MEASURE} | more))
+
+
+def outcomes(experiment: Experiment) -> set[tuple[str, str, str]]:
+    """Of what was booted: an experiment gives up on a kernel that fails again and again."""
+    booted = experiment.runs.exclude(outcome="")
+    return set(booted.values_list("outcome", "blame", "problem"))
+
+
+def test_cpus_that_meet_in_one_line_are_told_from_those_that_do_not(fake_lab: FakeLab, patch: str) -> None:
+    fake_lab.scripts[""] = contending(shared=True)
+    fake_lab.scripts["apart"] = contending(shared=False)
+    experiment = run(fake_lab, patch)
+    assert outcomes(experiment) == {("finished", "", "")}
+    samples = Sample.objects.filter(run__experiment=experiment)
+    assert set(samples.values_list("metric", flat=True)) == {
+        f"{stem}_{count}" for stem in ("cycles_per_open", "slowdown", "waiting") for count in CPUS
+    }
+
+    def values(variant: str, metric: str) -> set[float]:
+        rows = samples.filter(run__variant__name=variant, metric=metric, iteration=2)
+        return {round(value, 3) for value in rows.values_list("value", flat=True)}
+
+    for variant in ("base", "apart"):
+        assert (values(variant, "slowdown_1"), values(variant, "waiting_1")) == ({1.0}, {0.0})
+    assert values("apart", "slowdown_4") == {1.0}
+    (two,), (four,) = values("base", "slowdown_2"), values("base", "slowdown_4")
+    assert 1 < two < four
+
+
+def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(
+    fake_lab: FakeLab, patch: str
+) -> None:
+    asked: list[BootRequest] = []
+
+    def script(request: BootRequest) -> Script:
+        asked.append(request)
+        return contending(shared=True)(request)
+
+    fake_lab.scripts[""] = script
+    experiment = run(fake_lab, patch)
+    for request in asked:
+        assert (request.machine.vcpus, request.machine.clock, request.machine.accelerator) == (
+            4,
+            "contention",
+            "tcg",
+        )
+        assert request.microscope is not None
+        assert request.microscope.accesses
+        assert not list(request.directory.glob("accesses.*"))
+    extras = experiment.runs.filter(outcome="finished").values_list("extras", flat=True)
+    for one in extras:
+        assert one["contention"]["machine"] == "one-socket"
+        assert one["contention"]["lines"][0]["name"] == f"{HEAP:x}"
+        assert one["contention"]["lines"][0]["callers"][0]["chain"][0] == "find_inode_fast"
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("changed", "blame", "said"),
+    [
+        ({"cpus": 3}, "kernel", "4 CPUs were to measure, and CPU 3 left nothing"),
+        ({"cpus": 5}, "kernel", "4 CPUs were to measure, and CPU 4 measured too"),
+        ({"cpus": 0}, "kernel", "4 CPUs were to measure, and CPU 0 left nothing"),
+        ({"whole": 0, "why": 1}, "kernel", "it outgrew 256 MiB"),
+        ({"whole": 0, "why": 3}, "kernel", "a measured thread of CPU 0 outlived its program"),
+        ({"why": 0}, "kernel", "is cut short"),
+        ({"magic": b"ELF!"}, "kernel", "not written by this version"),
+        ({"records": 7}, "kernel", ""),
+    ],
+)
+def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
+    fake_lab: FakeLab, patch: str, changed: dict[str, Any], blame: str, said: str
+) -> None:
+    fake_lab.scripts[""] = contending(shared=True, **changed)
+    experiment = run(fake_lab, patch)
+    assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {(blame, True)}
+    assert not Sample.objects.filter(run__experiment=experiment).exists()
+    assert not [path for one in fake_lab.driver.requests for path in one.directory.glob("accesses.*")]
+
+
+@pytest.mark.hostile
+def test_a_workload_that_never_enters_its_interval_is_a_named_outcome(fake_lab: FakeLab, patch: str) -> None:
+    fake_lab.scripts[""] = lambda request: printed()
+    (only,) = outcomes(run(fake_lab, patch))
+    assert only[1:] == ("kernel", "nothing was recorded: the workload never entered its measured interval")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"measure": {**MEASURE, "profile": True}}, "profile: the contention clock records every access"),
+        ({"measure": {**MEASURE, "verify": True}}, "verify: the contention clock records every access"),
+        ({"cases": [{**CASE, "profile": True}]}, r"cases\[0\].profile: the contention clock"),
+        ({"cases": [{**CASE, "params": {"cpus": [65]}}]}, "whole numbers from 1 to 64"),
+        ({"cases": [{**CASE, "params": {"machine": "mine"}}]}, "one-socket, two-socket"),
+        ({"cases": [{**CASE, "params": {"threads": 3}}]}, "does not go with the contention clock"),
+        ({"measure": {"boots": 2}}, 'no parameter of showgids is called "cpus"'),
+    ],
+)
+def test_a_description_that_asks_for_what_there_is_not_is_refused(
+    fake_lab: FakeLab, patch: str, more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises((SpecError, BadParam), match=said):
+        run(fake_lab, patch, **more)
+
+
+def test_machines_that_can_be_asked_for_are_those_that_are_modelled() -> None:
+    assert tuple(MACHINE.choices) == machine_names()
