@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a patch's instructions went: exact profiles of a case by function, each variant against the base.
+"""The functions that hold a patch's instructions: exact profiles of a case by function, each variant against the base.
 
 A function is the patch's where its count lies further from the base's than boots of one kernel lie apart
 (count_shifts.changed). The others differ between boots of the base too: by where timer ticks and allocations fall.
@@ -76,12 +76,12 @@ class ExactChange:
 
     @property
     def of_patch(self) -> float:
-        """How much of the change is the patch's."""
+        """Return the part of the change that is the patch's."""
         return sum(row.change for row in self.rows if row.of_patch)
 
     @property
     def of_chance(self) -> float:
-        """How much of the change boots of one kernel may differ by."""
+        """Return the part of the change that boots of one kernel may differ by."""
         return sum(row.change for row in self.rows if not row.of_patch)
 
 
@@ -129,7 +129,7 @@ def _changes(
 def _change(
     rows: Sequence[Profile], counted: _Counted, operation: str, base: list[int], own: list[int]
 ) -> ExactChange:
-    """base, own: boots of the two sides. The first of each does what measured boots do, and is what is told."""
+    """base, own: boots of the two sides. The first of each repeats the measured boots, and its numbers are shown."""
     old, new = base[0], own[0]
     sizes = [float(rows[place].operations or 1) for place in (old, new)]
     before, after = (

@@ -147,7 +147,7 @@ def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> Prof
 def _opposites(
     page: ProfilePage, chosen: ProfileColumn, against: ProfileColumn | None
 ) -> list[tuple[str, str, bool]]:
-    """What to compare with: a label, a query, whether it is shown now. The base is what others are compared with."""
+    """Return the variants to compare with: a label, a query, whether it is shown now. The base is what others are compared with."""
     links = []
     for column in page.columns:
         if column is chosen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where a patch's instructions went: exact numbers, and what is the patch told apart from what differs anyway."""
+"""Exact numbers of a patch's instructions, apart from differences of boots of one kernel."""
 
 from __future__ import annotations
 
