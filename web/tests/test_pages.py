@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from lab.models import Build, Comparison, Experiment
-from lab.models.states import BuildState, ExperimentState, Outcome, RunState, VariantState
+from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState, VariantState
 from lab.tests.factories import make_build, make_case, make_experiment, make_grid, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page, strip_escaped
 
@@ -329,3 +330,24 @@ def test_an_environment_is_told_in_groups_and_mitigations_in_one_line(page: Page
     assert "host host" not in text
     assert "9.548" in text
     assert "config sha256" in text
+
+
+@pytest.mark.parametrize("verdict", ["improvement", "regression"])
+def test_a_failed_control_is_a_warning_and_never_a_tick(
+    page: Page, compared: Experiment, verdict: str
+) -> None:
+    control = make_variant(compared, "base-again", role=Role.AA)
+    row = Comparison.objects.filter(primary=True).first()
+    assert row is not None
+    Comparison.objects.create(
+        **{
+            field.name: getattr(row, field.name)
+            for field in Comparison._meta.fields
+            if field.name not in ("id", "variant", "verdict")
+        },
+        variant=control,
+        verdict=verdict,
+    )
+    text = page(f"/experiments/{compared.pk}/comparison/")
+    (chip,) = re.findall(r'<span class="chip ([^"]*)">(?:(?!</span>).)*control failed', text, re.S)
+    assert chip.strip() == "failed"

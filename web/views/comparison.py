@@ -30,7 +30,7 @@ from web.views.missing import found
 from web.words import change, medians_note, quantity, settings
 
 _CONTROLS = {"a/a": "control: same kernel, rebooted", "placebo": "control: same source, other code layout"}
-_CALLED = {"a/a": "false alarm", "placebo": "differs"}
+_CALLED = {"a/a": "control failed", "placebo": "layout matters"}
 _BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
@@ -56,6 +56,11 @@ class VariantLine:
     reason: str
     explain: int | None
     triaged: str = ""
+
+    @property
+    def chip(self) -> str:
+        """Return the word that gives the verdict its shape: a control that differs is a warning, never a tick."""
+        return "failed" if self.label else self.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +296,11 @@ def _line(cell: ComparisonCell, row: MetricRow, axis: Span, triaged: str, *, fin
     interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
     base = row.base_median
     called = cell.verdict in {"regression", "improvement"}
+    label = _CALLED.get(cell.control, "") if called else ""
     return VariantLine(
         variant=cell.variant,
         control=_CONTROLS.get(cell.control, ""),
-        label=_CALLED.get(cell.control, "") if called else "",
+        label=label,
         certainty=certainty(cell.q_value),
         value=quantity(cell.median, row.unit),
         change=change(cell.ratio, fine=fine),

@@ -14,6 +14,8 @@ from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, Me
 from lab.figures import change, number
 from lab.one_line import plain
 
+# A control that differs warns of the machine or the layout, whichever way it differs.
+_CONTROLS = {"a/a": "control failed", "placebo": "layout matters"}
 _HEAD = "| workload | metric | variant | before | after | change | interval | verdict |"
 _RULE = "|---|---|---|--:|--:|--:|:-:|---|"
 _CALLED = ("regression", "improvement")
@@ -90,6 +92,8 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
     verdict = (
         f"**{cell['verdict']}**" if cell["verdict"] in _CALLED and metric["primary"] else cell["verdict"]
     )
+    if cell["role"] in _CONTROLS and cell["verdict"] in _CALLED:
+        verdict = f"\N{WARNING SIGN} **{_CONTROLS[cell['role']]}**"
     why = [doubt(cell, fine=fine)]
     if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
         why.append(f"about {cell['boots_needed']:,} boots needed")
