@@ -24,6 +24,7 @@ from lab.comparisons.page import (
 )
 from lab.comparisons.regressions import triage_states
 from web.charts import Bar, Plot, Span, bar, histogram, span
+from web.views.contention import ContentionSection, contention
 from web.views.distribution import SpreadSection, spread
 from web.views.experiment import tallies
 from web.views.missing import found
@@ -126,6 +127,7 @@ class CaseSection:
     notes: tuple[str, ...]
     invalid: tuple[InvalidBoot, ...]
     spread: SpreadSection | None
+    contention: ContentionSection | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ def _section(
         ),
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=one.invalid,
+        contention=contention(page, one),
         spread=spread(told) if told else None,
     )
 

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A case under the contention clock: how each variant scales, and what its CPUs wait for."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.comparisons.page import CaseComparison, ComparisonPage, Representative
+from web.scalingchart import ScalingPlot, scaling_plot
+from web.words import share
+
+# As workloads/contention.py names the metric of each number of CPUs.
+_CYCLES = re.compile(r"cycles_per_(\w+)_(\d{1,2})")
+_MOST_FUNCTIONS, _MOST_PLACES = 12, 6
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFunction:
+    """A function with the share of all cycles that each variant's CPUs wait in it, in the order of the variants."""
+
+    name: str
+    shares: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPlace:
+    """A lock or a cache line that CPUs wait for, its share of all cycles, and the function that waits most."""
+
+    name: str
+    kind: str
+    share: str
+    chain: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentionSection:
+    """What one case shows. plot: cycles an operation, times those of the base on the fewest CPUs.
+
+    variants, functions and places are of the variants' median boots, on the most CPUs.
+    """
+
+    operation: str
+    machine: str
+    cpus: int
+    plot: ScalingPlot | None
+    variants: tuple[str, ...]
+    waiting: tuple[str, ...]
+    functions: tuple[WaitingFunction, ...]
+    places: tuple[tuple[str, tuple[WaitingPlace, ...]], ...]
+
+
+def contention(page: ComparisonPage, one: CaseComparison) -> ContentionSection | None:
+    """Return the section of a case, None under another clock or without a boot that was replayed."""
+    boots = [boot for boot in one.representatives if isinstance(boot.extras.get("contention"), Mapping)]
+    if page.clock != "contention" or not boots:
+        return None
+    controls = {side.name for side in page.candidates if side.control}
+    boots = [boot for boot in boots if boot.variant not in controls]
+    operation, curves = _curves(page, one)
+    found = [boot.extras["contention"] for boot in boots]
+    return ContentionSection(
+        operation=operation,
+        machine=str(found[0]["machine"]) if found else "",
+        cpus=int(found[0]["cpus"]) if found else 0,
+        plot=scaling_plot(curves),
+        variants=tuple(boot.variant for boot in boots),
+        waiting=tuple(share(each["waiting"], each["cycles"]) for each in found),
+        functions=_functions(found),
+        places=tuple((boot.variant, _places(boot)) for boot in boots),
+    )
+
+
+def _curves(page: ComparisonPage, one: CaseComparison) -> tuple[str, dict[str, dict[int, float]]]:
+    """Return the operation's name, and by variant and CPUs the cycles against the base on the fewest CPUs."""
+    cycles: dict[str, dict[int, float]] = defaultdict(dict)
+    operation, base = "", page.base.name if page.base else "base"
+    for row in one.metrics:
+        if not (name := _CYCLES.fullmatch(row.metric)):
+            continue
+        operation, cpus = name[1], int(name[2])
+        values = {base: row.base_median}
+        values |= {cell.variant: cell.median for cell in row.cells if cell and not cell.control}
+        for variant, value in values.items():
+            if value is not None:
+                cycles[variant][cpus] = value
+    alone = cycles[base][min(cycles[base])] if cycles[base] else 0.0
+    if not alone:
+        return operation, {}
+    return operation, {
+        variant: {cpus: value / alone for cpus, value in values.items()} for variant, values in cycles.items()
+    }
+
+
+def _functions(found: list[Mapping[str, Any]]) -> tuple[WaitingFunction, ...]:
+    """Return the functions that CPUs wait in, those of the largest share of any variant first."""
+    cycles: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(found))
+    for place, each in enumerate(found):
+        for row in each["functions"]:
+            if row["chain"]:
+                cycles[row["chain"][0]][place] += row["cycles"] / (each["cycles"] or 1)
+    ordered = sorted(cycles.items(), key=lambda item: -max(item[1]))
+    return tuple(
+        WaitingFunction(name, tuple(share(part, 1) for part in parts))
+        for name, parts in ordered[:_MOST_FUNCTIONS]
+    )
+
+
+def _places(boot: Representative) -> tuple[WaitingPlace, ...]:
+    """Return the locks and lines that a boot's CPUs wait for longest."""
+    found = boot.extras["contention"]
+    rows = [(row["cycles"], f"{row['kind']} lock", row) for row in found["locks"]]
+    rows += [
+        (row["cycles"], "false sharing" if row["false_sharing"] else "cache line", row)
+        for row in found["lines"]
+    ]
+    rows.sort(key=lambda row: -row[0])
+    return tuple(
+        WaitingPlace(str(row["name"]), kind, share(cycles, found["cycles"]), _chain(row))
+        for cycles, kind, row in rows[:_MOST_PLACES]
+    )
+
+
+def _chain(row: Mapping[str, Any]) -> str:
+    """Return who waits most, the innermost function first."""
+    return " ← ".join(row["callers"][0]["chain"]) if row["callers"] else ""
