@@ -3,6 +3,7 @@
 
 PYTHON := .venv/bin/python
 STORY ?= kernfs
+CLOCK ?= contention
 SERVE ?= 1
 PORT ?= 8000
 COUNT ?= 100
@@ -22,8 +23,8 @@ setup:
 setup-dev:
 	@./bootstrap dev
 
-demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|factorial|all, SERVE=0 to end without serving
-	@$(PYTHON) -m workers.demo --story $(STORY) --serve $(SERVE) --port $(PORT)
+demo: setup  ## replay a mail on real kernels: STORY=kernfs|inode|buffer|factorial|all, CLOCK=wall, SERVE=0 to end without serving
+	@$(PYTHON) -m workers.demo --story $(STORY) --clock $(CLOCK) --serve $(SERVE) --port $(PORT)
 
 up: setup  ## the whole service on this machine: PostgreSQL, Redis, pages, workers; PORT=8000
 	@$(PYTHON) -m workers.service.control up --port $(PORT)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make demo`: replays the mails on real kernels and shows what came out.
 
-STORY names one of docs/stories/, or all. Interrupted or killed, the same command goes on where it
-stopped; run again, it builds nothing and measures anew.
+STORY names one of docs/stories/, or all; CLOCK=wall takes those of docs/stories/wall/. Interrupted or killed, the same
+command goes on where it stopped; run again, it builds nothing and measures anew.
 """
 
 from __future__ import annotations
@@ -24,18 +24,23 @@ from workers.ctl.clients.choose import local_client
 from workers.ctl.options import EXIT_LAB
 from workers.serve import serve as serve_pages
 
+CLOCKS = ("contention", "wall")
 STORIES = Path(__file__).parents[1] / "docs" / "stories"
 out = Console(highlight=False)
 
 
-def stories(name: str) -> list[Path]:
-    """Return the descriptions a name stands for. Raises BadParameter with the valid names."""
-    found = {path.stem: path for path in sorted(STORIES.glob("*.toml"))}
-    if name == "all":
-        return list(found.values())
-    if name not in found:
-        raise typer.BadParameter(f'there is no story "{name}"; there are {", ".join([*found, "all"])}')
-    return [found[name]]
+def stories(name: str, clock: str = CLOCKS[0]) -> list[Path]:
+    """Return the descriptions of a story: NAME.toml, then NAME-*.toml. Raises BadParameter with the valid names."""
+    if clock not in CLOCKS:
+        raise typer.BadParameter(f'there is no clock "{clock}" for stories; there are {", ".join(CLOCKS)}')
+    folder = STORIES / "wall" if clock == "wall" else STORIES
+    paths = sorted(folder.glob("*.toml"), key=lambda path: path.stem)
+    names = [path.stem for path in paths if "-" not in path.stem]
+    if name != "all" and name not in names:
+        raise typer.BadParameter(
+            f'there is no story "{name}" for the clock {clock}; there are {", ".join([*names, "all"])}'
+        )
+    return [path for path in paths if name == "all" or path.stem.partition("-")[0] == name]
 
 
 def replay(description: Path) -> tuple[int, int]:
@@ -57,11 +62,16 @@ def replay(description: Path) -> tuple[int, int]:
 
 def demo(
     story: Annotated[str, typer.Option(help="kernfs, inode, buffer, factorial or all")] = "kernfs",
+    clock: Annotated[str, typer.Option(help=" or ".join(CLOCKS))] = CLOCKS[0],
     serve: Annotated[int, typer.Option(help="0 ends instead of serving the pages")] = 1,
     port: Annotated[int, typer.Option(help="port on the loopback address")] = 8000,
 ) -> None:
     """Replay a story, print its tables, and serve its pages; without the pages, exit with 3 where a story failed."""
-    chosen = stories(story)
+    chosen = stories(story, clock)
+    if clock == "wall":
+        out.print(
+            "By the wall clock, two emulated CPUs hardly ever meet at a lock: expect inconclusive verdicts here."
+        )
     local.prepare()
     for line in local.sweep():
         out.print(Text(f"removed what a killed process left: {line}", style="dim"))

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
 from lab.experiments.priority import PRIORITIES
 from lab.experiments.spec import read_spec
@@ -100,10 +101,31 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
 
 
 def test_every_story_is_a_valid_description() -> None:
-    found = demo.stories("all")
-    assert {path.stem for path in found} == {"kernfs", "inode", "buffer", "factorial"}
-    for path in found:
+    by_clock = {clock: demo.stories("all", clock) for clock in demo.CLOCKS}
+    assert {path.stem for path in by_clock["wall"]} == {"kernfs", "inode", "buffer"}
+    assert {path.stem for path in by_clock["contention"]} == {
+        "kernfs",
+        "kernfs-exact",
+        "inode",
+        "buffer",
+        "factorial",
+    }
+    for path in [path for paths in by_clock.values() for path in paths]:
         assert read_spec(path.read_bytes(), path.parent).cases
+
+
+def test_a_story_has_a_description_for_contention_and_one_for_instructions() -> None:
+    specs = [read_spec(path.read_bytes(), path.parent) for path in demo.stories("kernfs")]
+    assert [spec.measure.clock for spec in specs] == ["contention", "instructions"]
+    assert [path.parent.name for path in demo.stories("kernfs", "wall")] == ["wall"]
+
+
+@pytest.mark.parametrize(
+    ("story", "clock"), [("kernfs-exact", "contention"), ("kernfs", "sundial"), ("factorial", "wall")]
+)
+def test_what_is_no_story_is_refused_with_those_there_are(story: str, clock: str) -> None:
+    with pytest.raises(typer.BadParameter, match="there are"):
+        demo.stories(story, clock)
 
 
 @pytest.mark.parametrize("code", [labctl.EXIT_OK, 1, 2, labctl.EXIT_LAB])
