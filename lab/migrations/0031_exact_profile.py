@@ -21,9 +21,14 @@ class Migration(migrations.Migration):
             name='operations',
             field=models.PositiveBigIntegerField(db_default=0, default=0),
         ),
-        migrations.AlterField(
-            model_name='profile',
-            name='kind',
-            field=models.CharField(choices=[('cpu', 'Cpu'), ('lock', 'Lock'), ('off-cpu', 'Off Cpu'), ('exact', 'Exact')], default='cpu', max_length=10),
+        # The words that a kind may have are the program's; no table changes.
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AlterField(
+                    model_name='profile',
+                    name='kind',
+                    field=models.CharField(choices=[('cpu', 'Cpu'), ('lock', 'Lock'), ('off-cpu', 'Off Cpu'), ('exact', 'Exact')], default='cpu', max_length=10),
+                ),
+            ],
         ),
     ]
