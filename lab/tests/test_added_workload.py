@@ -42,9 +42,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of workloads, as a checkout has it, in which a test may add some."""
     folder = tmp_path / "programs"
     shutil.copytree(PROGRAMS, folder)
-    for module in ("lab.submission.prepare", "lab.experiments.spec"):
-        name = "load_workloads" if module == "lab.experiments.spec" else "load_catalog"
-        monkeypatch.setattr(f"{module}.{name}", lambda: load_catalog(folder))
+    for place in ("lab.submission.prepare.load_catalog", "lab.experiments.description_faults.load_workloads"):
+        monkeypatch.setattr(place, lambda: load_catalog(folder))
     return folder
 
 

@@ -38,7 +38,7 @@ class WaitingPlace:
 
 @dataclass(frozen=True, slots=True)
 class ContentionSection:
-    """What one case shows. plot: cycles an operation, times those of the base on the fewest CPUs.
+    """The curves and the waiting of one case. plot: cycles an operation, times those of the base on the fewest CPUs.
 
     variants, functions and places are of the variants' median boots, on the most CPUs.
     """
@@ -125,5 +125,5 @@ def _places(boot: Representative) -> tuple[WaitingPlace, ...]:
 
 
 def _chain(row: Mapping[str, Any]) -> str:
-    """Return who waits most, the innermost function first."""
+    """Return the chain of calls that waits most, the innermost function first."""
     return " ← ".join(row["callers"][0]["chain"]) if row["callers"] else ""

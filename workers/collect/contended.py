@@ -93,7 +93,7 @@ def _values(
 
 
 class DataSymbols:
-    """What a kernel's static data are called."""
+    """The names of a kernel's static data."""
 
     def __init__(self, system_map: str) -> None:
         """Read lines "ADDRESS TYPE NAME"."""

@@ -182,7 +182,7 @@ def test_every_command_reads_what_was_submitted(
     ("argv", "said"),
     [
         (("profile", "{}"), "has no profile: ask for one with measure.profile = true"),
-        (("notes", "{}"), "nobody has written about experiment"),
+        (("notes", "{}"), "has no notes yet"),
     ],
 )
 def test_what_there_is_nothing_of_is_said(

@@ -89,7 +89,7 @@ def test_a_patch_that_does_not_compile_fails_alone_with_its_first_error(
     experiment = fake_lab.run(spec)
     variant = experiment.variants.get(name="broken")
     assert variant.state == "failed"
-    assert "fs/inode.c:11" in variant.problem
+    assert "fs/inode.c:16" in variant.problem
     assert "nowhere" in variant.problem
     assert outcome(experiment, "broken") == ("", "cancelled")
     assert outcome(experiment, "faster") == ("finished", "done")

@@ -146,7 +146,7 @@ def test_a_patch_that_does_not_compile_is_told_by_its_first_error(
     revision = pretend.edited("fs/inode.c", "return inode;", "return innode;")
     with pytest.raises(CompileFailed) as caught:
         builder.build(pretend.request(revision))
-    assert str(caught.value).startswith("fs/inode.c:11:")
+    assert str(caught.value).startswith("fs/inode.c:16:")
     assert "error: ‘innode’ undeclared" in str(caught.value) or "error: 'innode' undeclared" in str(
         caught.value
     )
