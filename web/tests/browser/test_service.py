@@ -68,7 +68,7 @@ def fill(tab: Tab, lab: FakeLab, *, name: str = "pretend", boots: str = "3") -> 
     tab.get_by_label("Preset of showgids").select_option("smoke")
     tab.get_by_label("Boots", exact=True).fill(boots)
     tab.get_by_label("Iterations", exact=True).fill("2")
-    tab.get_by_label("Profile", exact=True).uncheck()
+    tab.get_by_label("Profile", exact=True).select_option("no")
 
 
 def preview(tab: Tab, *, fetched: bool = False) -> dict[str, str]:
