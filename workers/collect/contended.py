@@ -60,7 +60,11 @@ def replayed(
     timed = [iteration for iteration in readings.iterations if not iteration.warmup]
     operation = workload.definition.contending.operation if workload.definition.contending else ""
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
-    iterations = tuple(replace(one, values=each) for one, each in zip(timed, values, strict=True))
+    # What came before the first interval was not recorded, so that its replay begins with empty caches.
+    iterations = tuple(
+        replace(one, values=each, warmup=place == 0 and len(timed) > 1)
+        for place, (one, each) in enumerate(zip(timed, values, strict=True))
+    )
     return Readings(iterations, {**readings.extras, "recorded": recorded, "contention": said})
 
 

@@ -101,6 +101,10 @@ def test_cpus_that_meet_in_one_line_are_told_from_those_that_do_not(fake_lab: Fa
         f"{stem}_{count}" for stem in ("cycles_per_open", "slowdown", "waiting") for count in CPUS
     }
 
+    assert set(samples.filter(warmup=True).values_list("iteration", flat=True)) == {1}, (
+        "replayed with empty caches"
+    )
+
     def values(variant: str, metric: str) -> set[float]:
         rows = samples.filter(run__variant__name=variant, metric=metric, iteration=2)
         return {round(value, 3) for value in rows.values_list("value", flat=True)}
