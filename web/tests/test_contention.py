@@ -68,3 +68,15 @@ def test_the_page_says_in_which_functions_cpus_wait_and_for_what(page: Page, con
 
 def test_other_clocks_have_no_such_section(page: Page, compared: Experiment) -> None:
     assert "CPUs wait" not in page(f"/experiments/{compared.pk}/comparison/")
+
+
+def test_other_metrics_are_folded_into_a_line_that_says_whether_one_changed(
+    page: Page, contended: Experiment
+) -> None:
+    case, patch = contended.cases.get(), contended.variants.get(name="p")
+    make_comparison(case, patch, metric="slowdown_8", unit="×", primary=False, verdict="regression")
+    make_comparison(case, patch, metric="waiting_8", unit="%", primary=False, verdict="unchanged")
+    text = page(f"/experiments/{contended.pk}/comparison/")
+    folded = text[text.index("2 other metrics: 1 significant change<") :]
+    assert "slowdown_8" in folded
+    assert "slowdown_8" not in text[: text.index("2 other metrics")]

@@ -113,12 +113,14 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class CaseSection:
-    """One case with all that is said of it."""
+    """One case. groups: its primary metrics, or all where none is; others: the rest; moved: significant changes of those."""
 
     title: str
     anchor: str
     params: str
     groups: tuple[MetricGroup, ...]
+    others: tuple[MetricGroup, ...]
+    moved: int
     mail: tuple[Representative, ...]
     proofs: tuple[Proof, ...]
     plots: tuple[Plot, ...]
@@ -188,11 +190,15 @@ def _section(
     page: ComparisonPage, one: CaseComparison, told: CaseSpread | None, states: Mapping[int, str]
 ) -> CaseSection:
     cells = [cell for row in one.metrics for cell in row.cells if cell]
+    first = [row for row in one.metrics if row.primary] or list(one.metrics)
+    others = [row for row in one.metrics if row not in first]
     return CaseSection(
         title=one.case.title,
         anchor=_anchor(one),
         params=settings(one.case.params),
-        groups=tuple(_group(page, row, states) for row in one.metrics),
+        groups=tuple(_group(page, row, states) for row in first),
+        others=tuple(_group(page, row, states) for row in others),
+        moved=sum(_is_called(cell) for row in others for cell in row.cells if cell),
         mail=tuple(item for item in one.representatives if item.line),
         proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
         plots=_plots(one.representatives),
@@ -207,6 +213,10 @@ def _section(
         contention=contention(page, one),
         spread=spread(told) if told else None,
     )
+
+
+def _is_called(cell: ComparisonCell) -> bool:
+    return cell.verdict in {"regression", "improvement"} and not cell.control
 
 
 def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
