@@ -213,7 +213,9 @@ def _read(client: Client, address: str) -> str:
     text = (b"".join(answer) if answer.streaming else answer.content).decode()
     # What is new each time: forms' tokens, and how long ago something was.
     text = re.sub(r'name="(csrfmiddlewaretoken|key)" value="\w+"|data-csrf="\w+"', "", text)
-    text = re.sub(r'\d+(\.\d+)?[ \xa0](s|ms|min|minutes?|hours?|GB)\b|"(left_s|oldest_s|seen_at)": ?[^,}]+', "", text)
+    text = re.sub(
+        r'\d+(\.\d+)?[ \xa0](s|ms|min|minutes?|hours?|GB)\b|"(left_s|oldest_s|seen_at)": ?[^,}]+', "", text
+    )
     if address == "/metrics":
         text = re.sub(r"(?m)^(#|kperflab_(http|disk|storage|queue_oldest|lease)).*\n", "", text)
     return re.sub(r">[^<>]*(ago|now)<", "><", text)
