@@ -39,4 +39,4 @@ class Architecture:
 
 X86_64: Final = Architecture("x86_64", "x86", "bzImage", machine="q35", console="ttyS0")
 BUILT: Final = X86_64
-"""What kernels are built for, and the machines that boot them."""
+"""The architecture that kernels are built for, and its machines."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Errors between an artifact and its samples, and who is to blame.
+"""Errors between an artifact and its samples, each with the party at fault.
 
 `str(error)` is one line for people, `detail` the long part (a console's tail, a log). What a kernel does to itself is
 an Outcome: a row of the lab with a word of its own, never a crash of ours.

@@ -69,7 +69,7 @@ def build_all(experiment_id: int) -> None:
 
 
 def boot_next(experiment_id: int) -> bool:
-    """Carry out the next boot of an experiment; return False if none is ready, or this machine is not ready for it."""
+    """Carry out the next boot of an experiment; return False if no boot, or this machine, is ready."""
     if take_one(Scope(experiment_id=experiment_id, builds=False)):
         return True
     if next_run(experiment_id) is None or why_idle(builds=False):

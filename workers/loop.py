@@ -48,7 +48,8 @@ log = logging.getLogger(__name__)
 class Scope:
     """The work that a worker takes.
 
-    queue, target: builds of this queue, boots of this target alone; None is all of them. experiment_id: of one experiment alone.
+    queue: take only builds of this queue. target: take only boots of this target. experiment_id: take only work of this
+    experiment. None sets no limit.
     """
 
     builds: bool = True
@@ -95,7 +96,7 @@ def take_build(scope: Scope) -> bool:
 
 
 def take_boot(target: str, experiment_id: int | None = None) -> bool:
-    """Carry out the next boot of a target; return False if none is ready, or the target boots for another worker."""
+    """Carry out the next boot of a target; return False if no boot is ready or another worker has the target."""
     run_id = next_run(experiment_id, target=target)
     if run_id is None:
         return False

@@ -40,7 +40,7 @@ class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the cl
 
 
 class OneAtATime(Patient):
-    """A task that one thread of a process does at a time; who comes meanwhile goes away again."""
+    """A task that one thread of a process does at a time; further calls return at once."""
 
     abstract = True
 

@@ -74,7 +74,7 @@ class SignedIn(BasePermission):
     message = "sign in, or send a token"
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Return whether we know who asks."""
+        """Return True if the request's sender is known."""
         return getattr(view, "action", None) is None or bool(request.user and request.user.is_authenticated)
 
 

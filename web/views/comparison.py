@@ -113,7 +113,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class CaseSection:
-    """One case. groups: its primary metrics, or all where none is; others: the rest; moved: significant changes of those."""
+    """One case.
+
+    groups: its primary metrics, or all metrics if none is primary. others: the remaining metrics. moved: the number of
+    significant changes among the others.
+    """
 
     title: str
     anchor: str

@@ -27,7 +27,7 @@ ARGUMENTS = (
     # libvirt gives each domain an identity of its own, which a kernel with CONFIG_DMI stirs into its random numbers.
     "-uuid", IDENTITY,
 )  # fmt: skip
-"""What libvirt 9.0 has no words for."""
+"""QEMU arguments that libvirt 9.0 cannot express."""
 
 CMDLINE = (
     f"kperflab.records=ttyS{RECORDS_LINE}",

@@ -78,7 +78,7 @@ class MachineModel:
         return hashlib.sha256(f"{self.ghz:.17g}\n{self.numbers.lines()}".encode()).hexdigest()[:16]
 
     def scaled(self, factor: float, *names: str) -> MachineModel:
-        """Return the machine with some latencies, all if none is named, times a factor. Raises MachineModelInvalid."""
+        """Return the machine with the named latencies, or all, multiplied by a factor. Raises MachineModelInvalid."""
         changed = {name: factor * getattr(self.numbers, name) for name in names or LATENCIES}
         _check(changed)
         return replace(

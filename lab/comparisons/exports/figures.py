@@ -8,7 +8,7 @@ from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
 
 CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of a modelled machine"}
-"""What a clock other than the wall's counts, in words."""
+"""The unit that each clock but the wall clock counts, in words."""
 
 
 def many(boots: int) -> str:
