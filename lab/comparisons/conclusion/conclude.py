@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Conclude an experiment in words: what each kernel does to each case, how sure that is and why, and what to do next.
+
+A pure function of Facts. Every page, command, mail and export shows what it returns and has no summary of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lab.comparisons.conclusion.facts import Facts, Point
+from lab.comparisons.conclusion.fragments import (
+    at_cpus,
+    case_name,
+    counted,
+    fragment,
+    metric_names,
+    shift,
+)
+from lab.comparisons.conclusion.headline import headline
+from lab.comparisons.conclusion.next_step import NextStep, next_step
+from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, Outcome, control_of, outcomes
+from lab.figures import change
+
+PARAGRAPH = 600
+# Room for the words that say how many results the paragraph leaves out.
+_MORE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CaseConclusion:
+    """What every kernel does to one case, in one sentence."""
+
+    case: int
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The conclusion of one experiment.
+
+    headline: the answer, at most 140 characters. text: one paragraph of at most 600 that begins with it.
+    sure: the control's own difference, which says how far to trust the answer; lacking: missing boots; each may be "".
+    """
+
+    headline: str
+    text: str
+    sure: str
+    lacking: str
+    cases: tuple[CaseConclusion, ...]
+    outcomes: tuple[Outcome, ...]
+    next: NextStep
+
+
+def conclude(facts: Facts) -> Conclusion:
+    """Return the conclusion of an experiment."""
+    found = outcomes(facts)
+    head, step = headline(facts, found), next_step(facts, found)
+    sure, lacking = _sure(facts, found), _lacking(facts)
+    told = any(one.points for one in found)
+    cases = tuple(
+        CaseConclusion(case.id, case.name, _sentence([one for one in found if one.case is case], facts))
+        for case in facts.cases
+        if told and facts.kernels
+    )
+    several = told and (len(found) > 1 or any(len(one.points) > 1 for one in found))
+    shown = found if several else _unsaid(head, found, facts)
+    text = _paragraph(facts, head, shown, [sure, lacking], step.text)
+    return Conclusion(head, text, sure, lacking, cases, found, step)
+
+
+def _unsaid(head: str, found: Sequence[Outcome], facts: Facts) -> Sequence[Outcome]:
+    """Return the outcomes whose numbers the headline does not have."""
+    points = [one for one in found if one.points and shift(one.points[0], fine=facts.fine) not in head]
+    return points or [one for one in found if one.word == "not-booted"]
+
+
+def _paragraph(facts: Facts, head: str, found: Sequence[Outcome], middle: Sequence[str], last: str) -> str:
+    """Return the headline, as many of the outcomes as there is room for, the sentences of the middle, and the last."""
+    ends = " ".join(filter(None, [*middle, last]))
+    room = PARAGRAPH - len(head) - len(ends) - 2
+    shown: list[Outcome] = []
+    for one in sorted(found, key=lambda one: WORDS.index(one.word)):
+        taken = [other for other in found if other in [*shown, one]]
+        if len(_sentences(taken, facts)) > room - (_MORE if len(taken) < len(found) else 0):
+            break
+        shown.append(one)
+    said = _sentences([one for one in found if one in shown], facts)
+    left = len(found) - len(shown)
+    more = f"{counted(left, 'more result')} in the table." if left else ""
+    return " ".join(filter(None, [head, said, more, ends]))
+
+
+def _sentences(found: Sequence[Outcome], facts: Facts) -> str:
+    return " ".join(_sentence(list(each), facts) for _, each in groupby(found, key=lambda one: one.case.id))
+
+
+def _sentence(found: Sequence[Outcome], facts: Facts) -> str:
+    """Return what kernels do to one case: "showgids (ns_per_open): p is worse, +5.1% (+4.2 to +6.0)."."""
+    if not found:
+        return ""
+    names = metric_names(found)
+    told = "; ".join(fragment(one, named=len(names) > 1, fine=facts.fine) for one in found)
+    where = f"{case_name(found[0].case)}{f' ({names[0]})' if len(names) == 1 else ''}"
+    return f"{where}: {told}."
+
+
+def _sure(facts: Facts, found: Sequence[Outcome]) -> str:
+    """Return the control's own difference: the largest of the metrics that are shown."""
+    pairs = list(_controls(found))
+    controls = list(dict.fromkeys(control for control, _ in pairs))
+    if not facts.kernels:
+        controls = [point for case in facts.cases for point in case.control if point.ratio is not None]
+    if not controls:
+        return ""
+    control = max(controls, key=lambda point: (point.called, point.size))
+    told = f"differed by {shift(control, fine=facts.fine)}{at_cpus(control)}"
+    if control.called:
+        less = ", less than the change" if any(one.word in TRUSTED for one in found) else ""
+        return f"The control failed: the identical base kernel {told}{less}."
+    if control.ratio == 1 and facts.fine:
+        return "The identical base kernel executed the same number of instructions."
+    most = "at most " if len(controls) > 1 else ""
+    undecided = [point.size for one in found if one.word == "inconclusive" for point in one.points]
+    as_much = ", as much as these kernels" if undecided and control.size >= max(undecided) else ""
+    told = f"differed by {most}{change(control.ratio, fine=facts.fine)}{at_cpus(control)}"
+    return f"The identical base kernel {told}{as_much}."
+
+
+def _controls(found: Sequence[Outcome]) -> Iterator[tuple[Point, Point]]:
+    """Return the control's point for each point that is shown and has one."""
+    for one in found:
+        for point in one.points:
+            control = control_of(one.case, point)
+            if control is not None and control.ratio is not None:
+                yield control, point
+
+
+def _lacking(facts: Facts) -> str:
+    """Return the number of boots that are missing and do not come any more; nothing where none is."""
+    if facts.is_open or not facts.boots_lost:
+        return ""
+    was = "The experiment was cancelled; " if facts.state == "cancelled" else "Partial: "
+    return f"{was}{counted(facts.boots_lost, 'boot')} did not count."

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The facts that an experiment's conclusion is drawn from. collect.py reads them from the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+CALLED = ("regression", "improvement")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One primary metric of one kernel in one case against the base: ratios, None where there are none.
+
+    cpus: the number of CPUs it is about under the contention clock. name: the metric without that number.
+    """
+
+    name: str
+    verdict: str
+    ratio: float | None
+    low: float | None = None
+    high: float | None = None
+    boots: int = 0
+    boots_needed: int | None = None
+    margin: float = 0.02
+    cpus: int | None = None
+
+    @property
+    def called(self) -> bool:
+        """Return whether its verdict has a direction."""
+        return self.verdict in CALLED
+
+    @property
+    def size(self) -> float:
+        """Return the distance from "no change", the same for a half and a double; 0 without a ratio."""
+        return abs(log(self.ratio)) if self.ratio is not None and self.ratio > 0 else 0.0
+
+    @property
+    def least(self) -> float:
+        """Return the distance of the interval's nearer end from "no change"; 0 where it holds "no change"."""
+        if self.low is None or self.high is None or self.low <= 0 or self.low <= 1 <= self.high:
+            return 0.0
+        return min(abs(log(self.low)), abs(log(self.high)))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel to be judged. state: as a variant's. same_code: its image has the base's code. lab_fault: of a failed build."""
+
+    name: str
+    switches: tuple[str, ...] = ()
+    state: str = "ready"
+    lab_fault: bool = False
+    same_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBoots:
+    """Boots of one kernel that ended alike. outcome: as a run's, such as "panicked"."""
+
+    kernel: str
+    boots: int
+    outcome: str
+    lab_fault: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Two switches that do more, or less, together than each alone, for sure."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """One workload. points: of each kernel by its name. control: of the base against itself; empty without one."""
+
+    id: int
+    name: str
+    points: dict[str, tuple[Point, ...]]
+    control: tuple[Point, ...] = ()
+    failed: tuple[FailedBoots, ...] = ()
+    together: tuple[Together, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Locks:
+    """The functions of locks that the patches change, and their share of the base's CPU samples, where it was sampled."""
+
+    symbols: tuple[str, ...] = ()
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One experiment. boots_open: measured boots that are still to come; boots_lost: those that never counted.
+
+    kernels: the candidates. arms: kernels that boot in each block. boot_seconds: of a typical boot. locks: None where
+    no patch changes one.
+    """
+
+    state: str
+    clock: str
+    cases: tuple[CaseFacts, ...]
+    kernels: tuple[Kernel, ...]
+    base_built: bool = True
+    boots_asked: int = 0
+    boots_open: int = 0
+    boots_lost: int = 0
+    arms: int = 0
+    boot_seconds: float | None = None
+    locks: Locks | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether more is to come."""
+        return self.state in {"queued", "running"}
+
+    @property
+    def fine(self) -> bool:
+        """Return whether numbers deserve two digits, as exact counts do."""
+        return self.clock == "instructions"

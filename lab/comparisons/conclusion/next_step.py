@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The next step after an experiment: wait, fix a kernel, more boots with their cost, another target or clock, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from lab.comparisons.conclusion.facts import Facts
+from lab.comparisons.conclusion.fragments import counted, listed, name
+from lab.comparisons.conclusion.outcomes import TRUSTED, Outcome
+from lab.figures import change
+
+Action = Literal[
+    "nothing", "wait", "fix", "repeat", "boots", "target", "contention-clock", "instruction-clock", "compare"
+]
+# Above these, other targets and clocks are cheaper than more boots: of each kernel, and in all.
+WORTH_BOOTS, WORTH_MINUTES = 100, 12 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """One step. boots: of each kernel, for more boots. minutes: their cost, None where no boot was timed."""
+
+    action: Action
+    text: str
+    boots: int | None = None
+    minutes: int | None = None
+
+
+def next_step(facts: Facts, found: Sequence[Outcome]) -> NextStep:
+    """Return the step that helps most."""
+    if facts.is_open:
+        boots = f": {counted(facts.boots_open, 'boot')} to come" if facts.boots_open else ""
+        return NextStep("wait", f"Wait for the rest{boots}.")
+    if not facts.base_built:
+        return NextStep("fix", "Choose a base and a config that build.")
+    if not facts.kernels:
+        return NextStep("compare", "Add a patch or a config to compare, or look at its trend.")
+    return _broken(found) or _doubtful(found) or _undecided(facts, found) or _decided(facts, found)
+
+
+def minutes(facts: Facts, needed: int) -> int | None:
+    """Return the cost of so many boots of each kernel, less those that were made; whole minutes, at least 1."""
+    if facts.boot_seconds is None:
+        return None
+    more = max(needed - facts.boots_asked, 0) * facts.arms
+    return max(1, ceil(more * facts.boot_seconds / 60))
+
+
+def duration(whole: int) -> str:
+    """Return minutes as people say them: 35 minutes, 2.5 hours."""
+    return counted(whole, "minute") if whole < 120 else f"{whole / 60:.1f} hours"
+
+
+def _broken(found: Sequence[Outcome]) -> NextStep | None:
+    if any(one.word in TRUSTED for one in found):
+        return None
+    failed = [one for one in found if one.word in {"not-built", "not-booted"}]
+    if not failed:
+        measured = [one for one in found if one.word != "not-measured"]
+        return None if measured else NextStep("repeat", "Submit it again.")
+    if all(one.kernel.lab_fault or (one.failed is not None and one.failed.lab_fault) for one in failed):
+        return NextStep("repeat", "Submit it again: the lab failed, not the patch.")
+    who = listed((name(one.kernel.name) for one in failed), "kernels")
+    return NextStep("fix", f"Fix {who} and submit again; the log is on the page.")
+
+
+def _doubtful(found: Sequence[Outcome]) -> NextStep | None:
+    if all(one.word != "in-doubt" for one in found) or any(one.word in TRUSTED for one in found):
+        return None
+    return NextStep("target", "Repeat it on a quieter target.")
+
+
+def _undecided(facts: Facts, found: Sequence[Outcome]) -> NextStep | None:
+    """Return the step for kernels that no verdict was found for."""
+    points = [point for one in found if one.word == "inconclusive" for point in one.points]
+    points = [point for point in points if point.verdict == "inconclusive"]
+    if not points:
+        return None
+    needed = [point.boots_needed for point in points if point.boots_needed]
+    cost = minutes(facts, max(needed, default=0))
+    payable = max(needed, default=0) <= WORTH_BOOTS and (cost or 0) <= WORTH_MINUTES
+    if len(needed) == len(points) and payable:
+        return _boots(facts, max(needed), cost)
+    if needed:
+        most = f"{min(needed):,}" if min(needed) == max(needed) else f"{min(needed):,} to {max(needed):,}"
+        most = f"{needed[0]:,} and {needed[1]:,}" if len(needed) == 2 and needed[0] != needed[1] else most
+        refused = f"Do not add boots ({most} of each kernel would be needed)"
+    else:
+        refused = "More boots would not settle it"
+    return _elsewhere(facts, refused)
+
+
+def _boots(facts: Facts, needed: int, cost: int | None) -> NextStep:
+    after = f" instead of {facts.boots_asked:,}" if facts.boots_asked else ""
+    paid = f", about {duration(cost)} more" if cost is not None else ""
+    return NextStep("boots", f"Run {needed:,} boots of each kernel{after}{paid}.", needed, cost)
+
+
+def _elsewhere(facts: Facts, refused: str) -> NextStep:
+    """Return another clock or target. refused: why not more boots."""
+    if facts.clock == "wall" and facts.locks is not None:
+        return NextStep(
+            "contention-clock",
+            f"{refused}: {_locking(facts)}. Use the contention clock, or a quiet machine with many CPUs.",
+        )
+    if facts.clock == "wall":
+        return NextStep("instruction-clock", f"{refused}. Use the instruction clock, or a quieter target.")
+    return NextStep("target", f"{refused}. Measure times on a quiet machine instead.")
+
+
+def _locking(facts: Facts) -> str:
+    locks = facts.locks
+    many = sum(kernel.state != "pruned" for kernel in facts.kernels)
+    changed = "the patch changes locking" if many == 1 else "the patches change locking"
+    if locks is None or not locks.symbols or locks.share is None:
+        return changed
+    held = listed(locks.symbols, "functions of locks")
+    verb = "holds" if len(set(locks.symbols)) == 1 else "hold"
+    return f"{changed}, and {held} {verb} {change(1 + locks.share).lstrip('+')} of samples here"
+
+
+def _decided(facts: Facts, found: Sequence[Outcome]) -> NextStep:
+    """Return nothing more to do, unless the clock cannot see what the patches change."""
+    if all(one.word == "same-kernel" for one in found):
+        return NextStep("fix", "Choose a config that builds the files the patch changes.")
+    still = all(one.word in {"unchanged", "same-kernel"} for one in found)
+    if still and facts.locks is not None and facts.clock == "instructions":
+        said = f"Instructions do not show waiting, and {_locking(facts)}: use the contention clock."
+        return NextStep("contention-clock", said)
+    return NextStep("nothing", "No more boots are needed.")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The outcome of each kernel in each case: one word, from the verdicts of its primary metrics and from what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, Point
+
+Word = Literal[
+    "regression",
+    "mixed",
+    "in-doubt",
+    "improvement",
+    "inconclusive",
+    "not-booted",
+    "unchanged",
+    "same-kernel",
+    "not-built",
+    "not-measured",
+]
+# The most interesting ones first: the order of fragments where a paragraph has no room for all.
+WORDS: tuple[Word, ...] = get_args(Word)
+TRUSTED = frozenset({"regression", "improvement", "mixed"})
+"""Outcomes with a direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one kernel in one case. points: those that are shown, the one that decides first."""
+
+    kernel: Kernel
+    case: CaseFacts
+    word: Word
+    points: tuple[Point, ...] = ()
+    failed: FailedBoots | None = None
+
+    @property
+    def decisive(self) -> Point | None:
+        """Return the point that decides."""
+        return self.points[0] if self.points else None
+
+
+def outcomes(facts: Facts) -> tuple[Outcome, ...]:
+    """Return the outcome of every candidate that was not pruned, in every case."""
+    return tuple(
+        _outcome(kernel, case) for case in facts.cases for kernel in facts.kernels if kernel.state != "pruned"
+    )
+
+
+def control_of(case: CaseFacts, point: Point) -> Point | None:
+    """Return the control's point of the same metric."""
+    return next((one for one in case.control if (one.name, one.cpus) == (point.name, point.cpus)), None)
+
+
+def in_doubt(case: CaseFacts, point: Point) -> bool:
+    """Return whether a failed control explains a called point: the kernel's interval reaches into the control's difference."""
+    control = control_of(case, point)
+    return control is not None and control.called and point.least <= control.size
+
+
+def _outcome(kernel: Kernel, case: CaseFacts) -> Outcome:
+    points = case.points.get(kernel.name, ())
+    failed = next((one for one in case.failed if one.kernel == kernel.name), None)
+    if kernel.state == "failed":
+        return Outcome(kernel, case, "not-built")
+    if not points:
+        return Outcome(kernel, case, "not-booted" if failed else "not-measured", failed=failed)
+    if kernel.same_code:
+        return Outcome(kernel, case, "same-kernel")
+    called = [point for point in points if point.called]
+    trusted = [point for point in called if not in_doubt(case, point)]
+    if trusted:
+        words = {point.verdict for point in trusted}
+        word: Word = "mixed" if len(words) > 1 else "regression" if "regression" in words else "improvement"
+        return Outcome(kernel, case, word, _shown(points, trusted), failed)
+    if called:
+        return Outcome(kernel, case, "in-doubt", _shown(called, called), failed)
+    word = "unchanged" if all(point.verdict == "unchanged" for point in points) else "inconclusive"
+    undecided = [point for point in points if point.verdict == word]
+    return Outcome(kernel, case, word, _shown(points, undecided), failed)
+
+
+def _shown(points: Sequence[Point], deciding: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the points to show, the one that decides first.
+
+    Of a scaling curve: that on the most CPUs, one that decides the other way, and that on the fewest CPUs.
+    """
+    if points[0].cpus is None:
+        return tuple(deciding)
+    curve = sorted(deciding, key=lambda point: -(point.cpus or 0))
+    first = curve[0]
+    other = [point for point in curve if point.verdict != first.verdict]
+    fewest = min(points, key=lambda point: point.cpus or 0)
+    return tuple(dict.fromkeys([first, *other[-1:], fewest]))

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Properties of a conclusion that hold whatever the facts are."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lab.comparisons.conclusion.conclude import PARAGRAPH, Conclusion, conclude
+from lab.comparisons.conclusion.facts import (
+    CALLED,
+    CaseFacts,
+    Facts,
+    FailedBoots,
+    Kernel,
+    Locks,
+    Point,
+    Together,
+)
+from lab.comparisons.conclusion.headline import HEADLINE
+from lab.comparisons.conclusion.next_step import minutes
+from lab.figures import change, percent
+
+NAMES = ("p", "q", "p+q", "z" * 200)
+VERDICTS = (*CALLED, "unchanged", "inconclusive")
+METRICS = ("ns", "tail")
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+@st.composite
+def points(draw: st.DrawFn, *, clock: str) -> tuple[Point, ...]:
+    made = []
+    cpus = draw(st.lists(st.sampled_from((1, 8, 64)), min_size=1, unique=True))
+    places = (
+        [("cycles", count) for count in cpus] if clock == "contention" else [("ns", None), ("tail", None)]
+    )
+    for name, count in places:
+        ratio = draw(st.none() | st.floats(1e-9, 1e9))
+        wide = draw(st.floats(1, 3))
+        bounds = (None, None) if ratio is None else (ratio / wide, ratio * wide)
+        verdict = draw(st.sampled_from(VERDICTS))
+        needed = draw(st.none() | st.integers(2, 100_000)) if verdict == "inconclusive" else None
+        made.append(
+            Point(name, verdict, ratio, *bounds, 10, needed, draw(st.sampled_from((0.0, 0.02, 0.002))), count)
+        )
+    return tuple(made)
+
+
+@st.composite
+def any_facts(draw: st.DrawFn) -> Facts:
+    clock = draw(st.sampled_from(("wall", "instructions", "contention")))
+    states = st.sampled_from(("ready", "ready", "failed", "pruned", "planned"))
+    kernels = tuple(
+        Kernel(name, tuple(name.split("+")), draw(states), draw(st.booleans()), draw(st.integers(0, 9)) == 0)
+        for name in draw(st.lists(st.sampled_from(NAMES), unique=True))
+    )
+    cases = []
+    for number in range(draw(st.integers(0, 3))):
+        measured = {one.name: draw(points(clock=clock)) for one in kernels if draw(st.integers(0, 4))}
+        control = draw(st.just(()) | points(clock=clock))
+        failed = tuple(
+            FailedBoots(one.name, draw(st.integers(1, 9)), draw(st.sampled_from(("panicked", "lost", "x"))))
+            for one in kernels
+            if not draw(st.integers(0, 3))
+        )
+        together = (Together("p", "q"),) if draw(st.booleans()) else ()
+        cases.append(
+            CaseFacts(number, draw(st.sampled_from(("walk", "y" * 90))), measured, control, failed, together)
+        )
+    return Facts(
+        draw(st.sampled_from(("queued", "running", "done", "failed", "cancelled"))),
+        clock,
+        tuple(cases),
+        kernels,
+        base_built=bool(draw(st.integers(0, 9))),
+        boots_asked=draw(st.integers(2, 500)),
+        boots_open=draw(st.integers(0, 5000)),
+        boots_lost=draw(st.integers(0, 5000)),
+        arms=2 + len(kernels),
+        boot_seconds=draw(st.none() | st.floats(0.1, 3600)),
+        locks=draw(st.none() | st.builds(Locks, st.just(("down_read",)), st.none() | st.floats(0, 1))),
+    )
+
+
+def every_text(conclusion: Conclusion) -> list[str]:
+    cases = [case.text for case in conclusion.cases]
+    return [
+        conclusion.headline,
+        conclusion.text,
+        conclusion.sure,
+        conclusion.lacking,
+        conclusion.next.text,
+        *cases,
+    ]
+
+
+def all_points(facts: Facts) -> list[Point]:
+    return [one for case in facts.cases for group in (*case.points.values(), case.control) for one in group]
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_facts())
+def test_a_conclusion_is_one_short_paragraph_that_begins_with_its_headline(facts: Facts) -> None:
+    conclusion = conclude(facts)
+    assert conclusion.text.startswith(conclusion.headline)
+    assert 0 < len(conclusion.headline) <= HEADLINE
+    assert len(conclusion.text) <= PARAGRAPH
+    assert conclusion.next.text in conclusion.text
+    for told in every_text(conclusion):
+        assert "\n" not in told
+        assert "  " not in told
+        assert told == told.strip()
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_facts())
+def test_no_direction_is_claimed_without_a_verdict_that_has_it(facts: Facts) -> None:
+    candidates = [one for case in facts.cases for points in case.points.values() for one in points]
+    verdicts = {one.verdict for one in candidates}
+    for told in every_text(conclude(facts)):
+        told = told.replace("may be better or worse", "")
+        for word, verdict in (("worse", "regression"), ("better", "improvement")):
+            assert verdict in verdicts or word not in told
+            assert verdict in verdicts or verdict not in told.lower()
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_facts())
+def test_each_kernel_and_case_is_called_only_by_its_own_verdicts(facts: Facts) -> None:
+    for one in conclude(facts).outcomes:
+        own = {point.verdict for point in one.case.points.get(one.kernel.name, ())}
+        assert one.word not in CALLED or one.word in own
+        assert one.word != "mixed" or set(CALLED) <= own
+        assert one.word != "unchanged" or own == {"unchanged"}
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_facts())
+def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
+    conclusion = conclude(facts)
+    known: set[str] = set()
+    for point in all_points(facts):
+        known |= {
+            change(ratio, fine=facts.fine).rstrip("%")
+            for ratio in (point.ratio, point.low, point.high)
+            if ratio
+        }
+        known |= {f"{100 * point.margin:.3g}", f"{point.boots_needed or 0:,}", str(point.cpus)}
+        cost = minutes(facts, point.boots_needed or 0) or 0
+        known |= {f"{cost:,}", f"{cost / 60:.1f}"}
+    if facts.locks and facts.locks.share is not None:
+        known.add(percent(100 * facts.locks.share).lstrip("+"))
+    counts = [facts.boots_asked, facts.boots_open, facts.boots_lost]
+    counts += [one.boots for case in facts.cases for one in case.failed]
+    counts += range(len(conclusion.outcomes) + 1)
+    known |= {f"{count:,}" for count in counts}
+    for told in every_text(conclusion):
+        told = re.sub(r"\(?([+-]\S+) to (\S+)\)", r" \1 \2 ", told)
+        for number in _NUMBER.findall(told):
+            assert number.rstrip(",") in known or number.rstrip(",").lstrip("+-") in known, (number, told)
+
+
+@settings(max_examples=200, deadline=None)
+@given(any_facts())
+def test_boots_are_asked_for_only_with_a_number_that_is_needed(facts: Facts) -> None:
+    step = conclude(facts).next
+    needed = {point.boots_needed for point in all_points(facts)}
+    assert (step.action == "boots") == (step.boots is not None)
+    assert step.boots is None or step.boots in needed

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The conclusion of an experiment, word for word: one test for each situation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lab.comparisons.conclusion.conclude import conclude
+from lab.comparisons.conclusion.facts import (
+    CaseFacts,
+    Facts,
+    FailedBoots,
+    Kernel,
+    Locks,
+    Point,
+    Together,
+)
+
+P, Q = Kernel("p", ("p",)), Kernel("q", ("q",))
+BOTH = Kernel("p+q", ("p", "q"))
+WORSE = Point("ns_per_stat", "regression", 1.051, 1.042, 1.06, 10)
+BETTER = Point("ns_per_open", "improvement", 0.8, 0.78, 0.82, 10)
+EQUAL = Point("ns_per_open", "unchanged", 1.001, 0.996, 1.006, 10)
+UNDECIDED = Point("ns_per_open", "inconclusive", 1.02, 0.97, 1.073, 10, 24)
+CONTROL = (
+    Point("ns_per_stat", "inconclusive", 1.003, 0.99, 1.02, 10, 80),
+    Point("ns_per_open", "inconclusive", 0.997, 0.98, 1.01, 10, 90),
+)
+QUIET = "The identical base kernel differed by -0.30%."
+
+
+def case(points: dict[str, tuple[Point, ...]], title: str = "stat-walk", number: int = 1) -> CaseFacts:
+    return CaseFacts(number, title, points, CONTROL)
+
+
+def facts(*cases: CaseFacts, kernels: tuple[Kernel, ...] = (P,), state: str = "done") -> Facts:
+    return Facts(state, "wall", cases, kernels, boots_asked=10, arms=2 + len(kernels), boot_seconds=30.0)
+
+
+def text(given: Facts) -> str:
+    return conclude(given).text
+
+
+def test_a_clear_regression() -> None:
+    assert text(facts(case({"p": (WORSE,)}))) == (
+        "Regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). "
+        "The identical base kernel differed by +0.30%. No more boots are needed."
+    )
+
+
+def test_a_clear_improvement() -> None:
+    assert text(facts(case({"p": (BETTER,)}))) == (
+        f"Improvement: p makes stat-walk better, -20.0% (-22.0 to -18.0). {QUIET} No more boots are needed."
+    )
+
+
+def test_equal_within_the_margin() -> None:
+    assert text(facts(case({"p": (EQUAL,)}))) == (
+        "No difference: p is equal to the base within 2%. "
+        f"stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60). {QUIET} No more boots are needed."
+    )
+
+
+def test_cases_that_disagree() -> None:
+    given = facts(case({"p": (WORSE,)}), case({"p": (BETTER,)}, "showgids", 2))
+    assert text(given) == (
+        "Mixed: p makes stat-walk worse and showgids better. "
+        "stat-walk (ns_per_stat): p is worse, +5.1% (+4.2 to +6.0). "
+        "showgids (ns_per_open): p is better, -20.0% (-22.0 to -18.0). "
+        "The identical base kernel differed by at most -0.30%. No more boots are needed."
+    )
+
+
+def test_kernels_that_disagree() -> None:
+    given = facts(case({"p": (replace(WORSE, name="ns_per_open"),), "q": (BETTER,)}), kernels=(P, Q))
+    assert text(given) == (
+        "Mixed: p makes stat-walk worse, q makes stat-walk better. "
+        "stat-walk (ns_per_open): p is worse, +5.1% (+4.2 to +6.0); q is better, -20.0% (-22.0 to -18.0). "
+        f"{QUIET} No more boots are needed."
+    )
+
+
+def test_two_patches_that_change_something_only_together() -> None:
+    points = {"p": (EQUAL,), "q": (UNDECIDED,), "p+q": (replace(WORSE, name="ns_per_open"),)}
+    given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, Q, BOTH))
+    assert conclude(given).headline == "Only together: p and q make stat-walk worse, +5.1% (+4.2 to +6.0)."
+    assert text(given) == (
+        "Only together: p and q make stat-walk worse, +5.1% (+4.2 to +6.0). "
+        "stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60); q +2.0% (-3.0 to +7.3); "
+        f"p+q is worse, +5.1% (+4.2 to +6.0). {QUIET} Run 24 boots of each kernel instead of 10, about 35 minutes more."
+    )
+
+
+def test_together_is_not_said_where_a_patch_was_never_alone() -> None:
+    points = {"p": (EQUAL,), "p+q": (replace(WORSE, name="ns_per_open"),)}
+    given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, BOTH))
+    assert conclude(given).headline == "Regression: p+q makes stat-walk worse, +5.1% (+4.2 to +6.0)."
+
+
+def demo(**fields: Point) -> Facts:
+    """Return the demo's wall-clock experiment."""
+    kernels = Kernel("iattr-global", ("iattr-global",)), Kernel("iattr-hashed", ("iattr-hashed",))
+    points = {
+        "iattr-global": (Point("ns_per_open", "inconclusive", 0.9952, 0.782, 1.253, 10, 658),),
+        "iattr-hashed": (Point("ns_per_open", "inconclusive", 0.984, 0.78, 1.32, 10, 1825),),
+    }
+    control = (Point("ns_per_open", "inconclusive", 1.15, 0.9, 1.4, 10, 40),)
+    locks = Locks(("down_read", "up_read"), 0.059)
+    given = facts(CaseFacts(1, "showgids", points, control), kernels=kernels)
+    return replace(given, locks=locks)
+
+
+def test_a_noisy_machine() -> None:
+    assert text(demo()) == (
+        "No answer: this machine was too noisy for iattr-global or iattr-hashed. "
+        "showgids (ns_per_open): iattr-global -0.48% (-21.8 to +25.3); iattr-hashed -1.6% (-22.0 to +32.0). "
+        "The identical base kernel differed by +15.0%, as much as these kernels. "
+        "Do not add boots (658 and 1,825 of each kernel would be needed): the patches change locking, and "
+        "down_read and up_read hold 5.9% of samples here. Use the contention clock, or a quiet machine with many CPUs."
+    )
+
+
+def test_a_noisy_machine_and_patches_without_locks() -> None:
+    step = conclude(replace(demo(), locks=None)).next
+    assert step.action == "instruction-clock"
+    assert step.text == (
+        "Do not add boots (658 and 1,825 of each kernel would be needed). Use the instruction clock, or a quieter target."
+    )
+
+
+def test_a_few_more_boots_with_their_cost() -> None:
+    conclusion = conclude(facts(case({"p": (UNDECIDED,)})))
+    assert conclusion.text == (
+        "No answer: this machine was too noisy for p. stat-walk (ns_per_open): p +2.0% (-3.0 to +7.3). "
+        f"{QUIET} Run 24 boots of each kernel instead of 10, about 21 minutes more."
+    )
+    assert (conclusion.next.action, conclusion.next.boots, conclusion.next.minutes) == ("boots", 24, 21)
+
+
+def test_no_answer_for_one_kernel_and_none_needed_for_the_other() -> None:
+    given = facts(case({"p": (UNDECIDED,), "q": (EQUAL,)}), kernels=(P, Q))
+    assert conclude(given).headline == "No answer for p; q is equal to the base within 2%."
+
+
+def test_a_control_that_failed() -> None:
+    failed = replace(CONTROL[0], verdict="regression", ratio=1.08, low=1.05, high=1.10)
+    given = facts(replace(case({"p": (WORSE,)}), control=(failed,)))
+    assert text(given) == (
+        "No answer: the control failed, so p cannot be judged. "
+        "stat-walk (ns_per_stat): p +5.1% (+4.2 to +6.0), no more than the control. "
+        "The control failed: the identical base kernel differed by +8.0% (+5.0 to +10.0). Repeat it on a quieter target."
+    )
+
+
+def test_a_control_that_failed_by_less_than_the_change() -> None:
+    failed = replace(CONTROL[1], verdict="improvement", ratio=0.98, low=0.97, high=0.99)
+    given = facts(replace(case({"p": (BETTER,)}), control=(failed,)))
+    assert text(given) == (
+        "Improvement: p makes stat-walk better, -20.0% (-22.0 to -18.0). The control failed: the identical base "
+        "kernel differed by -2.0% (-3.0 to -1.0), less than the change. No more boots are needed."
+    )
+
+
+def test_boots_that_are_still_to_come() -> None:
+    given = replace(facts(case({"p": (WORSE,)}), state="running"), boots_open=12)
+    assert text(given) == (
+        "So far: regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). "
+        "The identical base kernel differed by +0.30%. Wait for the rest: 12 boots to come."
+    )
+
+
+def test_boots_that_were_lost() -> None:
+    given = replace(facts(case({"p": (WORSE,)})), boots_lost=4)
+    assert text(given) == (
+        "Regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). The identical base kernel differed by +0.30%. "
+        "Partial: 4 boots did not count. No more boots are needed."
+    )
+
+
+def test_an_experiment_that_was_cancelled() -> None:
+    given = replace(facts(case({"p": (EQUAL,)}), state="cancelled"), boots_lost=1)
+    assert "The experiment was cancelled; 1 boot did not count." in text(given)
+
+
+def test_a_patch_that_changes_no_code_here() -> None:
+    given = facts(case({"p": (WORSE,)}), kernels=(replace(P, same_code=True),))
+    assert text(given) == (
+        "No effect: p has no code that differs from the base's. "
+        "Choose a config that builds the files the patch changes."
+    )
+
+
+def test_a_kernel_that_was_not_built() -> None:
+    given = facts(case({}), kernels=(replace(P, state="failed"),))
+    assert text(given) == "No answer: p was not built. Fix p and submit again; the log is on the page."
+
+
+def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
+    given = facts(case({}), kernels=(replace(P, state="failed", lab_fault=True),))
+    assert text(given) == "No answer: p was not built. Submit it again: the lab failed, not the patch."
+
+
+def test_a_base_that_was_not_built() -> None:
+    given = replace(facts(case({})), base_built=False, state="failed")
+    assert text(given) == "No answer: the base kernel was not built. Choose a base and a config that build."
+
+
+def test_a_kernel_that_did_not_boot() -> None:
+    given = facts(replace(case({}), failed=(FailedBoots("p", 3, "panicked"),)))
+    assert text(given) == (
+        "No answer: p was built, but did not finish a boot. stat-walk: p has no numbers: 3 boots panicked. "
+        "Fix p and submit again; the log is on the page."
+    )
+
+
+def test_a_kernel_that_was_not_built_beside_one_that_got_better() -> None:
+    given = facts(case({"q": (BETTER,)}), kernels=(replace(P, state="failed"), Q))
+    assert text(given) == (
+        "Improvement: q makes stat-walk better, -20.0% (-22.0 to -18.0). "
+        "stat-walk (ns_per_open): p was not built; q is better, -20.0% (-22.0 to -18.0). "
+        f"{QUIET} No more boots are needed."
+    )
+
+
+COUNTED = Point("instructions_per_open", "unchanged", 0.9998065, 0.9978109, 1.0018061, 2, None, 0.002)
+SAME = Point("instructions_per_open", "unchanged", 1.0, 0.998004, 1.002, 2, None, 0.002)
+
+
+def test_counted_instructions() -> None:
+    worse = replace(COUNTED, verdict="regression", ratio=1.0123, low=1.01028, high=1.01432)
+    given = facts(replace(case({"p": (worse,)}), control=(SAME,)))
+    assert text(replace(given, clock="instructions")) == (
+        "Regression: p makes stat-walk worse, +1.23% (+1.03 to +1.43). "
+        "The identical base kernel executed the same number of instructions. No more boots are needed."
+    )
+
+
+def test_counted_instructions_cannot_show_what_a_lock_costs() -> None:
+    given = facts(replace(case({"p": (COUNTED,)}), control=(SAME,)))
+    assert text(replace(given, clock="instructions", locks=Locks())) == (
+        "No difference: p is equal to the base within 0.2%. "
+        "stat-walk (instructions_per_open): p is equal within 0.2%, -0.02% (-0.22 to +0.18). "
+        "The identical base kernel executed the same number of instructions. "
+        "Instructions do not show waiting, and the patch changes locking: use the contention clock."
+    )
+
+
+def curve(**points: tuple[float, float, float, str]) -> tuple[Point, ...]:
+    return tuple(
+        Point("cycles_per_open", verdict, ratio, low, high, 3, cpus=int(cpus.removeprefix("at")))
+        for cpus, (ratio, low, high, verdict) in points.items()
+    )
+
+
+def test_the_contention_clock_with_a_scaling_curve() -> None:
+    points = curve(
+        at1=(0.9899, 0.9765, 1.0034, "inconclusive"),
+        at8=(0.6841, 0.6716, 0.6969, "improvement"),
+        at32=(0.549, 0.5393, 0.5589, "improvement"),
+    )
+    control = curve(
+        at1=(0.9934, 0.977, 1.01, "inconclusive"),
+        at8=(1.2, 0.9, 1.5, "inconclusive"),
+        at32=(1.01, 0.989, 1.031, "inconclusive"),
+    )
+    given = facts(CaseFacts(1, "showgids", {"p": points}, control))
+    assert text(replace(given, clock="contention")) == (
+        "Improvement: p makes showgids better, -45.1% (-46.1 to -44.1) at 32 CPUs. showgids (cycles_per_open): "
+        "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), no difference seen at 1 CPU. "
+        "The identical base kernel differed by at most +1.0% at 32 CPUs. No more boots are needed."
+    )
+
+
+def test_a_curve_that_gets_better_on_many_cpus_and_worse_on_one() -> None:
+    points = curve(at1=(1.1, 1.08, 1.12, "regression"), at32=(0.549, 0.5393, 0.5589, "improvement"))
+    given = facts(CaseFacts(1, "showgids", {"p": points}))
+    assert text(replace(given, clock="contention")) == (
+        "Mixed: p makes showgids at 1 CPU worse and showgids at 32 CPUs better. showgids (cycles_per_open): "
+        "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), worse at 1 CPU, +10.0% (+8.0 to +12.0). "
+        "No more boots are needed."
+    )
+
+
+def test_one_kernel_without_a_base_to_compare() -> None:
+    given = facts(case({}), kernels=())
+    assert text(given) == (
+        "One kernel: there is no patch to compare with it. The identical base kernel differed by at most -0.30%. "
+        "Add a patch or a config to compare, or look at its trend."
+    )
+
+
+def test_nothing_measured_yet() -> None:
+    given = replace(facts(case({}), state="queued"), boots_open=30)
+    assert text(given) == "No answer yet: nothing is measured. Wait for the rest: 30 boots to come."
+
+
+def test_nothing_measured_at_all() -> None:
+    assert text(facts(case({}))) == "No answer: no boot counted. Submit it again."
+
+
+def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:
+    kernels = tuple(Kernel(f"a-patch-with-a-long-name-{number}", (f"{number}",)) for number in range(20))
+    given = facts(case({kernel.name: (WORSE,) for kernel in kernels}), kernels=kernels)
+    conclusion = conclude(given)
+    assert conclusion.headline == "Regression: 20 kernels make stat-walk worse, by up to +5.1%."
+    assert "14 more results in the table." in conclusion.text
+    assert conclusion.cases[0].text.count("is worse") == 20
