@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 
@@ -79,7 +80,7 @@ class CaseFacts:
 
     id: int
     name: str
-    points: dict[str, tuple[Point, ...]]
+    points: Mapping[str, tuple[Point, ...]]
     control: tuple[Point, ...] = ()
     failed: tuple[FailedBoots, ...] = ()
     together: tuple[Together, ...] = ()

@@ -25,7 +25,6 @@ from lab.figures import change, percent
 
 NAMES = ("p", "q", "p+q", "z" * 200)
 VERDICTS = (*CALLED, "unchanged", "inconclusive")
-METRICS = ("ns", "tail")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -36,14 +35,26 @@ def points(draw: st.DrawFn, *, clock: str) -> tuple[Point, ...]:
     places = (
         [("cycles", count) for count in cpus] if clock == "contention" else [("ns", None), ("tail", None)]
     )
-    for name, count in places:
+    if clock == "contention":
+        places = [("cycles", count) for count in cpus]
+    for metric, count in places:
         ratio = draw(st.none() | st.floats(1e-9, 1e9))
         wide = draw(st.floats(1, 3))
-        bounds = (None, None) if ratio is None else (ratio / wide, ratio * wide)
+        low, high = (None, None) if ratio is None else (ratio / wide, ratio * wide)
         verdict = draw(st.sampled_from(VERDICTS))
         needed = draw(st.none() | st.integers(2, 100_000)) if verdict == "inconclusive" else None
         made.append(
-            Point(name, verdict, ratio, *bounds, 10, needed, draw(st.sampled_from((0.0, 0.02, 0.002))), count)
+            Point(
+                metric,
+                verdict,
+                ratio,
+                low,
+                high,
+                10,
+                needed,
+                draw(st.sampled_from((0.0, 0.02, 0.002))),
+                count,
+            )
         )
     return tuple(made)
 

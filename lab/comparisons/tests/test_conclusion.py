@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lab.comparisons.conclusion.conclude import conclude
@@ -29,7 +30,7 @@ CONTROL = (
 QUIET = "The identical base kernel differed by -0.30%."
 
 
-def case(points: dict[str, tuple[Point, ...]], title: str = "stat-walk", number: int = 1) -> CaseFacts:
+def case(points: Mapping[str, tuple[Point, ...]], title: str = "stat-walk", number: int = 1) -> CaseFacts:
     return CaseFacts(number, title, points, CONTROL)
 
 
@@ -97,7 +98,7 @@ def test_together_is_not_said_where_a_patch_was_never_alone() -> None:
     assert conclude(given).headline == "Regression: p+q makes stat-walk worse, +5.1% (+4.2 to +6.0)."
 
 
-def demo(**fields: Point) -> Facts:
+def demo() -> Facts:
     """Return the demo's wall-clock experiment."""
     kernels = Kernel("iattr-global", ("iattr-global",)), Kernel("iattr-hashed", ("iattr-hashed",))
     points = {
