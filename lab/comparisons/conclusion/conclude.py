@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lab.comparisons.conclusion.facts import Facts, Point
+from lab.comparisons.conclusion.facts import Facts, MetricFact
 from lab.comparisons.conclusion.fragments import (
     at_cpus,
     case_name,
@@ -21,7 +21,7 @@ from lab.comparisons.conclusion.fragments import (
 )
 from lab.comparisons.conclusion.headline import headline
 from lab.comparisons.conclusion.next_step import NextStep, next_step
-from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, Outcome, control_of, outcomes
+from lab.comparisons.conclusion.outcomes import TRUSTED, WORDS, CaseOutcome, control_of, outcomes
 from lab.figures import change
 
 PARAGRAPH = 600
@@ -31,7 +31,7 @@ _MORE = 40
 
 @dataclass(frozen=True, slots=True)
 class CaseConclusion:
-    """What every kernel does to one case, in one sentence."""
+    """One sentence: what every kernel does to one case."""
 
     case: int
     title: str
@@ -39,7 +39,7 @@ class CaseConclusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
+class ExperimentConclusion:
     """The conclusion of one experiment.
 
     headline: the answer, at most 140 characters. text: one paragraph of at most 600 that begins with it.
@@ -51,11 +51,11 @@ class Conclusion:
     sure: str
     lacking: str
     cases: tuple[CaseConclusion, ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CaseOutcome, ...]
     next: NextStep
 
 
-def conclude(facts: Facts) -> Conclusion:
+def conclude(facts: Facts) -> ExperimentConclusion:
     """Return the conclusion of an experiment."""
     found = outcomes(facts)
     head, step = headline(facts, found), next_step(facts, found)
@@ -69,20 +69,22 @@ def conclude(facts: Facts) -> Conclusion:
     several = told and (len(found) > 1 or any(len(one.points) > 1 for one in found))
     shown = found if several else _unsaid(head, found, facts)
     text = _paragraph(facts, head, shown, [sure, lacking], step.text)
-    return Conclusion(head, text, sure, lacking, cases, found, step)
+    return ExperimentConclusion(head, text, sure, lacking, cases, found, step)
 
 
-def _unsaid(head: str, found: Sequence[Outcome], facts: Facts) -> Sequence[Outcome]:
+def _unsaid(head: str, found: Sequence[CaseOutcome], facts: Facts) -> Sequence[CaseOutcome]:
     """Return the outcomes whose numbers the headline does not have."""
     points = [one for one in found if one.points and shift(one.points[0], fine=facts.fine) not in head]
     return points or [one for one in found if one.word == "not-booted"]
 
 
-def _paragraph(facts: Facts, head: str, found: Sequence[Outcome], middle: Sequence[str], last: str) -> str:
+def _paragraph(
+    facts: Facts, head: str, found: Sequence[CaseOutcome], middle: Sequence[str], last: str
+) -> str:
     """Return the headline, as many of the outcomes as there is room for, the sentences of the middle, and the last."""
     ends = " ".join(filter(None, [*middle, last]))
     room = PARAGRAPH - len(head) - len(ends) - 2
-    shown: list[Outcome] = []
+    shown: list[CaseOutcome] = []
     for one in sorted(found, key=lambda one: WORDS.index(one.word)):
         taken = [other for other in found if other in [*shown, one]]
         if len(_sentences(taken, facts)) > room - (_MORE if len(taken) < len(found) else 0):
@@ -94,11 +96,11 @@ def _paragraph(facts: Facts, head: str, found: Sequence[Outcome], middle: Sequen
     return " ".join(filter(None, [head, said, more, ends]))
 
 
-def _sentences(found: Sequence[Outcome], facts: Facts) -> str:
+def _sentences(found: Sequence[CaseOutcome], facts: Facts) -> str:
     return " ".join(_sentence(list(each), facts) for _, each in groupby(found, key=lambda one: one.case.id))
 
 
-def _sentence(found: Sequence[Outcome], facts: Facts) -> str:
+def _sentence(found: Sequence[CaseOutcome], facts: Facts) -> str:
     """Return what kernels do to one case: "showgids (ns_per_open): p is worse, +5.1% (+4.2 to +6.0)."."""
     if not found:
         return ""
@@ -108,7 +110,7 @@ def _sentence(found: Sequence[Outcome], facts: Facts) -> str:
     return f"{where}: {told}."
 
 
-def _sure(facts: Facts, found: Sequence[Outcome]) -> str:
+def _sure(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the control's own difference: the largest of the metrics that are shown."""
     pairs = list(_controls(found))
     controls = list(dict.fromkeys(control for control, _ in pairs))
@@ -130,7 +132,7 @@ def _sure(facts: Facts, found: Sequence[Outcome]) -> str:
     return f"The identical base kernel {told}{as_much}."
 
 
-def _controls(found: Sequence[Outcome]) -> Iterator[tuple[Point, Point]]:
+def _controls(found: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact, MetricFact]]:
     """Return the control's point for each point that is shown and has one."""
     for one in found:
         for point in one.points:

@@ -11,7 +11,7 @@ CALLED = ("regression", "improvement")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MetricFact:
     """One primary metric of one kernel in one case against the base: ratios, None where there are none.
 
     cpus: the number of CPUs it is about under the contention clock. name: the metric without that number.
@@ -80,8 +80,8 @@ class CaseFacts:
 
     id: int
     name: str
-    points: Mapping[str, tuple[Point, ...]]
-    control: tuple[Point, ...] = ()
+    points: Mapping[str, tuple[MetricFact, ...]]
+    control: tuple[MetricFact, ...] = ()
     failed: tuple[FailedBoots, ...] = ()
     together: tuple[Together, ...] = ()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lab.comparisons.conclusion.facts import CaseFacts, FailedBoots, Point
-from lab.comparisons.conclusion.outcomes import TRUSTED, Outcome, in_doubt
+from lab.comparisons.conclusion.facts import CaseFacts, FailedBoots, MetricFact
+from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome, in_doubt
 from lab.figures import change, percent
 from lab.one_line import plain
 
@@ -41,12 +41,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def at_cpus(point: Point) -> str:
+def at_cpus(point: MetricFact) -> str:
     """Return the number of CPUs a point is about: " at 32 CPUs", nothing where it is about none."""
     return f" at {counted(point.cpus, 'CPU')}" if point.cpus is not None else ""
 
 
-def shift(point: Point, *, fine: bool) -> str:
+def shift(point: MetricFact, *, fine: bool) -> str:
     """Return a change and its interval: -45.1% (-46.1 to -44.1); "no ratio" where there is none."""
     if point.ratio is None:
         return "no ratio"
@@ -56,17 +56,17 @@ def shift(point: Point, *, fine: bool) -> str:
     return f"{change(point.ratio, fine=fine)} ({low} to {high})"
 
 
-def margin(points: Sequence[Point]) -> str:
+def margin(points: Sequence[MetricFact]) -> str:
     """Return the largest margin of some points: 2%."""
     return f"{100 * max(point.margin for point in points):.3g}%"
 
 
-def metric_names(outcomes: Sequence[Outcome]) -> list[str]:
+def metric_names(outcomes: Sequence[CaseOutcome]) -> list[str]:
     """Return the metrics that some outcomes are about."""
     return list(dict.fromkeys(point.name for outcome in outcomes for point in outcome.points))
 
 
-def fragment(outcome: Outcome, *, named: bool, fine: bool) -> str:
+def fragment(outcome: CaseOutcome, *, named: bool, fine: bool) -> str:
     """Return what one kernel does in one case. named: the metric must be said, since the case decides by several."""
     kernel = name(outcome.kernel.name)
     if outcome.failed is not None and outcome.word == "not-booted":
@@ -89,7 +89,7 @@ def ended(failed: FailedBoots) -> str:
     return f"{counted(failed.boots, 'boot')} {_ENDS.get(failed.outcome, 'failed')}{whose}"
 
 
-def _point(outcome: Outcome, point: Point, *, named: bool, fine: bool) -> str:
+def _point(outcome: CaseOutcome, point: MetricFact, *, named: bool, fine: bool) -> str:
     """Return one point: "better at 32 CPUs, -45.1% (-46.1 to -44.1)"; a direction only where one was called."""
     where = f"{f' in {point.name}' if named else ''}{at_cpus(point)}"
     numbers = shift(point, fine=fine)

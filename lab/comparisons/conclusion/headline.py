@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lab.comparisons.conclusion.facts import Facts, Point
+from lab.comparisons.conclusion.facts import Facts, MetricFact
 from lab.comparisons.conclusion.fragments import DIRECTION, at_cpus, case_name, listed, margin, name, shift
-from lab.comparisons.conclusion.outcomes import TRUSTED, Outcome, Word, in_doubt
+from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome, Word, in_doubt
 from lab.figures import change
 
 HEADLINE = 140
@@ -15,7 +15,7 @@ HEADLINE = 140
 _STILL = {"unchanged", "inconclusive", "same-kernel"}
 
 
-def headline(facts: Facts, found: Sequence[Outcome]) -> str:
+def headline(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the answer to what the kernels do."""
     if not any(one.points or one.word == "same-kernel" for one in found):
         return _without_numbers(facts, found)
@@ -34,7 +34,7 @@ def _cut(said: str) -> str:
     return f"{' '.join(words).rstrip(',;:.')}..."
 
 
-def _without_numbers(facts: Facts, found: Sequence[Outcome]) -> str:
+def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the headline where nothing was compared."""
     if not facts.base_built:
         return "No answer: the base kernel was not built."
@@ -55,8 +55,8 @@ def _without_numbers(facts: Facts, found: Sequence[Outcome]) -> str:
     return "No answer: no boot counted."
 
 
-def _answer(facts: Facts, found: Sequence[Outcome]) -> str:
-    by_word: dict[Word, list[Outcome]] = {}
+def _answer(facts: Facts, found: Sequence[CaseOutcome]) -> str:
+    by_word: dict[Word, list[CaseOutcome]] = {}
     for one in found:
         by_word.setdefault(one.word, []).append(one)
     worse, better = by_word.get("regression", []), by_word.get("improvement", [])
@@ -80,7 +80,7 @@ def _answer(facts: Facts, found: Sequence[Outcome]) -> str:
     return f"No effect: {listed(who, 'kernels')} {_verb(who, 'has', 'have')} no code that differs from the base's."
 
 
-def _undecided(undecided: Sequence[Outcome], equal: Sequence[Outcome], facts: Facts) -> str:
+def _undecided(undecided: Sequence[CaseOutcome], equal: Sequence[CaseOutcome], facts: Facts) -> str:
     who = _names(undecided)
     if equal and not set(who) & set(_names(equal)):
         points = [point for one in equal for point in one.points]
@@ -96,7 +96,7 @@ def _undecided(undecided: Sequence[Outcome], equal: Sequence[Outcome], facts: Fa
     return f"No answer: this machine was too noisy for {many}."
 
 
-def _together(facts: Facts, found: Sequence[Outcome]) -> str:
+def _together(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the headline where two switches change something only together; nothing where one is enough."""
     called = [one for one in found if one.word in DIRECTION]
     if any(len(one.kernel.switches) < 2 for one in called):
@@ -112,7 +112,7 @@ def _together(facts: Facts, found: Sequence[Outcome]) -> str:
     return ""
 
 
-def _called(called: Sequence[Outcome], *, fine: bool) -> str:
+def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
     """Return who makes what worse, or better, with the largest change."""
     who = _names(called)
     where = listed((case_name(one.case) for one in called), "workloads")
@@ -124,7 +124,7 @@ def _called(called: Sequence[Outcome], *, fine: bool) -> str:
     return f"{told}, {size}{at_cpus(most)}"
 
 
-def _mixed(found: Sequence[Outcome]) -> str:
+def _mixed(found: Sequence[CaseOutcome]) -> str:
     """Return who makes what worse and what better."""
     sides: dict[str, list[tuple[str, str]]] = {"worse": [], "better": []}
     for one in found:
@@ -144,14 +144,14 @@ def _side(pairs: Iterable[tuple[str, str]]) -> tuple[str, str]:
     return listed(who, "kernels"), f"{_verb(who, 'makes', 'make')} {where}"
 
 
-def _place(one: Outcome, point: Point) -> str:
+def _place(one: CaseOutcome, point: MetricFact) -> str:
     """Return the case, and what of it where its points disagree."""
     if one.word != "mixed":
         return case_name(one.case)
     return f"{case_name(one.case)}{at_cpus(point) or f' in {point.name}'}"
 
 
-def _names(found: Sequence[Outcome]) -> list[str]:
+def _names(found: Sequence[CaseOutcome]) -> list[str]:
     return list(dict.fromkeys(name(one.kernel.name) for one in found))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from lab.comparisons.conclusion.facts import Facts
 from lab.comparisons.conclusion.fragments import counted, listed, name
-from lab.comparisons.conclusion.outcomes import TRUSTED, Outcome
+from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome
 from lab.figures import change
 
 Action = Literal[
@@ -30,7 +30,7 @@ class NextStep:
     minutes: int | None = None
 
 
-def next_step(facts: Facts, found: Sequence[Outcome]) -> NextStep:
+def next_step(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
     """Return the step that helps most."""
     if facts.is_open:
         boots = f": {counted(facts.boots_open, 'boot')} to come" if facts.boots_open else ""
@@ -55,7 +55,7 @@ def duration(whole: int) -> str:
     return counted(whole, "minute") if whole < 120 else f"{whole / 60:.1f} hours"
 
 
-def _broken(found: Sequence[Outcome]) -> NextStep | None:
+def _broken(found: Sequence[CaseOutcome]) -> NextStep | None:
     if any(one.word in TRUSTED for one in found):
         return None
     failed = [one for one in found if one.word in {"not-built", "not-booted"}]
@@ -68,13 +68,13 @@ def _broken(found: Sequence[Outcome]) -> NextStep | None:
     return NextStep("fix", f"Fix {who} and submit again; the log is on the page.")
 
 
-def _doubtful(found: Sequence[Outcome]) -> NextStep | None:
+def _doubtful(found: Sequence[CaseOutcome]) -> NextStep | None:
     if all(one.word != "in-doubt" for one in found) or any(one.word in TRUSTED for one in found):
         return None
     return NextStep("target", "Repeat it on a quieter target.")
 
 
-def _undecided(facts: Facts, found: Sequence[Outcome]) -> NextStep | None:
+def _undecided(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
     """Return the step for kernels that no verdict was found for."""
     points = [point for one in found if one.word == "inconclusive" for point in one.points]
     points = [point for point in points if point.verdict == "inconclusive"]
@@ -123,7 +123,7 @@ def _locking(facts: Facts) -> str:
     return f"{changed}, and {held} {verb} {change(1 + locks.share).lstrip('+')} of samples here"
 
 
-def _decided(facts: Facts, found: Sequence[Outcome]) -> NextStep:
+def _decided(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
     """Return nothing more to do, unless the clock cannot see what the patches change."""
     if all(one.word == "same-kernel" for one in found):
         return NextStep("fix", "Choose a config that builds the files the patch changes.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, Point
+from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact
 
 Word = Literal[
     "regression",
@@ -28,62 +28,62 @@ TRUSTED = frozenset({"regression", "improvement", "mixed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """The outcome of one kernel in one case. points: those that are shown, the one that decides first."""
 
     kernel: Kernel
     case: CaseFacts
     word: Word
-    points: tuple[Point, ...] = ()
+    points: tuple[MetricFact, ...] = ()
     failed: FailedBoots | None = None
 
     @property
-    def decisive(self) -> Point | None:
+    def decisive(self) -> MetricFact | None:
         """Return the point that decides."""
         return self.points[0] if self.points else None
 
 
-def outcomes(facts: Facts) -> tuple[Outcome, ...]:
+def outcomes(facts: Facts) -> tuple[CaseOutcome, ...]:
     """Return the outcome of every candidate that was not pruned, in every case."""
     return tuple(
         _outcome(kernel, case) for case in facts.cases for kernel in facts.kernels if kernel.state != "pruned"
     )
 
 
-def control_of(case: CaseFacts, point: Point) -> Point | None:
+def control_of(case: CaseFacts, point: MetricFact) -> MetricFact | None:
     """Return the control's point of the same metric."""
     return next((one for one in case.control if (one.name, one.cpus) == (point.name, point.cpus)), None)
 
 
-def in_doubt(case: CaseFacts, point: Point) -> bool:
+def in_doubt(case: CaseFacts, point: MetricFact) -> bool:
     """Return whether a failed control explains a called point: the kernel's interval reaches into the control's difference."""
     control = control_of(case, point)
     return control is not None and control.called and point.least <= control.size
 
 
-def _outcome(kernel: Kernel, case: CaseFacts) -> Outcome:
+def _outcome(kernel: Kernel, case: CaseFacts) -> CaseOutcome:
     points = case.points.get(kernel.name, ())
     failed = next((one for one in case.failed if one.kernel == kernel.name), None)
     if kernel.state == "failed":
-        return Outcome(kernel, case, "not-built")
+        return CaseOutcome(kernel, case, "not-built")
     if not points:
-        return Outcome(kernel, case, "not-booted" if failed else "not-measured", failed=failed)
+        return CaseOutcome(kernel, case, "not-booted" if failed else "not-measured", failed=failed)
     if kernel.same_code:
-        return Outcome(kernel, case, "same-kernel")
+        return CaseOutcome(kernel, case, "same-kernel")
     called = [point for point in points if point.called]
     trusted = [point for point in called if not in_doubt(case, point)]
     if trusted:
         words = {point.verdict for point in trusted}
         word: Word = "mixed" if len(words) > 1 else "regression" if "regression" in words else "improvement"
-        return Outcome(kernel, case, word, _shown(points, trusted), failed)
+        return CaseOutcome(kernel, case, word, _shown(points, trusted), failed)
     if called:
-        return Outcome(kernel, case, "in-doubt", _shown(called, called), failed)
+        return CaseOutcome(kernel, case, "in-doubt", _shown(called, called), failed)
     word = "unchanged" if all(point.verdict == "unchanged" for point in points) else "inconclusive"
     undecided = [point for point in points if point.verdict == word]
-    return Outcome(kernel, case, word, _shown(points, undecided), failed)
+    return CaseOutcome(kernel, case, word, _shown(points, undecided), failed)
 
 
-def _shown(points: Sequence[Point], deciding: Sequence[Point]) -> tuple[Point, ...]:
+def _shown(points: Sequence[MetricFact], deciding: Sequence[MetricFact]) -> tuple[MetricFact, ...]:
     """Return the points to show, the one that decides first.
 
     Of a scaling curve: that on the most CPUs, one that decides the other way, and that on the fewest CPUs.

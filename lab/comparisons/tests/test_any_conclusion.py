@@ -8,7 +8,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.comparisons.conclusion.conclude import PARAGRAPH, Conclusion, conclude
+from lab.comparisons.conclusion.conclude import PARAGRAPH, ExperimentConclusion, conclude
 from lab.comparisons.conclusion.facts import (
     CALLED,
     CaseFacts,
@@ -16,7 +16,7 @@ from lab.comparisons.conclusion.facts import (
     FailedBoots,
     Kernel,
     Locks,
-    Point,
+    MetricFact,
     Together,
 )
 from lab.comparisons.conclusion.headline import HEADLINE
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @st.composite
-def points(draw: st.DrawFn, *, clock: str) -> tuple[Point, ...]:
+def points(draw: st.DrawFn, *, clock: str) -> tuple[MetricFact, ...]:
     made = []
     cpus = draw(st.lists(st.sampled_from((1, 8, 64)), min_size=1, unique=True))
     places = (
@@ -44,7 +44,7 @@ def points(draw: st.DrawFn, *, clock: str) -> tuple[Point, ...]:
         verdict = draw(st.sampled_from(VERDICTS))
         needed = draw(st.none() | st.integers(2, 100_000)) if verdict == "inconclusive" else None
         made.append(
-            Point(
+            MetricFact(
                 metric,
                 verdict,
                 ratio,
@@ -95,7 +95,7 @@ def any_facts(draw: st.DrawFn) -> Facts:
     )
 
 
-def every_text(conclusion: Conclusion) -> list[str]:
+def every_text(conclusion: ExperimentConclusion) -> list[str]:
     cases = [case.text for case in conclusion.cases]
     return [
         conclusion.headline,
@@ -107,7 +107,7 @@ def every_text(conclusion: Conclusion) -> list[str]:
     ]
 
 
-def all_points(facts: Facts) -> list[Point]:
+def all_points(facts: Facts) -> list[MetricFact]:
     return [one for case in facts.cases for group in (*case.points.values(), case.control) for one in group]
 
 

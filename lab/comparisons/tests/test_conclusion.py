@@ -13,24 +13,26 @@ from lab.comparisons.conclusion.facts import (
     FailedBoots,
     Kernel,
     Locks,
-    Point,
+    MetricFact,
     Together,
 )
 
 P, Q = Kernel("p", ("p",)), Kernel("q", ("q",))
 BOTH = Kernel("p+q", ("p", "q"))
-WORSE = Point("ns_per_stat", "regression", 1.051, 1.042, 1.06, 10)
-BETTER = Point("ns_per_open", "improvement", 0.8, 0.78, 0.82, 10)
-EQUAL = Point("ns_per_open", "unchanged", 1.001, 0.996, 1.006, 10)
-UNDECIDED = Point("ns_per_open", "inconclusive", 1.02, 0.97, 1.073, 10, 24)
+WORSE = MetricFact("ns_per_stat", "regression", 1.051, 1.042, 1.06, 10)
+BETTER = MetricFact("ns_per_open", "improvement", 0.8, 0.78, 0.82, 10)
+EQUAL = MetricFact("ns_per_open", "unchanged", 1.001, 0.996, 1.006, 10)
+UNDECIDED = MetricFact("ns_per_open", "inconclusive", 1.02, 0.97, 1.073, 10, 24)
 CONTROL = (
-    Point("ns_per_stat", "inconclusive", 1.003, 0.99, 1.02, 10, 80),
-    Point("ns_per_open", "inconclusive", 0.997, 0.98, 1.01, 10, 90),
+    MetricFact("ns_per_stat", "inconclusive", 1.003, 0.99, 1.02, 10, 80),
+    MetricFact("ns_per_open", "inconclusive", 0.997, 0.98, 1.01, 10, 90),
 )
 QUIET = "The identical base kernel differed by -0.30%."
 
 
-def case(points: Mapping[str, tuple[Point, ...]], title: str = "stat-walk", number: int = 1) -> CaseFacts:
+def case(
+    points: Mapping[str, tuple[MetricFact, ...]], title: str = "stat-walk", number: int = 1
+) -> CaseFacts:
     return CaseFacts(number, title, points, CONTROL)
 
 
@@ -102,10 +104,10 @@ def demo() -> Facts:
     """Return the demo's wall-clock experiment."""
     kernels = Kernel("iattr-global", ("iattr-global",)), Kernel("iattr-hashed", ("iattr-hashed",))
     points = {
-        "iattr-global": (Point("ns_per_open", "inconclusive", 0.9952, 0.782, 1.253, 10, 658),),
-        "iattr-hashed": (Point("ns_per_open", "inconclusive", 0.984, 0.78, 1.32, 10, 1825),),
+        "iattr-global": (MetricFact("ns_per_open", "inconclusive", 0.9952, 0.782, 1.253, 10, 658),),
+        "iattr-hashed": (MetricFact("ns_per_open", "inconclusive", 0.984, 0.78, 1.32, 10, 1825),),
     }
-    control = (Point("ns_per_open", "inconclusive", 1.15, 0.9, 1.4, 10, 40),)
+    control = (MetricFact("ns_per_open", "inconclusive", 1.15, 0.9, 1.4, 10, 40),)
     locks = Locks(("down_read", "up_read"), 0.059)
     given = facts(CaseFacts(1, "showgids", points, control), kernels=kernels)
     return replace(given, locks=locks)
@@ -223,8 +225,8 @@ def test_a_kernel_that_was_not_built_beside_one_that_got_better() -> None:
     )
 
 
-COUNTED = Point("instructions_per_open", "unchanged", 0.9998065, 0.9978109, 1.0018061, 2, None, 0.002)
-SAME = Point("instructions_per_open", "unchanged", 1.0, 0.998004, 1.002, 2, None, 0.002)
+COUNTED = MetricFact("instructions_per_open", "unchanged", 0.9998065, 0.9978109, 1.0018061, 2, None, 0.002)
+SAME = MetricFact("instructions_per_open", "unchanged", 1.0, 0.998004, 1.002, 2, None, 0.002)
 
 
 def test_counted_instructions() -> None:
@@ -246,9 +248,9 @@ def test_counted_instructions_cannot_show_what_a_lock_costs() -> None:
     )
 
 
-def curve(**points: tuple[float, float, float, str]) -> tuple[Point, ...]:
+def curve(**points: tuple[float, float, float, str]) -> tuple[MetricFact, ...]:
     return tuple(
-        Point("cycles_per_open", verdict, ratio, low, high, 3, cpus=int(cpus.removeprefix("at")))
+        MetricFact("cycles_per_open", verdict, ratio, low, high, 3, cpus=int(cpus.removeprefix("at")))
         for cpus, (ratio, low, high, verdict) in points.items()
     )
 
