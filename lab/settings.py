@@ -125,7 +125,8 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "web.access.permissions",
                 "web.navigation.section",
-            ]
+            ],
+            "builtins": ["web.templatetags.verdicts"],
         },
     }
 ]

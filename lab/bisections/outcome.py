@@ -48,7 +48,7 @@ def conclude(step: BisectionStep) -> Conclusion:
         return Conclusion(Outcome.FAULT, f"the good revision: {experiment.problem}", hopeless=True)
     candidate = experiment.variants.get(role=Role.CANDIDATE)
     comparison = Comparison.objects.filter(variant=candidate, metric=step.bisection.metric).first()
-    told = comparison is not None and comparison.verdict != Comparison.Verdict.INCONCLUSIVE
+    told = comparison is not None and comparison.verdict != "inconclusive"
     blame, problem = _trouble(candidate)
     if blame and not told:
         outcome = Outcome.FAULT if blame == "lab" else Outcome.SKIPPED
@@ -66,7 +66,7 @@ def refused(exc: Exception) -> Conclusion:
 def _judged(step: BisectionStep, comparison: Comparison) -> Conclusion:
     if comparison.verdict == step.bisection.verdict:
         outcome = Outcome.BAD
-    elif comparison.verdict != Comparison.Verdict.INCONCLUSIVE:
+    elif comparison.verdict != "inconclusive":
         outcome = Outcome.GOOD
     elif comparison.boots_needed is not None and more_boots(step) <= step.bisection.most_boots:
         outcome = Outcome.AGAIN

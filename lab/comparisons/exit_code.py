@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lab.comparisons.page import ComparisonPage
+from lab.statistics.verdict_words import VERDICTS
 
 EXIT_OK, EXIT_REGRESSION, EXIT_UNKNOWN, EXIT_LAB = 0, 1, 2, 3
 
@@ -19,9 +20,10 @@ def code_of(state: str, verdicts: Mapping[str, int], *, all_judged: bool) -> int
     """The same from counts: of verdicts on candidates' primary metrics, and whether each candidate has one."""
     if state in {"failed", "cancelled"}:
         return EXIT_LAB
-    if verdicts.get("regression"):
+    codes = {VERDICTS[word].exit_code for word, count in verdicts.items() if count}
+    if EXIT_REGRESSION in codes:
         return EXIT_REGRESSION
-    return EXIT_UNKNOWN if verdicts.get("inconclusive") or not verdicts or not all_judged else EXIT_OK
+    return EXIT_UNKNOWN if EXIT_UNKNOWN in codes or not codes or not all_judged else EXIT_OK
 
 
 def _without_verdict(page: ComparisonPage) -> bool:

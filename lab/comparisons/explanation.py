@@ -17,6 +17,7 @@ from lab.models.states import Purpose, Role
 from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
 from lab.profiles.exact import ExactChange, exact_changes
 from lab.profiles.page import ProfilePage, ShareCell, profile_page
+from lab.statistics.verdict_words import CHANGES
 from workloads.instruction_clock import UNIT
 
 CPU: str = Profile.Kind.CPU.value
@@ -173,8 +174,7 @@ def _boots(variant: Variant, measured: list[Run]) -> BootCount:
 
 
 def _metrics(row: Comparison) -> tuple[MovedMetric, ...]:
-    called = (Comparison.Verdict.REGRESSION, Comparison.Verdict.IMPROVEMENT)
-    others = Comparison.objects.filter(case=row.case, variant=row.variant, verdict__in=called)
+    others = Comparison.objects.filter(case=row.case, variant=row.variant, verdict__in=CHANGES)
     return tuple(
         MovedMetric(one.pk, one.metric, comparison_cell(one))
         for one in others.exclude(pk=row.pk).select_related("variant").order_by("-primary", "metric")

@@ -7,8 +7,7 @@ from django.db.models import Count, Q
 
 from lab.models import Comparison, Experiment
 from lab.models.states import Role
-
-CALLED = (Comparison.Verdict.REGRESSION, Comparison.Verdict.IMPROVEMENT)
+from lab.statistics.verdict_words import CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,6 @@ def false_alarms(experiment: Experiment, workload: str) -> dict[str, FalseAlarms
         low__isnull=False,
     )
     counted = judged.values("metric").annotate(
-        compared=Count("pk"), called=Count("pk", filter=Q(verdict__in=CALLED))
+        compared=Count("pk"), called=Count("pk", filter=Q(verdict__in=CHANGES))
     )
     return {row["metric"]: FalseAlarms(row["called"], row["compared"]) for row in counted}

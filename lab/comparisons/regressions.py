@@ -86,7 +86,7 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
     """
     searched = BisectionStep.objects.filter(experiment__isnull=False).values("experiment")
     rows = (
-        Comparison.objects.filter(verdict=Comparison.Verdict.REGRESSION, variant__role=Role.CANDIDATE)
+        Comparison.objects.filter(verdict="regression", variant__role=Role.CANDIDATE)
         .exclude(experiment__in=searched)
         .annotate(
             triaged=_newest("state", "new"),

@@ -74,7 +74,7 @@ def _must_be_one(on: Regression) -> None:
     row = found.filter(variant__role=Role.CANDIDATE).first()
     if row is None:
         raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
-    if row.verdict != Comparison.Verdict.REGRESSION:
+    if row.verdict != "regression":
         raise UnknownRow(f"there is no regression of {on.metric} here: its verdict is {row.verdict}")
 
 

@@ -14,6 +14,7 @@ from lab.experiments.counts import count_experiments
 from lab.experiments.priority import PRIORITIES, priority_name
 from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
 from lab.models.states import ExperimentState, Role
+from lab.statistics.verdict_words import VERDICTS
 
 PAGE_SIZE = 50
 MOST_WORDS = 8
@@ -167,7 +168,7 @@ def filter_choices() -> FilterChoices:
     return FilterChoices(
         states=tuple(ExperimentState.values),
         trees=_names(Tree.objects.order_by("name"), "name"),
-        verdicts=tuple(Comparison.Verdict.values),
+        verdicts=tuple(VERDICTS),
         targets=(*_names(Target.objects.order_by("name"), "name"), *groups),
         workloads=_names(Case.objects.order_by("workload").distinct(), "workload"),
         submitters=_names(used.order_by("username"), "username"),

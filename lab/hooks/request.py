@@ -22,6 +22,7 @@ from urllib.parse import quote
 from lab.comparisons.exit_code import EXIT_LAB, EXIT_OK, EXIT_REGRESSION
 from lab.hooks.outgoing_http import Outgoing
 from lab.models import Hook
+from lab.statistics.verdict_words import counted_verdicts
 
 State = Literal["pending", "success", "failure", "untold"]
 
@@ -92,7 +93,7 @@ def status_of(payload: Mapping[str, Any]) -> Status | None:
 
 def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
     verdicts: Mapping[str, int] = told["verdicts"]
-    words = ", ".join(f"{amount} {verdict}" for verdict, amount in sorted(verdicts.items()))
+    words = ", ".join(count for _, count in counted_verdicts(verdicts))
     if told["exit_code"] is None:
         return "pending", told["state"]
     if told["exit_code"] == EXIT_LAB:

@@ -5,6 +5,7 @@ from django.db import models
 
 from lab.models.execution import Run
 from lab.models.experiment import Case, Experiment, Variant
+from lab.statistics.verdict_words import CHOICES
 
 
 class Sample(models.Model):
@@ -65,14 +66,6 @@ class Profile(models.Model):
 class Comparison(models.Model):
     """One metric of one variant against the base; ratios are candidate over base."""
 
-    class Verdict(models.TextChoices):
-        """Never a boolean."""
-
-        REGRESSION = "regression"
-        IMPROVEMENT = "improvement"
-        UNCHANGED = "unchanged"
-        INCONCLUSIVE = "inconclusive"
-
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="comparisons")
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="comparisons")
     variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="comparisons")
@@ -96,7 +89,7 @@ class Comparison(models.Model):
     floor = models.FloatField(default=0.0)
     # True while boots that were asked for are missing.
     partial = models.BooleanField(default=False)
-    verdict = models.CharField(max_length=15, choices=Verdict)
+    verdict = models.CharField(max_length=15, choices=CHOICES)
     boots_needed = models.PositiveIntegerField(null=True, blank=True)
     reason = models.TextField(blank=True, default="")
     # What a reader should know before believing it, a line each.

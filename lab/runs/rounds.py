@@ -76,7 +76,7 @@ def _undecided(experiment: Experiment) -> list[Cell]:
     open_cells = Comparison.objects.filter(
         experiment=experiment,
         primary=True,
-        verdict=Comparison.Verdict.INCONCLUSIVE,
+        verdict="inconclusive",
         boots_needed__isnull=False,
         variant__role=Role.CANDIDATE,
         variant__state=VariantState.READY,

@@ -28,10 +28,10 @@ from typing import Literal
 import scipy
 
 from lab.statistics.arms import Shift
+from lab.statistics.verdict_words import Word
 from lab.statistics.zeros import Ranked
 
 Better = Literal["lower", "higher"]
-Word = Literal["regression", "improvement", "unchanged", "inconclusive"]
 LEAST_BLOCKS = 2
 FALSE_DISCOVERIES = 0.05
 # Nobody boots more often: an estimate beyond this says only that boots are not the way.

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from lab.models import Comparison
 from lab.models.states import Role
+from lab.statistics.verdict_words import CHOICES, VERDICTS
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
 from web.api.resource import Resource
 from web.api.schema import Number, Texts
@@ -40,7 +41,7 @@ class ComparisonRow(serializers.Serializer[Any]):
     effect = Number()
     floor = Number()
     partial = serializers.BooleanField()  # type: ignore[assignment]
-    verdict = serializers.ChoiceField(Comparison.Verdict.choices)
+    verdict = serializers.ChoiceField(CHOICES)
     boots_needed = serializers.IntegerField(allow_null=True)
     reason = serializers.CharField(allow_blank=True)
     notes = Texts()
@@ -58,7 +59,7 @@ class ComparisonFilters(Filters):
     role = WordFilter(Role, field_name="variant__role")
     workload = TextFilter(field_name="case__workload")
     metric = TextFilter(field_name="metric")
-    verdict = WordFilter(Comparison.Verdict)
+    verdict = WordFilter(VERDICTS)
     primary = TruthFilter(field_name="primary")
     partial = TruthFilter(field_name="partial")
 

@@ -31,6 +31,7 @@ from lab.experiments.shown_description import shown_description, whole_descripti
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
 from lab.models.states import ExperimentState, Role, VariantState
 from lab.runs.stalls import current_progress
+from lab.statistics.verdict_words import VERDICTS
 from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
 from web.api.doors import scopes_of
 from web.api.fields import Body, Word, taken
@@ -196,7 +197,7 @@ class ExperimentFilters(Filters):
     digest = TextFilter(field_name="digest")
     commit = TextFilter(field_name="base_commit")
     origin = IdFilter(field_name="origin_id")
-    verdict = WordFilter(Comparison.Verdict, method="with_verdict")
+    verdict = WordFilter(VERDICTS, method="with_verdict")
     created_after = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte")
     created_before = django_filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt")
 

@@ -23,28 +23,30 @@ from lab.comparisons.page import (
     comparison_page,
 )
 from lab.comparisons.regressions import triage_states
+from lab.statistics.verdict_words import (
+    CHANGES,
+    CONTROLS,
+    DIRECTIONS,
+    VerdictWord,
+    shown_verdict,
+)
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.views.contention import ContentionSection, contention
 from web.views.distribution import SpreadSection, spread
-from web.views.experiment import tallies
 from web.views.missing import found
 from web.words import change, medians_note, quantity, settings
-
-_CONTROLS = {"a/a": "control: same kernel, rebooted", "placebo": "control: same source, other code layout"}
-_CALLED = {"a/a": "control failed", "placebo": "layout matters"}
-_BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
     """One variant under one metric; without bar and verdict for the base, which `explain` addresses for others.
 
-    medians: why they and the change differ. label: the verdict in words where it is about a control. certainty: q in words. triaged: of a regression.
+    medians: why they and the change differ. shown: the verdict as the page shows it. certainty: q in words. triaged: of a regression.
     """
 
     variant: str
     control: str
-    label: str
+    shown: VerdictWord | None
     certainty: str
     value: str
     change: str
@@ -57,11 +59,6 @@ class VariantLine:
     reason: str
     explain: int | None
     triaged: str = ""
-
-    @property
-    def chip(self) -> str:
-        """Return the word that gives the verdict its shape: a control that differs is a warning, never a tick."""
-        return "failed" if self.label else self.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +154,6 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "judged": [side for side in page.candidates if not side.control],
         "key": experiment_id,
         "tab": "comparison",
-        "tallies": tallies(page.verdicts),
         "glances": _glances(page),
         "sections": [
             _section(page, one, spreads.get(one.case.id), states)
@@ -220,7 +216,7 @@ def _section(
 
 
 def _is_called(cell: ComparisonCell) -> bool:
-    return cell.verdict in {"regression", "improvement"} and not cell.control
+    return cell.verdict in CHANGES and not cell.control
 
 
 def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
@@ -276,7 +272,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
     base = VariantLine(
         variant=page.base.name if page.base else "base",
         control="",
-        label="",
+        shown=None,
         certainty="",
         value=quantity(row.base_median, row.unit),
         change="",
@@ -293,7 +289,7 @@ def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> M
     return MetricGroup(
         metric=row.metric,
         unit=row.unit,
-        better=_BETTER.get(row.better, ""),
+        better=DIRECTIONS.get(row.better, ""),
         primary=row.primary,
         margin=change(1 + margin).lstrip("+"),
         floor=change(1 + floor).lstrip("+") if (floor := max((c.floor for c in cells), default=0.0)) else "",
@@ -312,12 +308,10 @@ def _alarms(row: MetricRow) -> str:
 def _line(cell: ComparisonCell, row: MetricRow, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
     interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
     base = row.base_median
-    called = cell.verdict in {"regression", "improvement"}
-    label = _CALLED.get(cell.control, "") if called else ""
     return VariantLine(
         variant=cell.variant,
-        control=_CONTROLS.get(cell.control, ""),
-        label=label,
+        control=CONTROLS[cell.control].description if cell.control else "",
+        shown=shown_verdict(cell.verdict, cell.control),
         certainty=certainty(cell.q_value),
         value=quantity(cell.median, row.unit),
         change=change(cell.ratio, fine=fine),

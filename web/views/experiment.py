@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.experiments.list_page import ExperimentLine, filter_choices, list_page
+from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
 from lab.experiments.priority import priorities_for
 from lab.notes.pages import experiment_notes
@@ -19,6 +19,7 @@ from lab.people.saved_views import kept_filters, views_for
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
 from lab.runs.why_waiting import wait_of
+from lab.statistics.verdict_words import counted_verdicts
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
@@ -27,29 +28,6 @@ from web.words import count, duration, last_lines, settings
 # The evidence of this many troubles is shown in place; of the others it is one click away.
 _SHOWN = 6
 _EVIDENCE_LINES = 14
-_VERDICTS = ("regression", "improvement", "inconclusive", "unchanged")
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictCount:
-    """The number of comparisons with one verdict."""
-
-    verdict: str
-    amount: int
-
-    @property
-    def text(self) -> str:
-        """Such as "2 improvements"; the other two verdicts have no plural."""
-        noun = self.verdict in ("regression", "improvement")
-        return f"{self.amount} {self.verdict}{'s' if noun and self.amount != 1 else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentListRow:
-    """One experiment of the list."""
-
-    line: ExperimentLine
-    tallies: tuple[VerdictCount, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +42,6 @@ class Trouble:
     times: int
 
 
-def tallies(verdicts: dict[str, int]) -> tuple[VerdictCount, ...]:
-    """Verdicts with their counts, the ones to look at first."""
-    return tuple(VerdictCount(word, verdicts[word]) for word in _VERDICTS if verdicts.get(word))
-
-
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """The experiments that fit the address, a page of them; an address with empty filters becomes one without."""
@@ -80,7 +53,7 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = list_page(asked, number)
     filters = kept_filters(request.GET.urlencode())
     ctx = {
-        "rows": [] if errors else [ExperimentListRow(line, tallies(line.verdicts)) for line in page.lines],
+        "rows": [] if errors else [(line, counted_verdicts(line.verdicts)) for line in page.lines],
         "page": page,
         "asked": given,
         "errors": errors,

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, MovedSymbol, explanation
 from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
+from lab.statistics.verdict_words import DIRECTIONS
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
@@ -28,7 +29,6 @@ _STATES = {
     "expected": "it is meant to be so",
     "fixed": "a commit mends it",
 }
-_BETTER = {"lower": "lower is better", "higher": "higher is better"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def explain(
         # The interval of a verdict that its q-value held back is wider, as its reason says.
         "level": "" if cell.held_back else "95 %",
         "params": settings(page.case.params),
-        "better": _BETTER.get(page.better, ""),
+        "better": DIRECTIONS.get(page.better, ""),
         "medians": (quantity(cell.base_median, page.unit), quantity(cell.median, page.unit)),
         "medians_note": medians_note(cell.base_median, cell.median, cell.ratio, fine=fine),
         "certainty": certainty(cell.q_value),

@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.operations.front_page import front_page
-from web.views.experiment import tallies
+from lab.statistics.verdict_words import counted_verdicts
 from web.views.regressions import row_of
 from web.words import change, duration
 
@@ -25,6 +25,6 @@ def show(request: HttpRequest) -> HttpResponse:
         "ill": [target for target in page.targets if target.complaints],
         "well": [target for target in page.targets if not target.complaints],
         "alerts": [(alert, change(alert.ratio)) for alert in page.alerts],
-        "newest": [(line, tallies(line.tally.verdicts)) for line in page.newest],
+        "newest": [(line, counted_verdicts(line.tally.verdicts)) for line in page.newest],
     }
     return render(request, "web/front.html", ctx)

@@ -15,13 +15,13 @@ from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import BisectionLine, bisections_of
 from lab.notes.pages import TrendNote, trend_notes
+from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
 from web.views.trend_data import chart
 from web.words import change, count, number, quantity, settings
 
-_BETTER = {"lower": "lower is better", "higher": "higher is better"}
 _SHORT = 10
 _MOST_DRAWN = 400
 _MOST_LISTED = 300
@@ -104,7 +104,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
         "page": page,
         "line": page.line,
         "params": settings(page.line.params),
-        "better": _BETTER.get(page.line.better, ""),
+        "better": DIRECTIONS.get(page.line.better, ""),
         # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
         "plot": _plot(page, notes) if 0 < len(page.points) <= _MOST_DRAWN else None,
         "chart": chart(page, notes),

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from lab.statistics.verdict_words import shown_verdict
 from workers.ctl import submit_options
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.clients.errors import NotLetIn, SettingsWrong
@@ -217,7 +218,6 @@ def _broken(compared: Json) -> list[str]:
 
 def _verdicts(compared: Json) -> list[str]:
     """Return a line for each primary metric of each patch, what decides the status first."""
-    order = ("regression", "inconclusive", "improvement", "unchanged")
     cells = [
         (cell, f"{case['workload']} {metric['name']}")
         for case in compared["cases"]
@@ -226,13 +226,17 @@ def _verdicts(compared: Json) -> list[str]:
         for cell in metric["cells"]
         if cell["role"] == "candidate"
     ]
-    cells.sort(
-        key=lambda pair: order.index(pair[0]["verdict"]) if pair[0]["verdict"] in order else len(order)
-    )
+    cells.sort(key=lambda pair: _weight(pair[0]["verdict"]))
     return [
         plain_line(f"{cell['verdict']}: {cell['variant']}, {name} {_change(cell)}").rstrip()
         for cell, name in cells
     ]
+
+
+def _weight(verdict: str) -> tuple[int, str]:
+    """Return the place of a verdict: failed before skipped before passed."""
+    outcome = shown_verdict(verdict).outcome
+    return ("failed", "skipped", "passed").index(outcome), verdict
 
 
 def _change(cell: Json) -> str:

@@ -14,11 +14,11 @@ from rich.text import Text
 from lab.comparisons.exports.figures import doubt, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
-from workers.ctl.table_style import VERDICT_STYLE, number, percent, plain_table
+from lab.statistics.verdict_words import shown_verdict
+from workers.ctl.table_style import number, percent, plain_table
 
 # A machine that is busy for hours leaves out every boot, for the same reason.
 MOST_LEFT_OUT = 6
-_CONTROLS = {"a/a": "control failed", "placebo": "layout matters"}
 
 
 def show_comparison(console: Console, data: ComparisonData) -> None:
@@ -102,9 +102,8 @@ def case_table(data: ComparisonData, case: CaseData) -> Table:
 def _cells(cell: CellData, base: float | None, *, fine: bool) -> list[Text]:
     low, high = _change(cell["low"], fine), _change(cell["high"], fine)
     interval = f"{low} … {high}" if cell["low"] is not None else "–"
-    verdict, style = cell["verdict"], VERDICT_STYLE.get(cell["verdict"], "")
-    if cell["role"] in _CONTROLS and cell["verdict"] in {"regression", "improvement"}:
-        verdict, style = _CONTROLS[cell["role"]], "bold yellow"
+    shown = shown_verdict(cell["verdict"], cell["role"])
+    verdict = shown.word
     if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
         verdict += f" ({cell['boots_needed']:,})"
     elif cell["verdict"] == "inconclusive" and cell["low"] is None:
@@ -118,7 +117,7 @@ def _cells(cell: CellData, base: float | None, *, fine: bool) -> list[Text]:
         Text(number(cell["median"])),
         Text(_change(cell["ratio"], fine)),
         Text(interval),
-        Text(verdict, style=style),
+        Text(verdict, style=shown.style),
     ]
 
 

@@ -11,8 +11,6 @@ from rich.text import Text
 
 from lab import figures
 
-VERDICT_STYLE = {"regression": "red", "improvement": "green", "unchanged": "", "inconclusive": "yellow"}
-
 
 def number(value: float | None) -> str:
     """Write a value with four significant digits: 0.01235, 3.771, 890.9, 41,250."""

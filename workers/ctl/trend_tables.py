@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.bisections.pages import BisectionPage, BisectionStepView
+from lab.statistics.verdict_words import shown_verdict
 from lab.trends.page import RevisionView, StepView, TrendPage
-from workers.ctl.table_style import VERDICT_STYLE, number, percent
+from workers.ctl.table_style import number, percent
 
 OUTCOME_STYLE = {
     "bad": "red",
@@ -108,7 +109,7 @@ def _step_line(step: StepView) -> Text:
 
 def _change(step: StepView) -> Text:
     word = f"pending {step.verdict}" if step.pending else step.verdict
-    told = Text(word, style=VERDICT_STYLE.get(step.verdict, ""))
+    told = Text(word, style=shown_verdict(step.verdict).style)
     if step.ratio is not None:
         told.append(f" {percent(100 * (step.ratio - 1))} %")
     if step.low is not None and step.high is not None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from lab.statistics.verdict_words import VERDICTS, counted_verdicts
 from workers.ctl import complete, progressbar, terminal
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.options import (
@@ -25,7 +26,6 @@ from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.table_style import plain_rows
 
 STATES = ("queued", "running", "done", "failed", "cancelled")
-VERDICTS = ("regression", "improvement", "unchanged", "inconclusive")
 FOLLOW_S = 1.0
 
 
@@ -117,7 +117,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
 ) -> None:
     """List experiments, newest first."""
     _one_of("state", state, STATES)
-    _one_of("verdict", verdict, VERDICTS)
+    _one_of("verdict", verdict, tuple(VERDICTS))
     _one_of("priority", priority, PRIORITIES)
     filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter}
     filters |= {"priority": priority, "search": search}
@@ -135,14 +135,9 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
 
 
 def _cells(line: Json) -> tuple[str, str, str, str, str]:
-    verdicts = ", ".join(_counted(number, verdict) for verdict, number in line["verdicts"].items() if number)
+    verdicts = ", ".join(count for _, count in counted_verdicts(line["verdicts"]))
     boots = f"{line['boots_over']}/{line['boots_total']}"
     return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), verdicts
-
-
-def _counted(number: int, verdict: str) -> str:
-    """Such as "8 regressions" and "2 unchanged"."""
-    return f"{number} {verdict}{'s' if number > 1 and verdict in ('regression', 'improvement') else ''}"
 
 
 def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:

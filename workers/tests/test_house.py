@@ -65,7 +65,7 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
 ROOMS = {
     "lab": (
         *("errors", "validation_messages", "one_line", "harmful_characters", "environment", "figures"),
-        *("models", "statistics", "leases", "audit"),
+        *("statistics", "models", "leases", "audit"),
         *("people", "storage", "experiments", "profiles", "trends", "comparisons", "notes", "hooks"),
         *("targets", "runs", "submission", "bisections", "standing", "operations"),
         *("service_urls", "settings", "apps", "management"),

@@ -17,6 +17,7 @@ from typing import Literal
 from lab.comparisons.exports.figures import many, own_medians, sides, told_change
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
 from lab.one_line import plain
+from lab.statistics.verdict_words import shown_verdict
 
 Outcome = Literal["passed", "failed", "error", "skipped"]
 KERNELS = "kernels"
@@ -87,12 +88,10 @@ def _cell(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> 
     name = f"{plain(cell['variant'])}: {plain(metric['name'])}"
     note = own_medians(cell, fine=fine)
     figures = f"{sides(cell, metric)}, {told}{f' ({note})' if note else ''}, {cell['boots']} boots"
-    outcome: Outcome = "passed"
+    outcome: Outcome = shown_verdict(cell["verdict"]).outcome
     message = f"{cell['verdict']}: {told}"
-    if cell["verdict"] == "inconclusive":
-        outcome, message = "skipped", f"inconclusive: {cell['reason'] or told}"
-    elif cell["verdict"] == "regression" and not metric["primary"]:
-        outcome, message = "skipped", f"regression of a metric that does not decide: {told}"
-    elif cell["verdict"] == "regression":
-        outcome = "failed"
+    if outcome == "skipped":
+        message = f"{cell['verdict']}: {cell['reason'] or told}"
+    elif outcome == "failed" and not metric["primary"]:
+        outcome, message = "skipped", f"{cell['verdict']} of a metric that does not decide: {told}"
     return ReportCheck(plain(case["title"]), name, outcome, plain(message), plain(figures))

@@ -33,6 +33,7 @@ from lab.experiments.page import get_experiment
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import BuildState, RunState
 from lab.one_line import plain
+from lab.statistics.verdict_words import VERDICTS
 
 VERSION = {"major": 5, "minor": 3}
 ORIGIN = "kperflab"
@@ -228,7 +229,7 @@ def _verdict(cell: CellData) -> str:
 def _status(metric: MetricData, cell: CellData | None) -> str:
     if cell is None or cell["role"] != "candidate" or not metric["primary"]:
         return "DONE"
-    return {"regression": "FAIL", "inconclusive": "DONE"}.get(cell["verdict"], "PASS")
+    return {"failed": "FAIL", "skipped": "DONE", "passed": "PASS"}[VERDICTS[cell["verdict"]].outcome]
 
 
 def _given(**fields: Any) -> Item:

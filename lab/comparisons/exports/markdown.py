@@ -13,13 +13,10 @@ from lab.comparisons.exports.figures import CLOCK_WORDS, doubt, interval, many, 
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.one_line import plain
+from lab.statistics.verdict_words import CHANGES, CONTROLS, counted_verdicts, shown_verdict
 
-# A control that differs warns of the machine or the layout, whichever way it differs.
-_CONTROLS = {"a/a": "control failed", "placebo": "layout matters"}
 _HEAD = "| workload | metric | variant | before | after | change | interval | verdict |"
 _RULE = "|---|---|---|--:|--:|--:|:-:|---|"
-_CALLED = ("regression", "improvement")
-_ORDER = ("regression", "improvement", "inconclusive", "unchanged")
 # Comments are cut or refused beyond 65,536 characters; failures and tables of rows are cut before that.
 _MOST_ROWS, _MOST_FAILURES = 60, 20
 Row = tuple[CaseData, MetricData, CellData]
@@ -34,7 +31,7 @@ def write_markdown(data: ComparisonData) -> str:
         for cell in metric["cells"]
     ]
     candidates = [row for row in rows if row[2]["role"] == "candidate"]
-    shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in _CALLED]
+    shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in CHANGES]
     rest = [row for row in rows if row not in shown]
     fine = data["experiment"]["clock"] == "instructions"
     lines = [f"### kperflab: {_summary(data)}", "", _what(data), ""]
@@ -62,12 +59,7 @@ def _in_table(name: str) -> str:
 def _summary(data: ComparisonData) -> str:
     if data["experiment"]["state"] != "done":
         return f"the experiment is {data['experiment']['state']}"
-    counted = [_counted(data["verdicts"][word], word) for word in _ORDER if data["verdicts"].get(word)]
-    return ", ".join(counted) or "no verdict"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'s' if count > 1 and word in _CALLED else ''}"
+    return ", ".join(count for _, count in counted_verdicts(data["verdicts"])) or "no verdict"
 
 
 def _what(data: ComparisonData) -> str:
@@ -89,11 +81,10 @@ def _table(rows: list[Row], *, fine: bool) -> list[str]:
 
 
 def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> str:
-    verdict = (
-        f"**{cell['verdict']}**" if cell["verdict"] in _CALLED and metric["primary"] else cell["verdict"]
-    )
-    if cell["role"] in _CONTROLS and cell["verdict"] in _CALLED:
-        verdict = f"\N{WARNING SIGN} **{_CONTROLS[cell['role']]}**"
+    shown = shown_verdict(cell["verdict"], cell["role"])
+    verdict = f"**{shown.word}**" if shown.change and metric["primary"] else shown.word
+    if shown.change and cell["role"] in CONTROLS:
+        verdict = f"\N{WARNING SIGN} **{shown.word}**"
     why = [doubt(cell, fine=fine)]
     if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
         why.append(f"about {cell['boots_needed']:,} boots needed")

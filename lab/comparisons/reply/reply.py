@@ -17,11 +17,11 @@ from lab.comparisons.reply.mail_text import fold, harmless, name
 from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
 from lab.errors import SpecError
+from lab.statistics.verdict_words import CHANGES, shown_verdict
 
 # Beyond these a mail is not read: the page has all of it.
 _MOST_VARIANTS, _MOST_LINES = 16, 12
 _SIGNER = re.compile(r'[^\s<>"@:][^<>"@:\x00-\x1f\x7f]*<([^\s<>@,;:"]+@[A-Za-z0-9.-]+)>')
-_BETTER = {"regression": "worse", "improvement": "better"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
     ]
     found = list(_cells(data, names))
     told += [
-        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, {_BETTER[cell['verdict']]}"
+        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, {shown_verdict(cell['verdict']).change}"
         for case, metric, cell in found
-        if cell["verdict"] in _BETTER
+        if cell["verdict"] in CHANGES
     ]
     same = [cell for _, metric, cell in found if cell["verdict"] == "unchanged" and metric["primary"]]
     if same:

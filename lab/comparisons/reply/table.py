@@ -9,9 +9,7 @@ from lab.comparisons.exports.figures import doubt, interval, own_medians
 from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
 from lab.figures import change, number
-
-_CALLED = ("regression", "improvement")
-_BETTER = {"lower": "lower is better", "higher": "higher is better"}
+from lab.statistics.verdict_words import CHANGES, DIRECTIONS
 
 
 def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
@@ -27,7 +25,7 @@ def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
         for metric in case["metrics"]
         if metric["primary"]
         or any(
-            cell["verdict"] in _CALLED and (cell["variant"], cell["verdict"]) not in called
+            cell["verdict"] in CHANGES and (cell["variant"], cell["verdict"]) not in called
             for cell in metric["cells"]
             if cell["variant"] in variants
         )
@@ -87,7 +85,7 @@ def _side_by_side(
 
 def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) -> list[str]:
     """A metric, below it the base and each variant in two lines."""
-    direction = f", {_BETTER[metric['better']]}" if metric["better"] in _BETTER else ""
+    direction = f", {DIRECTIONS[metric['better']]}" if metric["better"] in DIRECTIONS else ""
     lines = fold(f"{_title(metric)}{direction}", _safe(metric["name"]), "  ")
     base = data["base"]["name"]
     lines += fold(f"{name(base, 40)}: {value(metric, base)}", "  ", "    ")
