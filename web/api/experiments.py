@@ -21,7 +21,7 @@ from rest_framework.response import Response
 
 from lab.comparisons.exit_code import code_of
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.exports.shape import ComparisonData
 from lab.errors import NeedsWorker
 from lab.experiments.counts import count_experiments
@@ -349,7 +349,7 @@ class Experiments(Submission):
     def export(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
         """The comparison in a form for others to read."""
         wanted = form_named(REPORT_FORMS, form, "a comparison")
-        text = wanted.write(id, ReportOptions(link=settings.PUBLIC_URL))
+        text = wanted.write(id, link=settings.PUBLIC_URL)
         return as_file(text, wanted.media_type, wanted.file_name(id))
 
     @extend_schema(responses=OpenApiTypes.OBJECT)

@@ -11,24 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
 from lab.experiments.page import experiment_page
 from lab.models import User
 from web.views.missing import found
-
-# In the order of the page, with what each is for. The reply stands on its own.
-_OFFERED = {
-    "reproducer": "repeats the experiment: labctl submit takes it as it is",
-    "json": "everything, for scripts",
-    "csv": "a line a metric and variant, for spreadsheets",
-    "markdown": "for a comment on GitHub or GitLab",
-    "junit": "for what shows a pipeline's outcome",
-    "ktap": "for what reads the kernel's own tests",
-    "kcidb": "for KernelCI",
-    "matrix": "every boot's number, as lkp-tests keeps them",
-}
 
 
 @require_safe
@@ -57,7 +45,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "switches": [one["name"] for one in data["switches"]],
         "plain": _address("reply_text", experiment_id, asked),
         "rows": reply.text.count("\n") + 1,
-        "files": [(name, told) for name, told in _OFFERED.items() if name in REPORT_FORMS],
+        "files": [(name, form.description) for name, form in REPORT_FORMS.items() if form.description],
     }
     return render(request, "web/reply.html", ctx)
 
@@ -80,7 +68,7 @@ def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
     if form not in REPORT_FORMS:
         raise Http404(f'there is no form "{form}"; there are {", ".join(REPORT_FORMS)}')
     made = REPORT_FORMS[form]
-    body = found(made.write, experiment_id, ReportOptions(link=own_address(request)))
+    body = found(made.write, experiment_id, link=own_address(request))
     response = HttpResponse(body, content_type=made.media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{made.file_name(experiment_id)}"'
     return response

@@ -12,8 +12,8 @@ import typer
 from rich.text import Text
 
 from kernels.processes.environment import passing
+from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
 from lab.comparisons.exports.shape import FORMAT, ComparisonData
-from lab.comparisons.exports.texts import RENDERED
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
 from workers.ctl import complete
@@ -24,9 +24,7 @@ from workers.ctl.options import ExperimentId, err, out, through_client, write_fi
 from workers.ctl.preferences import OF_GIT
 
 TABLE = "table"
-FORMS = (TABLE, *RENDERED)
-# Those that only the lab itself can write, which has the tables.
-OF_LAB = ("kcidb", "matrix", "reproducer")
+FORMS = (TABLE, *OF_DATA)
 Link = Annotated[
     str,
     typer.Option(
@@ -37,9 +35,7 @@ Link = Annotated[
 Form = Annotated[str, typer.Option("--format", help=", ".join(FORMS), autocompletion=complete.one_of(*FORMS))]
 ReportForm = Annotated[
     str,
-    typer.Option(
-        "--format", help=", ".join((*RENDERED, *OF_LAB)), autocompletion=complete.one_of(*RENDERED, *OF_LAB)
-    ),
+    typer.Option("--format", help=", ".join(REPORT_FORMS), autocompletion=complete.one_of(*REPORT_FORMS)),
 ]
 
 
@@ -83,7 +79,7 @@ def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, lin
         comparison_tables.show_comparison(out, data)
     else:
         # Not by rich, which would fold the lines.
-        sys.stdout.write(RENDERED[form](data))
+        sys.stdout.write(REPORT_FORMS[form].render(data))
     raise typer.Exit(data["exit_code"])
 
 
@@ -147,7 +143,7 @@ def export_report(
 ) -> None:
     """Write an experiment's comparison, or all it takes to do it again, in a form that others read."""
     if client.local:
-        _check_form(form, (*RENDERED, *OF_LAB))
+        _check_form(form, tuple(REPORT_FORMS))
     elif origin:
         raise typer.BadParameter(f"--origin is for --local: {client.where} reports under its own name")
     wishes = {key: value for key, value in (("origin", origin), ("link", link)) if value}

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from lab.comparisons.compare import compare_experiment
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.texts import RENDERED
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.figures import change, medians_note, number
 from lab.models import Experiment
 from lab.tests.factories import (
@@ -90,7 +90,7 @@ def test_each_text_has_the_two_medians_the_change_and_why_they_differ(
     experiment: Experiment, form: str
 ) -> None:
     _, cell = cell_of(experiment)
-    text = plain(RENDERED[form](comparison_data(experiment.pk)))
+    text = plain(REPORT_FORMS[form].render(comparison_data(experiment.pk)))
     own = change(cell["median"] / cell["base_median"])
     assert own != change(cell["ratio"])
     for said in (number(cell["base_median"]), number(cell["median"]), change(cell["ratio"]), own):
@@ -101,8 +101,10 @@ def test_json_and_csv_have_both_ratios(experiment: Experiment) -> None:
     _, cell = cell_of(experiment)
     own = cell["median"] / cell["base_median"]
     data = comparison_data(experiment.pk)
-    stored = json.loads(RENDERED["json"](data))["cases"][0]["metrics"][0]["cells"]
-    line = next(row for row in csv.DictReader(io.StringIO(RENDERED["csv"](data))) if row["variant"] == "p")
+    stored = json.loads(REPORT_FORMS["json"].render(data))["cases"][0]["metrics"][0]["cells"]
+    line = next(
+        row for row in csv.DictReader(io.StringIO(REPORT_FORMS["csv"].render(data))) if row["variant"] == "p"
+    )
     assert own == next(one for one in stored if one["role"] == "candidate")["medians_ratio"]
     for column in ("base_median", "median", "ratio", "medians_ratio"):
         assert float(line[column]) == cell[column]

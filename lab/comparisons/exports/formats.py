@@ -1,80 +1,109 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The formats of a comparison's export: one table for labctl, pages and API.
+"""The table of the forms in which a comparison leaves the lab, for pages, API and labctl.
 
-Written by an experiment's number, where the tables are at hand. Those of lab/comparisons/exports/texts.py can also be written
-from plain data as the API answers it.
+To add a form, write its module and add a line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pkgutil import resolve_name
 
-from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.kcidb import ORIGIN, write_kcidb
-from lab.comparisons.exports.matrix import write_matrix
-from lab.comparisons.exports.reproducer import write_reproducer
-from lab.comparisons.exports.texts import RENDERED
-from lab.comparisons.reply.reply import ReplyOptions, write_reply
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """The options of a report. link: the lab's own address; origin: who reports, as KCIDB knows it.
-
-    patch: speak of this switch alone; signer: "Name <address>" of who gives a Tested-by. Both are the reply's.
-    """
-
-    link: str = ""
-    origin: str = ORIGIN
-    patch: str = ""
-    signer: str = ""
+from lab.comparisons.exports.shape import ComparisonData
 
 
 @dataclass(frozen=True, slots=True)
 class ReportForm:
-    """One form: what it is sent as, how its file's name ends, who writes it.
+    """One form. description: its purpose; empty for the reply, which has a page of its own.
 
-    write: by an experiment's number; raises UnknownRow, SpecError for wishes that cannot be.
+    media_type, suffix: of the file. writer: "module:function" below lab.comparisons, imported when it is needed: labctl
+    starts fast, and needs no Django for most forms. A writer takes a comparison's plain data; if from_tables, an
+    experiment's number and the options named here.
     """
 
+    description: str
     media_type: str
     suffix: str
-    write: Callable[[int, ReportOptions], str | bytes]
+    writer: str
+    from_tables: bool = False
+    options: tuple[str, ...] = ()
+
+    def render(self, data: ComparisonData) -> str:
+        """Write a comparison's plain data; only forms that need no tables can."""
+        text: str = resolve_name(f"lab.comparisons.{self.writer}")(data)
+        return text
+
+    def write(self, experiment_id: int, **options: str) -> str | bytes:
+        """Write the comparison of an experiment. link: the lab's own address; origin: of the report, for KCIDB.
+
+        Raises UnknownRow, and SpecError for options with impossible values.
+        """
+        from lab.comparisons.exports.data import comparison_data
+
+        if not self.from_tables:
+            return self.render(comparison_data(experiment_id, link=options.get("link", "")))
+        accepted = {name: value for name, value in options.items() if name in self.options}
+        body: str | bytes = resolve_name(f"lab.comparisons.{self.writer}")(experiment_id, **accepted)
+        return body
 
     def file_name(self, experiment_id: int) -> str:
         """Return the name of the downloaded file: experiment-17.junit.xml."""
         return f"experiment-{experiment_id}{self.suffix}"
 
 
-def _of_data(media_type: str, suffix: str, name: str) -> ReportForm:
-    render = RENDERED[name]
-    return ReportForm(
-        media_type, suffix, lambda number, wishes: render(comparison_data(number, link=wishes.link))
-    )
-
-
-def _reply(experiment_id: int, wishes: ReportOptions) -> str:
-    asked = ReplyOptions(patch=wishes.patch, signer=wishes.signer)
-    return write_reply(comparison_data(experiment_id, link=wishes.link), asked).text
-
-
 REPORT_FORMS: Mapping[str, ReportForm] = {
-    "json": _of_data("application/json", ".json", "json"),
-    "csv": _of_data("text/csv; charset=utf-8", ".csv", "csv"),
-    "markdown": _of_data("text/markdown; charset=utf-8", ".md", "markdown"),
-    "junit": _of_data("application/xml", ".junit.xml", "junit"),
-    "ktap": _of_data("text/plain; charset=utf-8", ".ktap", "ktap"),
-    "reply": ReportForm("text/plain; charset=utf-8", ".reply.txt", _reply),
+    "json": ReportForm(
+        "everything, for scripts", "application/json", ".json", "exports.texts:write_comparison"
+    ),
+    "csv": ReportForm(
+        "a line a metric and variant, for spreadsheets",
+        "text/csv; charset=utf-8",
+        ".csv",
+        "exports.texts:write_csv",
+    ),
+    "markdown": ReportForm(
+        "for a comment on GitHub or GitLab",
+        "text/markdown; charset=utf-8",
+        ".md",
+        "exports.markdown:write_markdown",
+    ),
+    "junit": ReportForm(
+        "for tools that show the outcome of a pipeline",
+        "application/xml",
+        ".junit.xml",
+        "exports.junit:write_junit",
+    ),
+    "ktap": ReportForm(
+        "for tools that read the kernel's own tests",
+        "text/plain; charset=utf-8",
+        ".ktap",
+        "exports.ktap:write_ktap",
+    ),
+    "reply": ReportForm("", "text/plain; charset=utf-8", ".reply.txt", "reply.reply:reply_text"),
     "kcidb": ReportForm(
+        "for KernelCI",
         "application/json",
         ".kcidb.json",
-        lambda number, wishes: write_kcidb(number, link=wishes.link, origin=wishes.origin),
+        "exports.kcidb:write_kcidb",
+        from_tables=True,
+        options=("link", "origin"),
     ),
-    "matrix": ReportForm("application/x-tar", ".matrix.tar", lambda number, _: write_matrix(number)),
+    "matrix": ReportForm(
+        "every boot's number, as lkp-tests keeps them",
+        "application/x-tar",
+        ".matrix.tar",
+        "exports.matrix:write_matrix",
+        from_tables=True,
+    ),
     "reproducer": ReportForm(
+        "repeats the experiment: labctl submit takes it as it is",
         "application/toml",
         ".reproducer.toml",
-        lambda number, wishes: write_reproducer(number, link=wishes.link),
+        "exports.reproducer:write_reproducer",
+        from_tables=True,
+        options=("link",),
     ),
 }
+OF_DATA = tuple(name for name, form in REPORT_FORMS.items() if not form.from_tables)
+"""The forms that labctl can write from the API's answer."""

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exports that are written from a comparison's plain data alone, without Django, so that labctl can write them from REST's answer."""
+"""A comparison as JSON and as CSV, from its plain data, without Django."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
 
-from lab.comparisons.exports.junit import write_junit
-from lab.comparisons.exports.ktap import write_ktap
-from lab.comparisons.exports.markdown import write_markdown
 from lab.comparisons.exports.shape import ComparisonData
-from lab.comparisons.reply.reply import write_reply
 from lab.figures import medians_ratio
 from lab.one_line import one_line
 
@@ -49,13 +44,3 @@ def _csv(value: object) -> object:
         return str(value).lower() if isinstance(value, bool) else value
     line = one_line(value)
     return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
-
-
-RENDERED: Mapping[str, Callable[[ComparisonData], str]] = {
-    "json": write_comparison,
-    "csv": write_csv,
-    "markdown": write_markdown,
-    "junit": write_junit,
-    "ktap": write_ktap,
-    "reply": lambda data: write_reply(data).text,
-}

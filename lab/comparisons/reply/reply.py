@@ -40,6 +40,11 @@ class Reply:
     unsigned: str
 
 
+def reply_text(data: ComparisonData) -> str:
+    """Return the text of the reply about all patches, signed by nobody."""
+    return write_reply(data).text
+
+
 def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Reply:
     """Write the reply. Raises SpecError for a patch there is not, and for a signer who is no name with an address."""
     asked = wishes or ReplyOptions()

@@ -12,7 +12,7 @@ import pytest
 from kcidb_io.schema import V5_3
 
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.exports.kcidb import patchset_hash, write_kcidb
 from lab.comparisons.exports.matrix import write_matrix
 from lab.errors import SpecError, UnknownRow
@@ -183,10 +183,10 @@ def test_a_matrix_names_no_place_outside_its_own_folder(worse: Experiment) -> No
 @pytest.mark.parametrize("form", REPORT_FORMS)
 def test_every_form_is_written_by_an_experiments_number(worse: Experiment, form: str) -> None:
     made = REPORT_FORMS[form]
-    assert made.write(worse.pk, ReportOptions(link="https://lab.example"))
+    assert made.write(worse.pk, link="https://lab.example")
     assert made.file_name(7).startswith("experiment-7.")
     with pytest.raises(UnknownRow):
-        made.write(4711, ReportOptions())
+        made.write(4711)
 
 
 def test_an_experiment_that_has_only_begun_can_be_written_too() -> None:
@@ -194,7 +194,7 @@ def test_an_experiment_that_has_only_begun_can_be_written_too() -> None:
     make_variant(experiment, state=VariantState.PLANNED)
     make_case(experiment)
     for form in REPORT_FORMS.values():
-        assert form.write(experiment.pk, ReportOptions())
+        assert form.write(experiment.pk)
 
 
 def test_the_data_tells_boots_that_failed_by_how_they_ended(worse: Experiment) -> None:

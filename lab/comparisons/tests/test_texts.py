@@ -16,11 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from junitparser import Error, Failure, JUnitXml, Skipped
 
+from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
 from lab.comparisons.exports.junit import write_junit
 from lab.comparisons.exports.ktap import write_ktap
 from lab.comparisons.exports.markdown import code, write_markdown
 from lab.comparisons.exports.shape import ComparisonData
-from lab.comparisons.exports.texts import COLUMNS, RENDERED, write_csv
+from lab.comparisons.exports.texts import COLUMNS, write_csv
 from lab.tests.comparisons import (
     HOSTILE,
     any_data,
@@ -52,22 +53,26 @@ def matches_golden(name: str, text: str) -> bool:
     return place.read_text() == text
 
 
-@pytest.mark.parametrize("form", RENDERED)
+@pytest.mark.parametrize("form", OF_DATA)
 def test_every_form_of_a_comparison_is_as_it_was_last_read_by_a_person(form: str) -> None:
-    text = RENDERED[form](two_patches())
+    text = REPORT_FORMS[form].render(two_patches())
     assert matches_golden(f"two-patches.{SUFFIXES.get(form, 'txt')}", text)
 
 
-@pytest.mark.parametrize("form", RENDERED)
+@pytest.mark.parametrize("form", OF_DATA)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=any_data())
 def test_any_comparison_can_be_written_in_any_form(form: str, data: ComparisonData) -> None:
-    assert RENDERED[form](data).endswith("\n")
+    assert REPORT_FORMS[form].render(data).endswith("\n")
 
 
 @pytest.mark.process
 def test_texts_are_written_without_django_and_its_tables() -> None:
-    program = "import sys, lab.comparisons.exports.texts; print('django' in sys.modules)"
+    program = (
+        "import sys; from pkgutil import resolve_name; from lab.comparisons.exports.formats import *; "
+        "[resolve_name(f'lab.comparisons.{REPORT_FORMS[form].writer}') for form in OF_DATA]; "
+        "print('django' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
@@ -208,4 +213,4 @@ def test_a_csv_has_a_line_a_metric_and_variant_and_no_formula() -> None:
 
 def test_the_json_is_the_data_itself() -> None:
     data = two_patches()
-    assert json.loads(RENDERED["json"](data)) == data
+    assert json.loads(REPORT_FORMS["json"].render(data)) == data

@@ -12,7 +12,7 @@ from django.urls import reverse
 from rich.console import Console
 
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.texts import RENDERED
+from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
 from lab.models import Comparison, Experiment
 from lab.models.states import ExperimentState
 from lab.statistics.arms import Arm, Shift
@@ -126,9 +126,9 @@ def test_the_interval_that_is_stored_allows_for_all_metrics(held_back: Experimen
     assert "by itself it is +" in row.reason
 
 
-@pytest.mark.parametrize("form", RENDERED)
+@pytest.mark.parametrize("form", OF_DATA)
 def test_every_form_says_beside_the_verdict_why_it_is_inconclusive(held_back: Experiment, form: str) -> None:
-    text = " ".join(RENDERED[form](comparison_data(held_back.pk)).split())
+    text = " ".join(REPORT_FORMS[form].render(comparison_data(held_back.pk)).split())
     short = "inconclusive (q 0.085 over all metrics"
     long = "clear by itself (p = 0.0071), not among 12 metrics (q = 0.085): the interval, of 99.6 %, allows for them"
     assert (short if form in {"markdown", "reply"} else long) in text

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.comparisons.exit_code import exit_code
 from lab.comparisons.exports.data import comparison_data
-from lab.comparisons.exports.formats import REPORT_FORMS, ReportOptions
+from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_page
 from lab.errors import FileGone, SpecError, UnknownRow
 from lab.experiments.list_page import ExperimentFilter, list_page
@@ -93,7 +93,7 @@ class LocalClient:
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """See Client."""
-        body = REPORT_FORMS[form].write(experiment_id, ReportOptions(**wishes))
+        body = REPORT_FORMS[form].write(experiment_id, **wishes)
         return body.encode() if isinstance(body, str) else body
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
