@@ -135,7 +135,7 @@ class Page {
       this.view.draw();
     });
     addEventListener("hashchange", () => {
-      this.state = readState(new URL(location.href), WAITS);
+      this.state = readState(new URL(location.href), UNIT);
       this.rebuild();
     });
   }
@@ -146,7 +146,7 @@ async function start() {
     const tree = box.dataset.diff ? await fetchDifference(box.dataset.diff) : await fetchTree(box.dataset.tree);
     part("tools").hidden = false;
     if (tree.doubt) part("doubt").textContent = tree.doubt;
-    part("search").value = readState(new URL(location.href), WAITS).search;
+    part("search").value = readState(new URL(location.href), UNIT).search;
     const page = new Page(tree);
     box.dataset.ready = String(page.model.frames.count);
   } catch (error) {
