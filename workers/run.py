@@ -169,8 +169,10 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     )  # fmt: skip
     measured = read_guest(sent, artifact, bench.home)
     readings, collected = measured.readings, measured.collected
+    profiles = collected.profiles
     if clock == "contention":
-        readings = replayed(workload, order.params, directory, readings, artifact, bench.home)
+        replay = replayed(workload, order.params, directory, readings, artifact, bench.home)
+        readings, profiles = replay.readings, (replay.profile,)
     return RunRecord(
         outcome=Outcome.FINISHED,
         samples=_samples(readings),
@@ -180,7 +182,7 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
         findings=_findings(request.console),
         console=name_of(request.console, bench.home),
         directory=name_of(directory, bench.home),
-        profiles=collected.profiles,
+        profiles=profiles,
         counters=collected.counters,
         unavailable=collected.unavailable,
         steps={**answers.steps, "collect": monotonic() - began},

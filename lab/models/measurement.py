@@ -25,19 +25,20 @@ class Sample(models.Model):
 
 
 class Profile(models.Model):
-    """One profile of a run, of CPU samples, waits or instructions: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
+    """One profile of a run, of CPU samples, waits, instructions or modelled waiting: a tree of frames as lab/profiles/analysis/frame_tree.py packs it."""
 
     class Kind(models.TextChoices):
-        """The weights of a profile's tree: samples of running CPUs, nanoseconds of waiting, or instructions."""
+        """The weights of a profile's tree: samples of running CPUs, nanoseconds of waiting, instructions, or cycles waited."""
 
         CPU = "cpu"
         LOCK = "lock"
         OFF_CPU = "off-cpu"
         EXACT = "exact"
+        WAITING = "waiting"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="profiles")
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.CPU)
-    # The sum of the tree's weights: samples, nanoseconds, or instructions.
+    # The sum of the tree's weights: samples, nanoseconds, instructions, or cycles waited per operation.
     samples = models.PositiveBigIntegerField()
     # Waits, where the weights are nanoseconds; 0 where they are samples themselves.
     waits = models.PositiveBigIntegerField(default=0)

@@ -19,11 +19,12 @@ from lab.profiles.analysis.frame_shifts import sides_of
 from lab.profiles.analysis.frame_tree import FrameTree, unpack
 from lab.profiles.analysis.share_shifts import Sides
 from lab.profiles.analysis.symbol_counts import symbol_counts
-from lab.profiles.analysis.weight_unit import Unit, unit_of
+from lab.profiles.analysis.weight_unit import Unit, is_waited, unit_of
 from workloads.catalog import load_catalog
 
 CPU: str = Profile.Kind.CPU.value
 EXACT: str = Profile.Kind.EXACT.value
+WAITING: str = Profile.Kind.WAITING.value
 # Locks differ in how they wait, not in more ways than that.
 MOST_WATCHED = 6
 
@@ -89,8 +90,8 @@ class CaseProfiles:
 
     @property
     def waits(self) -> bool:
-        """Return whether the trees' weights are nanoseconds waited, not samples."""
-        return self.unit == "ns"
+        """Return whether the trees' weights are nanoseconds or cycles waited, not samples."""
+        return is_waited(self.unit)
 
     @property
     def unit(self) -> Unit:
@@ -98,10 +99,18 @@ class CaseProfiles:
         return unit_of(self.kind)
 
     def drawn(self, own: Flags) -> Flags:
-        """bool[profiles]: of some profiles those to add up; of exact ones the first, since each boot is the whole truth."""
-        if self.kind != EXACT:
+        """bool[profiles]: of some profiles those to add up.
+
+        Of exact ones it is the first, since each boot is the whole truth; of modelled waiting the median boot, since weights
+        are per operation.
+        """
+        places = np.flatnonzero(own)
+        if self.kind not in (EXACT, WAITING) or not places.size:
             return own
-        return np.asarray(own & (np.cumsum(own) == 1), dtype=bool)
+        by_size = places[np.argsort(self.tree.samples[places], kind="stable")]
+        drawn = np.zeros_like(own)
+        drawn[places[0] if self.kind == EXACT else by_size[(len(by_size) - 1) // 2]] = True
+        return drawn
 
     @property
     def base(self) -> int | None:
@@ -157,7 +166,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
         owners += [place] * len(valid)
         counted += valid
     blobs = tuple(bytes(profile.tree) for profile in counted)
-    tree = _aligned(blobs, idle or unit_of(kind) == "ns", kind == EXACT)
+    tree = _aligned(blobs, idle or is_waited(unit_of(kind)), kind == EXACT)
     return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree)
 
 
@@ -190,6 +199,12 @@ def profiling_costs(case_id: int) -> tuple[ProfilingCost, ...]:
     return tuple(found)
 
 
+def profiled_variants(case_id: int, *, kind: str) -> set[str]:
+    """Return the names of the variants that have profiles of a kind."""
+    rows = Profile.objects.filter(run__case=case_id, run__state="done", kind=kind)
+    return set(rows.values_list("run__variant__name", flat=True))
+
+
 def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
     """One run's profile of a kind, by itself and under the compiler's own names. Raises UnknownRow."""
     kind = kind_named(kind)
@@ -208,9 +223,9 @@ def _aligned(blobs: tuple[bytes, ...], idle: bool, exact: bool) -> UnitedTree:
 
 
 def _usual_kind(case_id: int) -> str:
-    """Return what a case's profiles are looked at for first: running CPUs, unless they were counted exactly instead."""
+    """Return what a case's profiles are looked at for first: running CPUs, or what there is in their place."""
     kinds = set(Profile.objects.filter(run__case=case_id, run__state="done").values_list("kind", flat=True))
-    return EXACT if EXACT in kinds and CPU not in kinds else CPU
+    return next((kind for kind in (CPU, EXACT, WAITING) if kind in kinds), CPU)
 
 
 def _variant(profiles: Sequence[Profile], valid: Sequence[Profile]) -> ProfiledVariant:

@@ -13,7 +13,7 @@ from lab.profiles.analysis.caller_tree import caller_tree
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
 from lab.profiles.analysis.frame_shifts import FrameShifts, compare_profiles, doubt
 from lab.profiles.analysis.frame_tree import FrameTree
-from lab.profiles.analysis.weight_unit import Unit, unit_name, unit_of
+from lab.profiles.analysis.weight_unit import Unit, amount_name, unit_name, unit_of
 from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_profiles, watched
 
 # In place of a symbol: every one.
@@ -24,7 +24,7 @@ ALL = "*"
 class Difference:
     """Of the frames in `tree` how both sides differ. base_boots, boots: bool[profiles], columns of the sides.
 
-    kind: of Profile.Kind; of all but cpu, samples are nanoseconds waited. whole: int64[profiles], what shares are of.
+    kind: of Profile.Kind; samples are what its unit says. whole: int64[profiles], what shares are of.
     """
 
     title: str
@@ -118,7 +118,9 @@ def caller_text(
         count = f"{len(one.boots)} boot{'s' if len(one.boots) > 1 else ''}"
         taken = int(profiles.tree.samples[own].sum())
         told = f"{taken:,} samples of busy CPUs"
-        if profiles.kind != CPU:
+        if profiles.unit == "cycles":
+            told = f"{amount_name(taken, profiles.unit)} waited"
+        elif profiles.kind != CPU:
             told = f"{unit_name(taken, profiles.unit)}{' waited' if profiles.waits else ''}"
         parts.append(f"# {profiles.case}: {one.name}{_of_kind(profiles)}, {count}, {told}\n\n")
         trees = [call_text(profiles.tree, own, symbol) for symbol in asked]

@@ -19,7 +19,7 @@ from lab.profiles.analysis.frame_shifts import doubt
 from lab.profiles.analysis.share_shifts import CERTAIN
 from lab.profiles.analysis.share_table import VariantShares, amount_table, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
-from lab.profiles.analysis.weight_unit import Unit, unit_of
+from lab.profiles.analysis.weight_unit import Unit, is_waited, unit_of
 from lab.profiles.case_profiles import (
     CPU,
     EXACT,
@@ -38,7 +38,8 @@ class ShareCell:
     """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
 
     log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
-    Both None for the base. waited: nanoseconds a boot, of waits, or instructions of an exact profile; low, high, log_ratio and q are then of it.
+    Both None for the base. waited: nanoseconds a boot, of waits, instructions of an exact profile, or cycles per operation of
+    modelled waiting, as unit says; low, high, log_ratio and q are then of it.
     """
 
     share: float
@@ -47,7 +48,7 @@ class ShareCell:
     log_ratio: float | None = None
     q: float | None = None
     waited: float | None = None
-    exact: bool = False
+    unit: Unit = "samples"
 
     @property
     def size(self) -> float:
@@ -158,8 +159,8 @@ class ProfilePage:
 
     @property
     def waits(self) -> bool:
-        """Tell whether it is about nanoseconds waited."""
-        return self.unit == "ns"
+        """Tell whether it is about waiting."""
+        return is_waited(self.unit)
 
     @property
     def sampled(self) -> bool:
@@ -261,12 +262,10 @@ def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[t
     else:
         table = amount_table(rows, whole, owners, base=base, twin=twin, unit=profiles.unit)
     # All of a variant's waiting, or instructions, a boot.
-    wholes = [
-        float(profiles.tree.samples[profiles.drawn(profiles.of(place))].mean())
-        for place in range(len(profiles.variants))
-    ]
     exact = profiles.kind == EXACT
-    return [_cells(family, wholes if profiles.unit != "samples" else None, exact=exact) for family in table]
+    counted = [profiles.of(place) for place in range(len(profiles.variants))]
+    wholes = [float(profiles.tree.samples[profiles.drawn(own) if exact else own].mean()) for own in counted]
+    return [_cells(family, wholes, profiles.unit) for family in table]
 
 
 def _symbol_family(tree: UnitedTree) -> Integers:
@@ -276,25 +275,25 @@ def _symbol_family(tree: UnitedTree) -> Integers:
 
 
 def _cells(
-    family: Sequence[VariantShares], wholes: Sequence[float] | None, *, exact: bool
+    family: Sequence[VariantShares], wholes: Sequence[float], unit: Unit
 ) -> list[tuple[ShareCell, ...]]:
-    """Cells by row. wholes: of waits, what shares are of, by variant."""
+    """Cells by row. wholes: what shares are of, by variant, where levels are amounts."""
     columns = []
     for place, one in enumerate(family):
         level, moved = one.interval.share, one.shifts
         nothing = [None] * len(level)
-        shares = level if wholes is None else level / (wholes[place] or 1.0)
+        shares = level if unit == "samples" else level / (wholes[place] or 1.0)
         parts = (
             shares.tolist(),
             one.interval.low.tolist(),
             one.interval.high.tolist(),
             moved.log_ratio.tolist() if moved else nothing,
             moved.q.tolist() if moved else nothing,
-            nothing if wholes is None else level.tolist(),
+            nothing if unit == "samples" else level.tolist(),
         )
         columns.append(
             [
-                ShareCell(own, _known(low), _known(high), _known(ratio), _known(q), _known(amount), exact)
+                ShareCell(own, _known(low), _known(high), _known(ratio), _known(q), _known(amount), unit)
                 for own, low, high, ratio, q, amount in zip(*parts, strict=True)
             ]
         )

@@ -22,7 +22,7 @@ from web.api.rows import finite
 
 _TOLD = {
     "symbols": "Split these by caller, separated by commas; what the workload watches, if not given.",
-    "kind": "cpu, lock, off-cpu or exact; the first that there is, if not given.",
+    "kind": "cpu, lock, off-cpu, exact or waiting; the first that there is, if not given.",
     "case": "Which case, from 1; the first that is profiled, if not given.",
     "variant": "Whose boots, all added up; the base's, if not given.",
     "base": "Write how the variant differs from this one.",

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from lab.errors import UnknownRow
 from lab.models import Profile
 from lab.profiles.analysis.frame_tree import unpack
+from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.exports.formats import TREE_FORMS
 from web.api.files import TEXT, as_file, form_named, told_as_file
 from web.api.filters import Filters, IdFilter, WordFilter
@@ -80,6 +81,5 @@ class Profiles(Resource):
             raise UnknownRow(f"there is no profile {id}")
         run = row.run
         title = f"{run.case}: {run.variant}, run {run.pk}"
-        unit = "samples" if row.kind == Profile.Kind.CPU else "ns"
-        written = TREE_FORMS[suffix](unpack(bytes(row.tree)), title, unit)  # type: ignore[arg-type]
+        written = TREE_FORMS[suffix](unpack(bytes(row.tree)), title, unit_of(row.kind))
         return as_file(written, media_type, f"profile-{id}.{suffix}")

@@ -3,7 +3,7 @@
 import { divergingStyle, shadesOf } from "./flame-colours.js";
 import { inverted, matched, matching, withoutAside, withoutIdle } from "./flame-derive.js";
 import { layout, totals } from "./flame-layout.js";
-import { instructions, mark, ofDifference, ofFrame, percent, samples, time } from "./flame-words.js";
+import { cycles, instructions, mark, ofDifference, ofFrame, percent, samples, time } from "./flame-words.js";
 import { grouped } from "./numbers.js";
 
 const sum = (column) => column.reduce((all, value) => all + value, 0);
@@ -14,8 +14,8 @@ export class Model {
   constructor(tree, state, labels, callers = null) {
     this.labels = labels;
     this.state = state;
-    this.amount = { ns: time, instructions }[state.unit] ?? samples;
-    const busy = state.idle || state.unit === "ns" ? tree : state.unit === "instructions" ? withoutAside(tree) : withoutIdle(tree);
+    this.amount = { ns: time, instructions, cycles }[state.unit] ?? samples;
+    const busy = state.idle || ["ns", "cycles"].includes(state.unit) ? tree : state.unit === "instructions" ? withoutAside(tree) : withoutIdle(tree);
     this.wholes = busy.columns.map((column) => sum(column));
     this.tree = state.callers ? callers ?? inverted(busy, state.callers === "*" ? "" : state.callers) : busy;
     this.sums = this.tree.columns.map((column) => totals(this.tree, column));
@@ -89,6 +89,6 @@ export class Model {
   found() {
     const { found, share } = matched(this.frames, this.marks);
     const part = share * (this.frames.total[0] / (this.whole || 1));
-    return `${grouped(found)} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of ${{ ns: "waiting", instructions: "instructions" }[this.state.unit] ?? "samples"}`;
+    return `${grouped(found)} ${found === 1 ? "frame matches" : "frames match"}: ${percent(part)} of ${{ ns: "waiting", cycles: "waiting", instructions: "instructions" }[this.state.unit] ?? "samples"}`;
   }
 }

@@ -22,6 +22,10 @@ export function instructions(count) {
   return `${grouped(Math.round(count))} ${count === 1 ? "instruction" : "instructions"}`;
 }
 
+export function cycles(count) {
+  return `${grouped(Math.round(count))} ${count === 1 ? "cycle" : "cycles"} per operation`;
+}
+
 const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 
 // Nanoseconds in the largest unit of which there is one.

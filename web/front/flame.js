@@ -11,8 +11,8 @@ import { FlameView } from "./flame-view.js";
 
 const part = (name) => document.getElementById(`flame-${name}`);
 const box = document.getElementById("flame");
-// Of waits, weights are nanoseconds.
-const UNIT = { cpu: "samples", exact: "instructions" }[box?.dataset.kind || "cpu"] ?? "ns";
+// Of recorded waits, weights are nanoseconds.
+const UNIT = { cpu: "samples", exact: "instructions", waiting: "cycles" }[box?.dataset.kind || "cpu"] ?? "ns";
 const HINT = "Point at a frame to name it; click, or press Enter, to zoom.";
 
 class Page {

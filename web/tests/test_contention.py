@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from lab.models import Experiment
+from lab.models import Experiment, Profile, Run
 from lab.models.states import Outcome, RunState
+from lab.profiles.analysis.frame_tree import FrameTree, build_tree, pack
 from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_variant
 from web.tests.conftest import SCRIPT, Page
 
@@ -24,6 +27,10 @@ def _waits(cycles: int, name: str) -> dict[str, Any]:
         "locks": [{"name": name, "kind": "rwsem", "cycles": 30, "callers": [caller]}],
         "lines": [{"name": "jiffies+0x0", "cycles": cycles, "false_sharing": True, "callers": []}],
     }
+
+
+def _keep(run: Run, tree: FrameTree) -> Profile:
+    return Profile.objects.create(run=run, kind="waiting", tree=pack(tree), samples=tree.samples, waits=17)
 
 
 @pytest.fixture
@@ -64,6 +71,64 @@ def test_the_page_says_in_which_functions_cpus_wait_and_for_what(page: Page, con
     assert "rwsem lock" in text
     assert "down_read ← kernfs_iop_permission" in text
     assert SCRIPT not in text
+
+
+def test_each_variant_leads_to_its_flame_graph_of_waiting_and_to_its_difference(
+    page: Page, contended: Experiment
+) -> None:
+    case = contended.cases.get()
+    text = page(f"/experiments/{contended.pk}/comparison/")
+    assert "Flame graphs of waiting" not in text
+    for run in contended.runs.all():
+        tree = build_tree(
+            [(("main", "down_read"), 9_000 if run.variant.name == "p" else 21_000), (("main",), 3)]
+        )
+        _keep(run, tree)
+    text = page(f"/experiments/{contended.pk}/comparison/")
+    address = f"/experiments/{contended.pk}/profile/{case.pk}/?kind=waiting&amp;variant="
+    assert f'<a href="{address}base">base</a>, ' in text
+    assert (
+        f'<a href="{address}p">p</a> (<a href="{address}p&amp;against=base">difference to the base</a>)'
+        in text
+    )
+    shown = page(f"/experiments/{contended.pk}/profile/{case.pk}/?kind=waiting&variant=p&against=base")
+    shown = shown.replace("\u202f", "").replace("\xa0", " ")
+    assert "9003 cycles waited per operation, in the median of 1 replayed boot, on the most CPUs" in shown
+    assert 'data-kind="waiting"' in shown
+    assert "Cycles per operation</button>" in shown
+    for word in ("never timed", "busy samples", "Overhead of profiling", "Time a boot", " ms<", "Show idle"):
+        assert word not in shown, word
+
+
+@pytest.mark.parametrize(
+    ("form", "held"),
+    [
+        ("folded", b"main;down_read 9000"),
+        ("svg", b"9,000 cycles"),
+        ("speedscope.json", b'"unit": "none"'),
+        ("pb.gz", b""),
+        ("tree", b""),
+    ],
+)
+def test_waiting_is_exported_in_every_form(
+    client: Client, contended: Experiment, form: str, held: bytes
+) -> None:
+    case, run = contended.cases.get(), contended.runs.get(variant__name="p")
+    tree = build_tree([(("main", "down_read"), 9_000)])
+    profile = _keep(run, tree)
+    at = f"/experiments/{contended.pk}/profile/{case.pk}/variant.{form}?kind=waiting&variant=p"
+    answer = client.get(at)
+    assert answer.status_code == 200
+    assert held.replace(b" ", b"") in answer.content.replace(b" ", b"")
+    if form == "pb.gz":
+        assert b"\x07waiting" in gzip.decompress(answer.content)
+        assert b"\x06cycles" in gzip.decompress(answer.content)
+    (row,) = client.get("/api/v1/profiles/?kind=waiting").json()["results"]
+    assert (row["id"], row["kind"], row["samples"]) == (profile.pk, "waiting", 9_000)
+    svg = client.get(f"/api/v1/profiles/{profile.pk}/svg/").content
+    assert b"9,000 cycles" in svg
+    told = client.get(f"/api/v1/experiments/{contended.pk}/profile/?kind=waiting").json()
+    assert told["cases"][0]["profile"]["unit"] == "cycles"
 
 
 def test_other_clocks_have_no_such_section(page: Page, compared: Experiment) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from lab.comparisons.page import CaseComparison, ComparisonPage, Representative
+from lab.profiles.case_profiles import WAITING, profiled_variants
 from web.scalingchart import ScalingPlot, scaling_plot
 from web.words import share
 
@@ -37,6 +41,15 @@ class WaitingPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingGraph:
+    """An address of a flame graph of waiting: of a variant, and of its difference to the base, which has none itself."""
+
+    variant: str
+    own: str
+    difference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ContentionSection:
     """The curves and the waiting of one case. plot: cycles an operation, times those of the base on the fewest CPUs.
 
@@ -51,6 +64,7 @@ class ContentionSection:
     waiting: tuple[str, ...]
     functions: tuple[WaitingFunction, ...]
     places: tuple[tuple[str, tuple[WaitingPlace, ...]], ...]
+    graphs: tuple[WaitingGraph, ...]
 
 
 def contention(page: ComparisonPage, one: CaseComparison) -> ContentionSection | None:
@@ -71,6 +85,27 @@ def contention(page: ComparisonPage, one: CaseComparison) -> ContentionSection |
         waiting=tuple(share(each["waiting"], each["cycles"]) for each in found),
         functions=_functions(found),
         places=tuple((boot.variant, _places(boot)) for boot in boots),
+        graphs=_graphs(page, one, [boot.variant for boot in boots]),
+    )
+
+
+def _graphs(page: ComparisonPage, one: CaseComparison, variants: Sequence[str]) -> tuple[WaitingGraph, ...]:
+    """Return the flame graphs of waiting of those variants that have one."""
+    base = page.base.name if page.base else ""
+    profiled = profiled_variants(one.case.id, kind=WAITING)
+    at = reverse("profile", args=(page.experiment_id, one.case.id))
+
+    def address(**asked: str) -> str:
+        return f"{at}?{urlencode({'kind': WAITING} | asked)}"
+
+    return tuple(
+        WaitingGraph(
+            name,
+            address(variant=name),
+            address(variant=name, against=base) if name != base and base in profiled else "",
+        )
+        for name in variants
+        if name in profiled
     )
 
 

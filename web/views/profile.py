@@ -19,7 +19,7 @@ from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile_data import DIFFERENCES, FORMS
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
-from web.words import quantity, share, times_between
+from web.words import number, quantity, share, times_between
 
 _ASKED_AT_MOST = 8
 # Below this share of a variant's samples a symbol says nothing.
@@ -199,8 +199,9 @@ def share_of(cell: ShareCell) -> Share:
         mark = "▲" if cell.log_ratio > 0 else "▼"
     width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
     part = share(cell.share, 1.0)
-    if cell.waited is not None and cell.exact:
-        return Share(quantity(cell.waited, ""), width, "", mark, part if cell.waited else "")
+    if cell.waited is not None and cell.unit != "ns":
+        between = f"{number(cell.low)} to {number(cell.high)}" if cell.waited and cell.low is not None else ""
+        return Share(quantity(cell.waited, ""), width, between, mark, part if cell.waited else "")
     if cell.waited is not None:
         between = times_between(cell.low, cell.high) if cell.waited else ""
         return Share(quantity(cell.waited, "ns"), width, between, mark, part if cell.waited else "")

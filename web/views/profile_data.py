@@ -8,7 +8,8 @@
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
 
 <form>: tree (lab/profiles/analysis/frame_tree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
-?kind= cpu, lock, off-cpu or exact: weights are samples, nanoseconds waited, or instructions; script.txt is a form of samples alone.
+?kind= cpu, lock, off-cpu, exact or waiting: weights are samples, nanoseconds waited, instructions, or cycles waited per
+operation; script.txt is a form of samples alone.
 A refusal is one line of plain text.
 """
 

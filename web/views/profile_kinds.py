@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from urllib.parse import urlencode
 
 from lab.profiles.analysis.weight_unit import Unit
@@ -53,6 +54,13 @@ WORDS: Mapping[str, KindWords] = {
         "instructions executed in the symbol itself",
         "instructions in it or in what it calls, each counted once",
     ),
+    "waiting": KindWords(
+        "Waiting",
+        "flame graph of waiting",
+        "Cycles waited per operation",
+        "cycles waited in the symbol for another CPU's lock or cache line, per operation; below it the share of all waiting",
+        "cycles waited in it or in what it calls",
+    ),
 }
 
 
@@ -99,6 +107,8 @@ def taken(column: ProfileColumn, unit: Unit) -> str:
         return f"{number(column.boots[0].samples)} instructions of each boot's timed iterations"
     if unit == "samples":
         return count(column.samples, "sample")
+    if unit == "cycles":
+        return f"{number(median(boot.samples for boot in column.boots))} cycles waited per operation"
     times = f"{count(column.waits, 'wait')}, " if column.waits else ""
     return f"{times}{quantity(column.samples, 'ns')} in all"
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from kernels.artifacts.store import Artifact
-from workers.collect.kernelsymbols import KernelSymbols
+from kernels.errors import ReadingStopped
+from kernels.sandbox.reader import ReaderLimits, opened, read_apart
+from lab.models import Profile
+from lab.profiles.analysis.frame_tree import FrameTree, TreeDamaged, unpack
+from lab.runs import guest_limits
+from lab.runs.record import TakenProfile
+from workers.collect.fromguest import raise_refusal
+from workers.collect.waiting_reader import MOST_CHAIN
 from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import Recording, read_recordings
-from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.contention import Contention, WaitShare
 from workers.microscope.lock_functions import lock_function_lines
 from workers.microscope.looking import PROGRAM_MAP
@@ -28,6 +37,21 @@ from workloads.readings import Readings
 _MOST_ROWS = 20
 _MOST_CALLERS = 3
 _KERNEL_IMAGE = 0xFFFFFFFF80000000
+READER = "workers.collect.waiting_reader:prepare"
+LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
+Chains = Mapping[int, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A boot that was replayed: its metrics and evidence, and the profile of cycles waited per operation on the most CPUs."""
+
+    readings: Readings
+    profile: TakenProfile
+
+
+class _Named(BaseModel, extra="forbid", strict=True):
+    chains: list[Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=MOST_CHAIN)]]
 
 
 def replayed(
@@ -37,27 +61,28 @@ def replayed(
     readings: Readings,
     artifact: Artifact,
     home: Path,
-) -> Readings:
-    """Return readings with the metrics of each number of CPUs in place of the numbers of operations.
+) -> Replayed:
+    """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
     directory: of the run. The recording is removed: it is large, and the next boot makes another. Raises
-    ProfileUnreadable, TraceUnreadable: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow: the lab's.
+    ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow,
+    ReaderUnavailable: the lab's.
     """
+    timed = [iteration for iteration in readings.iterations if not iteration.warmup]
+    done = sum(iteration.values[OPERATIONS] for iteration in timed)
     try:
         recordings = read_recordings(directory, max(cpus_of(params)))
         if len(recordings) != 1:
             raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
         (recording,) = recordings
         results = _replays(recording, params, artifact, home)
-        kernel, program = KernelSymbols(artifact.system_map), (directory / PROGRAM_MAP).read_text()
-        calls = read_call_tree(recording.calls.read_bytes(), kernel, ProgramSymbols(program))
     finally:
         for path in directory.glob("accesses.*"):
             path.unlink()
     most = max(results)
-    said = evidence(results[most], calls, DataSymbols(artifact.system_map.read_text()))
+    chains, tree = _named(recording, results[most], round(done), artifact, directory / PROGRAM_MAP)
+    said = evidence(results[most], chains, DataSymbols(artifact.system_map.read_text()))
     recorded = {"records": recording.records, "bytes": recording.stored}
-    timed = [iteration for iteration in readings.iterations if not iteration.warmup]
     operation = workload.definition.contending.operation if workload.definition.contending else ""
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
     # What came before the first interval was not recorded, so that its replay begins with empty caches.
@@ -65,7 +90,45 @@ def replayed(
         replace(one, values=each, warmup=place == 0 and len(timed) > 1)
         for place, (one, each) in enumerate(zip(timed, values, strict=True))
     )
-    return Readings(iterations, {**readings.extras, "recorded": recorded, "contention": said})
+    waits = sum(row.transfers + row.lock_waits for row in results[most].nodes)
+    return Replayed(
+        Readings(iterations, {**readings.extras, "recorded": recorded, "contention": said}),
+        TakenProfile(tree=tree, kind=Profile.Kind.WAITING, waits=waits, operations=round(done)),
+    )
+
+
+def _named(
+    recording: Recording, result: Contention, operations: int, artifact: Artifact, program_map: Path
+) -> tuple[Chains, FrameTree]:
+    """Return the chains of functions that the evidence names, by node, and the tree of cycles waited per operation.
+
+    Raises ProfileUnreadable, ReadingStopped, ReaderUnavailable.
+    """
+    asked = sorted(_nodes(result))
+    with TemporaryDirectory() as place:
+        waited = Path(place, "waited")
+        waited.write_bytes(
+            result.weights(Trace(recording.calls, recording.accesses).nodes).astype("<i8").tobytes()
+        )
+        paths = (recording.calls, artifact.system_map, program_map, waited)
+        with opened(*paths) as files:
+            names = [path.name for path in paths]
+            request = {"files": names, "chains": asked, "operations": operations}
+            answer = read_apart(READER, request, files, what="the recorded call tree", limits=LIMITS)
+    raise_refusal(answer.value)
+    try:
+        named, (blob,) = _Named.model_validate(answer.value), answer.blobs
+        return dict(zip(asked, named.chains, strict=True)), unpack(blob)
+    except (ValidationError, ValueError, TreeDamaged) as exc:
+        raise ReadingStopped("the recorded call tree was read as something that makes no sense") from exc
+
+
+def _nodes(result: Contention) -> set[int]:
+    """Return the nodes of the call tree that the evidence names."""
+    waiting = {row.node for row in result.nodes[:_MOST_ROWS]}
+    for rows in (result.locks[:_MOST_ROWS], result.lines[:_MOST_ROWS]):
+        waiting |= {share.node for row in rows for share in row.nodes[:_MOST_CALLERS]}
+    return waiting
 
 
 def _replays(
@@ -114,8 +177,11 @@ class DataSymbols:
         return f"{self._names[at]}+{address - self._addresses[at]:#x}"
 
 
-def evidence(result: Contention, calls: CallTree, data: DataSymbols) -> dict[str, Any]:
-    """Return who waited for what in a replay, the largest waits first, as JSON; cycles of all CPUs and intervals."""
+def evidence(result: Contention, chains: Chains, data: DataSymbols) -> dict[str, Any]:
+    """Return who waited for what in a replay, the largest waits first, as JSON; cycles of all CPUs and intervals.
+
+    chains: of functions, innermost first, by node of the call tree.
+    """
     return {
         "machine": result.machine.name,
         "machine_key": result.machine.key,
@@ -123,33 +189,24 @@ def evidence(result: Contention, calls: CallTree, data: DataSymbols) -> dict[str
         "cycles": result.total.total,
         "waiting": result.total.waiting,
         "functions": [
-            {"chain": _chain(calls, row.node), "cycles": row.transfer + row.lock} for row in result.nodes[:_MOST_ROWS]
+            {"chain": chains[row.node], "cycles": row.transfer + row.lock} for row in result.nodes[:_MOST_ROWS]
         ],
         "locks": [
             {
                 "name": data.name(row.address), "kind": row.kind, "cycles": row.cycles,
-                "acquisitions": row.acquisitions, "contended": row.contended, "callers": _callers(calls, row.nodes),
+                "acquisitions": row.acquisitions, "contended": row.contended, "callers": _callers(chains, row.nodes),
             }
             for row in result.locks[:_MOST_ROWS]
         ],
         "lines": [
             {
                 "name": data.name(row.address), "cycles": row.cycles, "transfers": row.transfers, "cpus": row.cpus,
-                "false_sharing": row.false_sharing, "callers": _callers(calls, row.nodes),
+                "false_sharing": row.false_sharing, "callers": _callers(chains, row.nodes),
             }
             for row in result.lines[:_MOST_ROWS]
         ],
     }  # fmt: skip
 
 
-def _callers(calls: CallTree, shares: Sequence[WaitShare]) -> list[dict[str, Any]]:
-    return [{"chain": _chain(calls, one.node), "cycles": one.cycles} for one in shares[:_MOST_CALLERS]]
-
-
-def _chain(calls: CallTree, node: int) -> list[str]:
-    """The function and the three that called it, innermost first."""
-    chain: list[str] = []
-    while node >= 0 and len(chain) <= _MOST_CALLERS:
-        chain.append(calls.names[node])
-        node = int(calls.parent[node])
-    return [name for name in chain if name]
+def _callers(chains: Chains, shares: Sequence[WaitShare]) -> list[dict[str, Any]]:
+    return [{"chain": chains[one.node], "cycles": one.cycles} for one in shares[:_MOST_CALLERS]]

@@ -197,12 +197,17 @@ def _kept(directory: Path, home: Path) -> dict[Kind, str]:
     }
 
 
-def _checked(answer: ReaderAnswer) -> _Answered:
-    value = answer.value
+def raise_refusal(value: object) -> None:
+    """Raise again what a reader refused, if it did."""
     if isinstance(value, dict) and isinstance(refused := value.get("refused"), dict):
         refusal = _RAISED.get(str(refused.get("class")), OutputUnreadable)
         message = "".join(sign if sign.isprintable() else "?" for sign in str(refused.get("message"))[:2000])
         raise refusal(message, str(refused.get("detail", ""))[:65536])
+
+
+def _checked(answer: ReaderAnswer) -> _Answered:
+    value = answer.value
+    raise_refusal(value)
     try:
         return _Answered.model_validate(value)
     except ValidationError as exc:

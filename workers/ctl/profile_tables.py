@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,9 +44,8 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
             console.print(Text(f"  {plain_line(reason)}", style="yellow"))
         show_counters(console, cast("CounterPage", told(case["counters"])))
         for cost in page.costs:
-            if cost.kind == "exact":
-                continue
-            console.print(Text(f"  {_cost(cost)}", style="dim"))
+            if cost.kind not in ("exact", "waiting"):
+                console.print(Text(f"  {_cost(cost)}", style="dim"))
 
 
 def told(data: Any) -> Any:
@@ -83,6 +83,11 @@ def _taken(page: ProfilePage) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the rows of totals."""
     if page.kind == "exact":
         yield "instructions", (f"{column.boots[0].samples:,}" for column in page.columns)
+    elif page.unit == "cycles":
+        yield (
+            "cycles in all",
+            (f"{median(boot.samples for boot in column.boots):,.0f}" for column in page.columns),
+        )
     elif page.waits:
         yield "waits", (f"{column.waits:,}" for column in page.columns)
         yield "ms in all", (f"{column.samples / MS:,.1f}" for column in page.columns)
@@ -94,6 +99,8 @@ def _taken(page: ProfilePage) -> Iterator[tuple[str, Iterable[str]]]:
 def _unit(page: ProfilePage) -> str:
     if page.kind == "exact":
         return "instructions a boot"
+    if page.unit == "cycles":
+        return "cycles waited per operation"
     return f"ms a boot ({page.kind})" if page.waits else "% of busy samples"
 
 
@@ -122,9 +129,9 @@ def _cells(cells: Sequence[ShareCell]) -> Iterable[Text]:
 
 def _cell(cell: ShareCell) -> Text:
     """A share with half the width of its interval; bold and with an arrow where it certainly moved. Times in ms."""
-    if cell.exact:
+    if cell.waited is not None and cell.unit == "instructions":
         return Text(f"{cell.size:,.0f}", style="bold" if cell.certain else "")
-    scale = 100 if cell.waited is None else 1 / MS
+    scale = 100.0 if cell.waited is None else 1.0 if cell.unit == "cycles" else 1 / MS
     width = "" if cell.low is None or cell.high is None else f" ±{scale * (cell.high - cell.low) / 2:,.2f}"
     moved = cell.certain and cell.log_ratio
     arrow = ("▲" if (cell.log_ratio or 0) > 0 else "▼") if moved else " "

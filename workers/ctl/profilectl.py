@@ -16,9 +16,13 @@ from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, thro
 # As lab/profiles/exports/formats.py has them, which a test sees to: importing it would take numpy.
 TREES = ("tree", "folded", "script.txt", "speedscope.json", "pb.gz", "svg")
 DIFFERENCES = ("json", "folded", "svg")
-KINDS = ("cpu", "lock", "off-cpu", "exact")
+KINDS = ("cpu", "lock", "off-cpu", "exact", "waiting")
 Kind = Annotated[
-    str, typer.Option(help="cpu, waits: lock, off-cpu, or exact", autocompletion=complete.one_of(*KINDS))
+    str,
+    typer.Option(
+        help="cpu, lock or off-cpu (recorded waits), exact, or waiting (of the contention clock)",
+        autocompletion=complete.one_of(*KINDS),
+    ),
 ]
 Form = Annotated[
     str,

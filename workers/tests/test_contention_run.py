@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from lab.errors import SpecError
-from lab.models import Experiment, Sample
+from lab.models import Experiment, Profile, Sample
+from lab.profiles.exports.files import profile_file
+from lab.profiles.page import profile_page
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script, played
 from workers.microscope.machines import machine_names
@@ -195,3 +197,51 @@ def test_a_description_that_asks_for_what_there_is_not_is_refused(
 
 def test_machines_that_can_be_asked_for_are_those_that_are_modelled() -> None:
     assert tuple(MACHINE.choices) == machine_names()
+
+
+def test_each_replayed_boot_has_a_profile_of_cycles_waited_per_operation(
+    fake_lab: FakeLab, patch: str
+) -> None:
+    fake_lab.scripts[""] = contending(shared=True)
+    fake_lab.scripts["apart"] = contending(shared=False)
+    experiment = run(fake_lab, patch)
+    case = experiment.cases.get()
+    profiles = Profile.objects.filter(run__experiment=experiment)
+    assert set(profiles.values_list("kind", "operations")) == {("waiting", 2 * OPENS * max(CPUS))}
+    boots = experiment.runs.filter(outcome="finished").count()
+    assert profiles.count() == boots
+    folded = profile_file(experiment.pk, "folded", kind="waiting", variant="base").decode()
+    stack, cycles = folded.split()
+    assert stack == "find_inode_fast"
+    evidence = experiment.runs.filter(variant__name="base", outcome="finished")[0].extras["contention"]
+    assert int(cycles) == round(evidence["waiting"] / (2 * OPENS * max(CPUS)))
+    assert profile_file(experiment.pk, "folded", kind="waiting", variant="apart") == b""
+    page = profile_page(experiment.pk, case.pk)
+    assert (page.kind, page.unit, page.waits) == ("waiting", "cycles", True)
+    (row,) = [row for row in page.symbols if row.symbol == "find_inode_fast"]
+    sizes = {column.variant: cell.size for column, cell in zip(page.columns, row.own, strict=True)}
+    assert sizes["apart"] == 0
+    assert round(sizes["base"]) == int(cycles)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"magic": b"ELF!"}, "not written by this version of the microscope"),
+        ({"version": 2}, "not written by this version of the microscope"),
+        ({"whole": 0}, "the exact profile is not whole"),
+        ({"instructions": 7}, "do not add up to its total"),
+    ],
+)
+def test_a_garbled_call_tree_is_refused_by_the_reader_apart(
+    fake_lab: FakeLab, patch: str, changed: dict[str, Any], said: str
+) -> None:
+    def script(request: BootRequest) -> Script:
+        write(request, shared=True)
+        return printed(call_tree([(0xFFFFFFFF81000200, PROGRAM, 1000, 1)], **changed))
+
+    fake_lab.scripts[""] = script
+    experiment = run(fake_lab, patch)
+    assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {("kernel", True)}
+    assert not Profile.objects.filter(run__experiment=experiment).exists()

@@ -17,14 +17,19 @@ from lab.profiles.analysis.share_shifts import LEAST_FREEDOM, Scale, Shifts, Sid
 from lab.profiles.analysis.wait_shifts import compare_waits
 from lab.profiles.analysis.weight_unit import Unit
 
-_JUDGES = {"samples": compare, "ns": compare_waits, "instructions": compare_counts}
+_JUDGES = {
+    "samples": compare,
+    "ns": compare_waits,
+    "instructions": compare_counts,
+    "cycles": compare_waits,
+}
 
 
 @dataclass(frozen=True, eq=False)
 class FrameShifts:
     """Shifts of all nodes of a united tree, on both scales; doubt: why nothing can be certain, or nothing.
 
-    samples: of samples a boot, or of nanoseconds waited a boot.
+    samples: of samples, or of nanoseconds or cycles waited, a boot.
     """
 
     shares: Shifts
@@ -87,9 +92,10 @@ def doubt(tree: UnitedTree, sides: Sides, *, unit: Unit = "samples") -> str:
             "The two profiles have no symbol in common: one of them was read with another kernel's symbols."
         )
     if unit != "instructions" and sides.freedom < LEAST_FREEDOM:
+        wanted = "boots = 3" if unit == "cycles" else "profile_boots = 2"
         return (
             "With so few profiled boots nothing tells whether kernels differ or boots do; "
-            "ask for profile_boots = 2 or more."
+            f"ask for {wanted} or more."
         )
     return ""
 

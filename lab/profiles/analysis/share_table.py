@@ -17,7 +17,7 @@ from lab.profiles.analysis.frame_alignment import Integers
 from lab.profiles.analysis.frame_shifts import sides_of
 from lab.profiles.analysis.share_shifts import Interval, Shifts, adjusted, compare, intervals
 from lab.profiles.analysis.wait_shifts import compare_waits, wait_intervals
-from lab.profiles.analysis.weight_unit import Unit
+from lab.profiles.analysis.weight_unit import Unit, is_waited
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,13 @@ def amount_table(
     twin: int | None,
     unit: Unit,
 ) -> tuple[tuple[VariantShares, ...], ...]:
-    """As share_table, of times waited or instructions executed a boot: they take the place of the shares in its answer.
+    """As share_table, of times or cycles waited, or instructions executed, a boot: they take the place of the shares in its answer.
 
     A patch that ends one wait makes the shares of all others larger; it is time that they cost, and that is compared.
     """
     amounts = np.concatenate(families)
     bounds = np.cumsum([len(family) for family in families])[:-1]
-    levels, judge = (wait_intervals, compare_waits) if unit == "ns" else (count_levels, compare_counts)
+    levels, judge = (wait_intervals, compare_waits) if is_waited(unit) else (count_levels, compare_counts)
     columns = []
     for variant in range(int(owners.max(initial=-1)) + 1):
         interval = levels(amounts, owners, variant)

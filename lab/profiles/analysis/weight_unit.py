@@ -6,16 +6,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-# Samples of running CPUs, nanoseconds of waiting, or executed instructions.
-Unit = Literal["samples", "ns", "instructions"]
-_UNITS: Mapping[str, Unit] = {"cpu": "samples", "exact": "instructions"}
+# Samples of running CPUs, nanoseconds of waiting, executed instructions, or cycles waited per operation.
+Unit = Literal["samples", "ns", "instructions", "cycles"]
+_UNITS: Mapping[str, Unit] = {"cpu": "samples", "exact": "instructions", "waiting": "cycles"}
 
 
 def unit_of(kind: str) -> Unit:
-    """Return what the weights of a kind of profiles count: of waits, nanoseconds."""
+    """Return what the weights of a kind of profiles count: of recorded waits, nanoseconds."""
     return _UNITS.get(kind, "ns")
+
+
+def is_waited(unit: Unit) -> bool:
+    """Return whether weights are an amount of waiting, which is one number a boot and not a count of samples."""
+    return unit in ("ns", "cycles")
 
 
 def unit_name(weight: float, unit: Unit) -> str:
     """Return a weight as a person reads it: "1,234 samples", "1.234 ms"."""
     return f"{weight / 1e6:,.3f} ms" if unit == "ns" else f"{weight:,.0f} {unit}"
+
+
+def amount_name(weight: float, unit: Unit) -> str:
+    """Return a weight with what it is counted for: "1.234 ms a boot", "1,234 cycles per operation"."""
+    return f"{unit_name(weight, unit)} {'per operation' if unit == 'cycles' else 'a boot'}"

@@ -24,7 +24,7 @@ def profile_data(
 ) -> list[dict[str, Any]]:
     """For each profiled case {"profile": …, "counters": …}, as profiles/page.py and counters.py read them; empty where none was profiled.
 
-    symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or exact where that is what there is. Raises UnknownRow.
+    symbols: split by caller, what the workload watches if empty. kind: cpu if empty, or what there is in its place. Raises UnknownRow.
     """
     kind = kind_named(kind) if kind else ""
     found = []

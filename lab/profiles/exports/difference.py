@@ -2,8 +2,8 @@
 """A difference of two variants for browsers and scripts: JSON, columns of one entry a node, nodes in preorder.
 
     sides              [{name, boots, samples}]: base, then candidate; samples of busy CPUs over all its boots
-    kind, unit         of the profiles; samples, ns or instructions: what is called samples here are nanoseconds waited, or
-                       instructions executed, where it says so
+    kind, unit         of the profiles; samples, ns, instructions or cycles: what is called samples here are nanoseconds
+                       waited, instructions executed, or cycles waited per operation, where it says so
     doubt              why nothing can be certain, or ""
     certain            q from which on a difference counts as certain
     names              [text]                 of the source, without .isra.0 and the like
@@ -28,7 +28,7 @@ import numpy as np
 from lab.profiles.analysis.frame_alignment import Flags, UnitedTree
 from lab.profiles.analysis.frame_tree import FrameTree
 from lab.profiles.analysis.share_shifts import CERTAIN, Floats, Shifts
-from lab.profiles.analysis.weight_unit import unit_name
+from lab.profiles.analysis.weight_unit import amount_name
 from lab.profiles.difference import Difference
 from lab.profiles.exports.stacks import write_two_counts
 from lab.profiles.exports.svg import Paint, write_svg
@@ -124,7 +124,7 @@ def _widths(found: Difference) -> Floats:
 
 
 def _level(value: float, found: Difference) -> str:
-    return f"{100 * value:.2f} %" if found.unit == "samples" else f"{unit_name(value, found.unit)} a boot"
+    return f"{100 * value:.2f} %" if found.unit == "samples" else amount_name(value, found.unit)
 
 
 def _colour(ratio: float, q: float) -> str:

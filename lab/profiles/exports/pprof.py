@@ -23,6 +23,7 @@ _TYPES: Mapping[Unit, tuple[str, str]] = {
     "samples": ("samples", "count"),
     "ns": ("delay", "nanoseconds"),
     "instructions": ("instructions", "count"),
+    "cycles": ("waiting", "cycles"),
 }
 
 
