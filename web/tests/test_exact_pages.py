@@ -8,8 +8,10 @@ import re
 import pytest
 from django.test import Client
 
-from lab.models import Case
+from lab.models import Case, Profile
+from lab.profiles.analysis.frame_tree import build_tree, pack, stacks_of, unpack
 from lab.tests.exact_profiles import exact_experiment
+from lab.tests.factories import make_comparison
 from web.tests.conftest import Page
 
 
@@ -83,3 +85,31 @@ def test_names_that_a_guest_made_up_are_text_on_the_page(name: str, page: Page, 
     text = page(address(case, "?variant=p&against=base"))
     assert name not in text
     assert "Where the instructions went" in text
+
+
+def test_the_comparison_page_says_first_where_the_instructions_went(case: Case, page: Page) -> None:
+    patch = case.experiment.variants.get(name="p")
+    make_comparison(case, patch, metric="instructions_per_open", unit="instructions")
+    text = page(f"/experiments/{case.experiment_id}/comparison/")
+    assert cells(text, "kernfs_fop_open") == ["+1", "20", "21", "1", "1"]
+    assert "Not the patch: boots of base differ here, too" in text
+    assert text.index("Where the instructions went: p") < text.index("± floor")
+    at = f"/experiments/{case.experiment_id}/profile/{case.pk}/?kind=exact&amp;variant=p"
+    assert f'<a href="{at}">All functions and the exact flame graph</a>' in text
+    assert f'<a href="{at}&amp;against=base">its difference to base</a>' in text
+
+
+def test_the_comparison_page_shows_the_ten_largest_functions_of_a_patch(case: Case, page: Page) -> None:
+    patch = case.experiment.variants.get(name="p")
+    make_comparison(case, patch, metric="instructions_per_open", unit="instructions")
+    for profile in Profile.objects.filter(run__variant=patch):
+        stacks = dict(stacks_of(unpack(bytes(profile.tree)))) | {
+            (f"new_{n}",): 100 * (n + 1) for n in range(12)
+        }
+        calls = dict(stacks_of(unpack(bytes(profile.calls or b"")))) | {(f"new_{n}",): 100 for n in range(12)}
+        profile.tree, profile.calls = (pack(build_tree(one.items())) for one in (stacks, calls))
+        profile.save()
+    text = page(f"/experiments/{case.experiment_id}/comparison/")
+    assert cells(text, "new_11") == ["+12", "0", "12", "0", "1"]
+    assert ">new_0<" not in text
+    assert "and 3 more of the patch" in text

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.comparisons.distribution import CaseSpread, case_spreads
@@ -23,6 +24,7 @@ from lab.comparisons.page import (
     comparison_page,
 )
 from lab.comparisons.regressions import triage_states
+from lab.profiles.exact import exact_changes
 from lab.statistics.verdict_words import (
     CHANGES,
     CONTROLS,
@@ -33,6 +35,7 @@ from lab.statistics.verdict_words import (
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.views.contention import ContentionSection, contention
 from web.views.distribution import SpreadSection, spread
+from web.views.exact import ExactTable, exact_tables
 from web.views.missing import found
 from web.words import change, medians_note, quantity, settings
 
@@ -131,6 +134,8 @@ class CaseSection:
     invalid: tuple[InvalidBoot, ...]
     spread: SpreadSection | None
     contention: ContentionSection | None
+    exact: tuple[ExactTable, ...]
+    exact_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,8 @@ def _section(
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=one.invalid,
         contention=contention(page, one),
+        exact=tuple(exact_tables(exact_changes(one.case.id), brief=True)),
+        exact_at=f"{reverse('profile', args=(page.experiment_id, one.case.id))}?kind=exact",
         spread=spread(told) if told else None,
     )
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from lab.profiles.exact import ExactChange, ExactRow
 
-# What is not the patch's is long and small.
-_MOST_BY_CHANCE = 8
+# What is not the patch's is long and small. On a comparison page the whole is a link away.
+_MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
 _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -26,7 +26,7 @@ class ExactLine:
 
 @dataclass(frozen=True, slots=True)
 class ExactTable:
-    """One variant against the base; hidden: how many lines that are not the patch's are left out."""
+    """One variant against the base; hidden, hidden_patch: how many lines of either kind are left out."""
 
     variant: str
     base: str
@@ -39,16 +39,18 @@ class ExactTable:
     patch: tuple[ExactLine, ...]
     chance: tuple[ExactLine, ...]
     hidden: int
+    hidden_patch: int
 
 
-def exact_tables(changes: Sequence[ExactChange]) -> list[ExactTable]:
-    """Return the tables of some variants."""
-    return [_table(one) for one in changes]
+def exact_tables(changes: Sequence[ExactChange], *, brief: bool = False) -> list[ExactTable]:
+    """Return the tables of some variants. brief: only the largest lines of each."""
+    return [_table(one, brief=brief) for one in changes]
 
 
-def _table(one: ExactChange) -> ExactTable:
+def _table(one: ExactChange, *, brief: bool) -> ExactTable:
     patch = [row for row in one.rows if row.of_patch]
     chance = [row for row in one.rows if not row.of_patch]
+    most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)
     return ExactTable(
         one.variant,
         one.base,
@@ -58,9 +60,10 @@ def _table(one: ExactChange) -> ExactTable:
         signed(one.of_chance),
         one.equal,
         one.doubt,
-        tuple(map(_line, patch)),
-        tuple(map(_line, chance[:_MOST_BY_CHANCE])),
-        max(0, len(chance) - _MOST_BY_CHANCE),
+        tuple(map(_line, patch[:most_patch])),
+        tuple(map(_line, chance[:most_chance])),
+        max(0, len(chance) - most_chance),
+        max(0, len(patch) - most_patch),
     )
 
 

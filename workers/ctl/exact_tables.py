@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from lab.profiles.exact import ExactChange, ExactRow
 
 _MOST_BY_CHANCE = 5
+_BRIEF_BY_PATCH = 6
 
 
-def show_exact(console: Console, changes: Sequence[ExactChange]) -> None:
-    """Print, for each variant, the functions that the patch changed, then the largest of those that differ anyway."""
+def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool = False) -> None:
+    """Print, for each variant, the functions that the patch changed, then the largest of those that differ anyway.
+
+    brief: only the patch's largest.
+    """
     for one in changes:
         each = f"per {one.operation}"
         table = plain_table(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}")
@@ -27,11 +31,14 @@ def show_exact(console: Console, changes: Sequence[ExactChange]) -> None:
             table.add_column(head, justify="right")
         patch = [row for row in one.rows if row.of_patch]
         chance = [row for row in one.rows if not row.of_patch]
-        for row in patch:
+        for row in patch[:_BRIEF_BY_PATCH] if brief else patch:
             table.add_row(*_cells(row, "bold"))
-        for row in chance[:_MOST_BY_CHANCE]:
+        for row in chance[: 0 if brief else _MOST_BY_CHANCE]:
             table.add_row(*_cells(row, "dim"))
-        console.print(table)
+        if table.row_count:
+            console.print(table)
+        else:
+            console.print(Text(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}"))
         rest = f"{len(chance)} that differ between boots of one kernel too {one.of_chance:+,.2f}"
         console.print(
             Text(f"  {len(patch)} changed by the patch {one.of_patch:+,.2f}; {rest}; {one.equal} equal")

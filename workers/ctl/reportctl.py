@@ -77,10 +77,24 @@ def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, lin
         from workers.ctl import comparison_tables
 
         comparison_tables.show_comparison(out, data)
+        if data["experiment"]["clock"] == "instructions":
+            _show_exact(client, experiment_id)
     else:
         # Not by rich, which would fold the lines.
         sys.stdout.write(REPORT_FORMS[form].render(data))
     raise typer.Exit(data["exit_code"])
+
+
+def _show_exact(client: Client, experiment_id: int) -> None:
+    """Print where the instructions of each change went, if boots were profiled exactly."""
+    from workers.ctl.exact_tables import show_exact
+    from workers.ctl.profile_tables import told
+
+    cases = [case["profile"] for case in client.profile(experiment_id, [], "exact")]
+    changes = [change for case in cases for change in case["changes"]]
+    if changes:
+        show_exact(out, told(changes), brief=True)
+        out.print(f"  all functions: labctl profile {experiment_id} --kind exact", style="dim", markup=False)
 
 
 @through_client

@@ -13,7 +13,8 @@ from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
-from lab.tests.factories import make_case, make_experiment, make_run, make_twin, make_variant
+from lab.tests.exact_profiles import exact_experiment
+from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_twin, make_variant
 from lab.tests.wait_profiles import MS, add_waiting_boots
 from workers import labctl
 from workers.ctl import profilectl
@@ -203,3 +204,20 @@ def test_profiles_come_over_rest_as_they_do_here(
     capsys.readouterr()
     assert call(monkeypatch, *wanted) == labctl.EXIT_USAGE
     assert "cases 1 to 1, not 7" in capsys.readouterr().err
+
+
+def test_a_comparison_in_instructions_ends_with_the_patchs_functions_and_the_way_to_the_others(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = exact_experiment()
+    patch = case.experiment.variants.get(name="p")
+    make_comparison(case, patch, metric="instructions_per_open", unit="instructions")
+    call(monkeypatch, "compare", str(case.experiment_id), "--local")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "kernfs_fop_open" in printed
+    assert "___slab_alloc" not in printed
+    assert "1 changed by the patch +1.00" in printed
+    assert f"all functions: labctl profile {case.experiment_id} --kind exact" in printed
+    Profile.objects.all().delete()
+    call(monkeypatch, "compare", str(case.experiment_id), "--local")
+    assert "all functions" not in capsys.readouterr().out

@@ -3,27 +3,55 @@
 
 Boots that repeat agree to the last instruction, so boots of one kernel are shifted on purpose (RunOrder.shift): what differs
 between them is where timer ticks fall and how full the slab caches are, and kernels of another layout differ by the same.
-A count has changed if the two sides' boots lie apart by more than NOISE times what either side's lie apart among themselves.
-docs/design/microscope.md has what that leaves of 49 functions that differ on debian-6.1.
+A count has changed if the two sides' boots lie apart by more than some times what either side's lie apart among themselves. How
+many times follows from the base's own boots, base-again's among them: docs/design/microscope.md.
 """
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 
 from lab.profiles.analysis.frame_alignment import Flags, Integers
 from lab.profiles.analysis.share_shifts import Floats, Interval, Scale, Shifts, Sides
 
-NOISE = 10
+NOISE = 10.0
+"""The factor where the base has fewer than four boots: as it was measured on one pair of kernels (docs/design/microscope.md)."""
+_LEAST_NOISE = 3.0
+# The halves of one kernel's boots are few draws of what two kernels may differ by for no reason.
+_SAFETY = 2.0
+_FEWEST_BOOTS, _MOST_BOOTS = 4, 6
+
+
+def noise_of(control: Integers) -> float:
+    """Return the factor by which two halves of one kernel's boots may lie apart, over what a half's lie apart among themselves.
+
+    control: int64[rows, boots], of one kernel. It is twice the largest factor of any row and any two halves of the first six
+    boots, and 3 or more; NOISE with fewer than four boots.
+    """
+    boots = min(control.shape[1], _MOST_BOOTS)
+    if boots < _FEWEST_BOOTS:
+        return NOISE
+    largest = 0.0
+    for half in combinations(range(boots), boots // 2):
+        rest = [boot for boot in range(boots) if boot not in half]
+        gap, spread = _apart(control[:, list(half)], control[:, rest])
+        # Where no half differs in itself, any gap is infinitely many times that; both halves together do differ.
+        largest = max(largest, float((gap / np.maximum(spread, 1))[spread > 0].max(initial=0.0)))
+    return max(_LEAST_NOISE, _SAFETY * largest)
 
 
 def changed(base: Integers, candidate: Integers) -> Flags:
     """bool[rows]: which counts differ for more than chance. base, candidate: int64[rows, boots], at least one boot each."""
-    below = candidate.min(axis=1) - base.max(axis=1)
-    above = base.min(axis=1) - candidate.max(axis=1)
-    gap = np.maximum(np.maximum(below, above), 0)
-    spread = np.maximum(np.ptp(base, axis=1), np.ptp(candidate, axis=1))
-    return np.asarray((gap > 0) & (gap > NOISE * spread), dtype=bool)
+    gap, spread = _apart(base, candidate)
+    return np.asarray((gap > 0) & (gap > noise_of(base) * spread), dtype=bool)
+
+
+def _apart(one: Integers, other: Integers) -> tuple[Integers, Integers]:
+    """Return by row what lies between two sides' boots, and the more that either side's lie apart: int64[rows] each."""
+    gap = np.maximum(other.min(axis=1) - one.max(axis=1), one.min(axis=1) - other.max(axis=1))
+    return np.maximum(gap, 0), np.maximum(np.ptp(one, axis=1), np.ptp(other, axis=1))
 
 
 def compare_counts(counts: Integers, whole: Integers, sides: Sides, *, scale: Scale = "samples") -> Shifts:
