@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lab.comparisons.page import ComparisonCell, InvalidBoot, comparison_cell
+from lab.comparisons.page import cell_data, invalid_data
+from lab.comparisons.shape import CellData, InvalidData
 from lab.errors import UnknownRow
 from lab.experiments.environment import stored_artifact
 from lab.experiments.shown_description import CaseView, SwitchView, case_view, switch_view
@@ -31,7 +32,7 @@ class MovedMetric:
 
     id: int
     metric: str
-    cell: ComparisonCell
+    cell: CellData
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +98,16 @@ class Explanation:
     experiment_id: int
     name: str
     comparison_id: int
+    variant_id: int
     case: CaseView
     base: str
     variant: str
     metric: str
     unit: str
     better: str
-    cell: ComparisonCell
+    cell: CellData
     boots: tuple[BootCount, ...]
-    invalid: tuple[InvalidBoot, ...]
+    invalid: tuple[InvalidData, ...]
     metrics: tuple[MovedMetric, ...]
     symbols: MovedSymbols
     locks: MovedSymbols
@@ -138,19 +140,16 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         experiment_id=experiment_id,
         name=row.experiment.name,
         comparison_id=row.pk,
+        variant_id=row.variant_id,
         case=case_view(row.case),
         base=base.name,
         variant=row.variant.name,
         metric=row.metric,
         unit=row.unit,
         better=row.better,
-        cell=comparison_cell(row),
+        cell=cell_data(row),
         boots=tuple(_boots(one, list(measured)) for one in (base, row.variant)),
-        invalid=tuple(
-            InvalidBoot(run.pk, run.variant.name, run.block, tuple(run.invalid))
-            for run in measured
-            if run.invalid
-        ),
+        invalid=tuple(invalid_data(run) for run in measured if run.invalid),
         metrics=_metrics(row),
         symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=CPU), base, row.variant),
         locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
@@ -176,7 +175,7 @@ def _boots(variant: Variant, measured: list[Run]) -> BootCount:
 def _metrics(row: Comparison) -> tuple[MovedMetric, ...]:
     others = Comparison.objects.filter(case=row.case, variant=row.variant, verdict__in=CHANGES)
     return tuple(
-        MovedMetric(one.pk, one.metric, comparison_cell(one))
+        MovedMetric(one.pk, one.metric, cell_data(one))
         for one in others.exclude(pk=row.pk).select_related("variant").order_by("-primary", "metric")
     )
 

@@ -1,29 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Count how often the base, compared with itself, got a verdict."""
 
-from dataclasses import dataclass
-
 from django.db.models import Count, Q
 
+from lab.comparisons.shape import AlarmsData
 from lab.models import Comparison, Experiment
 from lab.models.states import Role
 from lab.statistics.verdict_words import CHANGES
 
 
-@dataclass(frozen=True, slots=True)
-class FalseAlarms:
-    """False alarms: differences called in comparisons of the base with itself."""
-
-    called: int
-    compared: int
-
-    @property
-    def share(self) -> float | None:
-        """The false-positive rate seen, None before the first comparison."""
-        return self.called / self.compared if self.compared else None
-
-
-def false_alarms(experiment: Experiment, workload: str) -> dict[str, FalseAlarms]:
+def false_alarms(experiment: Experiment, workload: str) -> dict[str, AlarmsData]:
     """By metric: the A/A record of a workload on an experiment's target under its clock, to this day."""
     judged = Comparison.objects.filter(
         variant__role=Role.AA,
@@ -35,4 +21,4 @@ def false_alarms(experiment: Experiment, workload: str) -> dict[str, FalseAlarms
     counted = judged.values("metric").annotate(
         compared=Count("pk"), called=Count("pk", filter=Q(verdict__in=CHANGES))
     )
-    return {row["metric"]: FalseAlarms(row["called"], row["compared"]) for row in counted}
+    return {row["metric"]: AlarmsData(called=row["called"], compared=row["compared"]) for row in counted}

@@ -1,310 +1,281 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read the stored comparisons of an experiment for its page, variants side by side."""
+"""Read the stored comparison of an experiment into its one shape, lab/comparisons/shape.py.
 
+The page, the API, labctl, the reply and every export are written from this shape. The page alone also draws boots.
+"""
+
+from __future__ import annotations
+
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-from lab.comparisons.false_alarms import FalseAlarms, false_alarms
+from lab.comparisons.described import (
+    base_data,
+    environment_data,
+    experiment_data,
+    switches_data,
+    variants_data,
+)
+from lab.comparisons.distribution import CaseSpread, MetricSpread, case_spreads
+from lab.comparisons.exit_code import exit_code
+from lab.comparisons.false_alarms import false_alarms
+from lab.comparisons.shape import (
+    FORMAT,
+    AlarmsData,
+    CaseData,
+    CellData,
+    ComparisonData,
+    EffectData,
+    FailureData,
+    InvalidData,
+    MetricData,
+    ProofData,
+    SpreadData,
+)
+from lab.experiments.counts import count_experiments
 from lab.experiments.page import get_experiment
-from lab.experiments.progress import ExperimentProgress, progress
-from lab.experiments.shown_description import CaseView, case_views
-from lab.models import Comparison, Experiment, Run, Sample, Variant
-from lab.models.states import Role
-from lab.statistics.verdict import FALSE_DISCOVERIES
+from lab.figures import medians_ratio
+from lab.models import Case, Comparison, Effect, Run
+from lab.models.states import Purpose, Role, RunState, VariantState
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One column: a variant; `base` marks the one the others are compared with.
+class ShownBoot:
+    """A boot that stands for its variant, with the workload's own line and what else the workload kept."""
 
-    control: "" or what it is there to show: nothing but noise, or nothing but code layout.
-    """
-
-    id: int
-    name: str
-    base: bool
-    control: str
-    state: str
-    problem: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonCell:
-    """One metric of one candidate; ratios are candidate over base, None where not computable."""
-
-    id: int
-    variant_id: int
+    run: int
     variant: str
-    median: float | None
-    base_median: float | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    verdict: str
-    boots: int
-    boots_needed: int | None
-    reason: str
-    margin: float
-    method: str
-    control: str
-    p_value: float | None
-    q_value: float | None
-    effect: float | None
-    floor: float
-    partial: bool
-    notes: tuple[str, ...]
-
-    @property
-    def held_back(self) -> bool:
-        """Return whether the shift is clear by itself but not after allowing for all metrics; its interval is then wider."""
-        p, q = self.p_value, self.q_value
-        clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
-        return clear and self.verdict == "inconclusive"
-
-    @property
-    def percent(self) -> float | None:
-        """Change in per cent: -53.0 is 53 % less than the base."""
-        return None if self.ratio is None else 100 * (self.ratio - 1)
-
-    @property
-    def percent_low(self) -> float | None:
-        """Lower end of the interval, per cent."""
-        return None if self.low is None else 100 * (self.low - 1)
-
-    @property
-    def percent_high(self) -> float | None:
-        """Upper end of the interval, per cent."""
-        return None if self.high is None else 100 * (self.high - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class EffectCell:
-    """The effect of one switch over all combinations, or the interaction of two; ratios."""
-
-    switches: tuple[str, ...]
-    ratio: float | None
-    low: float | None
-    high: float | None
-    q_value: float | None
-    reason: str
-
-    @property
-    def label(self) -> str:
-        """The switch, or both with a multiplication sign between."""
-        return " × ".join(self.switches)
-
-
-@dataclass(frozen=True, slots=True)
-class InvalidBoot:
-    """A boot that ran outside its validity gates, and which of them."""
-
-    run_id: int
-    variant: str
-    block: int
-    reasons: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRow:
-    """One metric over all candidates; cells in the order of the page's candidates, None if absent.
-
-    alarms: how often this target called a difference between the base and itself on this metric.
-    effects: of each switch and each two together, where there are several.
-    """
-
-    metric: str
-    unit: str
-    better: str
-    primary: bool
-    base_median: float | None
-    cells: tuple[ComparisonCell | None, ...]
-    alarms: FalseAlarms
-    effects: tuple[EffectCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Representative:
-    """The median boot of one variant by the case's primary metric, with its own line and extras."""
-
-    variant_id: int
-    variant: str
-    run_id: int
     line: str
     extras: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class CaseComparison:
-    """One case: metrics (primary ones first), median boots, what verified runs counted, boots left out."""
+class CaseBoots:
+    """The boots of a case. medians: of each variant the median boot by the primary metric; verified: those that counted calls."""
 
-    case: CaseView
-    metrics: tuple[MetricRow, ...]
-    representatives: tuple[Representative, ...]
-    verified: tuple[Representative, ...]
-    invalid: tuple[InvalidBoot, ...]
+    medians: tuple[ShownBoot, ...]
+    verified: tuple[ShownBoot, ...]
+    spread: CaseSpread
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPage:
-    """All variants side by side; verdicts counts those of primary metrics of candidates."""
+    """A comparison, and by case the boots that only its page draws."""
 
-    experiment_id: int
-    name: str
-    state: str
-    clock: str
-    boots: int
-    sequential: bool
-    base: Side | None
-    candidates: tuple[Side, ...]
-    pruned: tuple[Side, ...]
-    cases: tuple[CaseComparison, ...]
-    verdicts: dict[str, int]
-    progress: ExperimentProgress
+    data: ComparisonData
+    boots: Mapping[int, CaseBoots]
 
 
-def comparison_page(experiment_id: int) -> ComparisonPage:
-    """Return the stored comparisons of an experiment. Raises UnknownRow."""
+def comparison_data(experiment_id: int, *, link: str = "") -> ComparisonData:
+    """Return the comparison of an experiment as plain data.
+
+    link: the lab's own address, `https://lab.example`, for the permalink; a path alone without it. Raises UnknownRow.
+    """
+    return comparison_page(experiment_id, link=link).data
+
+
+def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
+    """Return the comparison of an experiment with the boots behind it. Raises UnknownRow."""
     row = get_experiment(experiment_id)
-    sides = _sides(row)
-    candidates = tuple(side for side in sides if not side.base and side.state != "pruned")
-    found = list(row.comparisons.select_related("variant").order_by("pk"))
-    cases = case_views(row)
-    return ComparisonPage(
-        experiment_id=row.pk,
-        name=row.name,
-        state=row.state,
-        clock=row.clock,
-        boots=row.boots,
-        sequential=row.sequential,
-        base=next((side for side in sides if side.base), None),
-        candidates=candidates,
-        pruned=tuple(side for side in sides if side.state == "pruned"),
-        cases=tuple(_case(row, case, candidates, found) for case in cases),
-        verdicts=dict(Counter(c.verdict for c in found if c.primary and c.variant.role == Role.CANDIDATE)),
-        progress=progress(row.pk),
+    counts = count_experiments([row.pk])[row.pk]
+    runs: dict[int, list[Run]] = defaultdict(list)
+    for run in Run.objects.filter(experiment=row).select_related("variant").order_by("position"):
+        runs[run.case_id].append(run)
+    spreads = case_spreads(experiment_id)
+    cases = list(row.cases.all())
+    boots = {case.pk: _boots(runs[case.pk], spreads[case.pk]) for case in cases}
+    compared = row.comparisons.exclude(variant__state=VariantState.PRUNED).select_related("variant")
+    rows, effects = list(compared.order_by("pk")), list(row.effects.order_by("pk"))
+    data = ComparisonData(
+        format=FORMAT,
+        experiment=experiment_data(row),
+        base=base_data(row),
+        environment=environment_data(row),
+        switches=switches_data(row),
+        variants=variants_data(row),
+        cases=[
+            _case(case, runs[case.pk], boots[case.pk], _metrics(case, rows, effects, spreads[case.pk]))
+            for case in cases
+        ],
+        verdicts=counts.verdicts,
+        exit_code=exit_code(row.state, counts),
+        permalink=f"{link.rstrip('/')}/experiments/{experiment_id}/comparison/",
+    )
+    return ComparisonPage(data, boots)
+
+
+def _boots(runs: Sequence[Run], spread: CaseSpread) -> CaseBoots:
+    measured = [run for run in runs if _counts(run) and run.purpose == Purpose.MEASURED]
+    verified = [run for run in runs if run.state == RunState.DONE and run.purpose == Purpose.VERIFIED]
+    primary = next((metric for metric in spread.metrics if metric.primary), None)
+    return CaseBoots(
+        medians=tuple(_shown(run) for run in _median_boots(measured, primary)),
+        verified=tuple(_shown(run) for run in verified),
+        spread=spread,
     )
 
 
-def _sides(experiment: Experiment) -> tuple[Side, ...]:
-    return tuple(
-        Side(v.pk, v.name, v.role == Role.BASE, _control(v), v.state, v.problem, v.note)
-        for v in experiment.variants.all()
+def _counts(run: Run) -> bool:
+    return run.state == RunState.DONE and not run.invalid
+
+
+def _shown(run: Run) -> ShownBoot:
+    return ShownBoot(run.pk, run.variant.name, run.line, run.extras)
+
+
+def _median_boots(runs: Sequence[Run], primary: MetricSpread | None) -> Iterable[Run]:
+    """Yield of each variant, in their order, the boot in the middle by the primary metric."""
+    variants = primary.variants if primary else ()
+    numbers = {boot.run_id: boot.number for variant in variants for boot in variant.boots}
+    by_variant: dict[int, list[Run]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.variant.position):
+        by_variant[run.variant_id].append(run)
+    for own in by_variant.values():
+        ranked = sorted(own, key=lambda run: (numbers.get(run.pk, 0.0), run.position))
+        yield ranked[(len(ranked) - 1) // 2]
+
+
+def _case(case: Case, runs: Sequence[Run], boots: CaseBoots, metrics: list[MetricData]) -> CaseData:
+    return CaseData(
+        id=case.pk,
+        workload=case.workload,
+        preset=case.preset,
+        title=str(case),
+        params=case.params,
+        metrics=metrics,
+        lines=[
+            {"run": one.run, "variant": one.variant, "line": one.line} for one in boots.medians if one.line
+        ],
+        proofs=[_proof(one) for one in boots.verified if "verified" in one.extras],
+        failures=_failures(runs),
+        invalid=[invalid_data(run) for run in runs if run.state == RunState.DONE and run.invalid],
     )
 
 
-def _control(variant: Variant) -> str:
-    return variant.role if variant.role in {Role.AA, Role.PLACEBO} else ""
+def _proof(boot: ShownBoot) -> ProofData:
+    holds = boot.extras.get("verified_holds")
+    return ProofData(
+        run=boot.run,
+        variant=boot.variant,
+        statement=str(boot.extras["verified"]),
+        holds=holds if isinstance(holds, bool) else None,
+    )
 
 
-def _case(
-    experiment: Experiment, case: CaseView, candidates: tuple[Side, ...], found: list[Comparison]
-) -> CaseComparison:
-    here = [comparison for comparison in found if comparison.case_id == case.id]
-    names = list(dict.fromkeys(c.metric for c in here))
-    alarms = false_alarms(experiment, case.workload)
-    effects = _effects(experiment, case.id)
-    rows = [
-        _metric_row(name, here, candidates, alarms.get(name, FalseAlarms(0, 0)), effects.get(name, []))
-        for name in names
+def _failures(runs: Iterable[Run]) -> list[FailureData]:
+    """Return the measured boots that failed, those that ended alike counted together."""
+    counted = Counter(
+        (run.variant.name, run.outcome, run.blame, run.problem)
+        for run in runs
+        if run.purpose == Purpose.MEASURED and run.state == RunState.FAILED
+    )
+    return [
+        FailureData(variant=variant, outcome=outcome, blame=blame, problem=problem, boots=boots)
+        for (variant, outcome, blame, problem), boots in counted.items()
     ]
-    rows.sort(key=lambda row: not row.primary)
-    primary = next((row.metric for row in rows if row.primary), "")
-    runs = Run.objects.filter(experiment=experiment, case_id=case.id, state="done").select_related("variant")
-    measured = list(runs.filter(purpose="measured", invalid=[]))
-    return CaseComparison(
-        case=case,
-        metrics=tuple(rows),
-        representatives=_representatives(measured, primary),
-        verified=tuple(_representative(run) for run in runs.filter(purpose="verified")),
-        invalid=tuple(
-            InvalidBoot(run.pk, run.variant.name, run.block, tuple(run.invalid))
-            for run in runs.exclude(invalid=[])
-        ),
-    )
 
 
-def _effects(experiment: Experiment, case_id: int) -> dict[str, list[EffectCell]]:
-    found: dict[str, list[EffectCell]] = defaultdict(list)
-    for row in experiment.effects.filter(case=case_id).order_by("pk"):
-        cell = EffectCell(tuple(row.switches), row.ratio, row.low, row.high, row.q_value, row.reason)
-        found[row.metric].append(cell)
-    return found
+def invalid_data(run: Run) -> InvalidData:
+    """Return a boot that ran outside its validity gates."""
+    return InvalidData(run=run.pk, variant=run.variant.name, block=run.block, reasons=list(run.invalid))
 
 
-def _metric_row(
-    metric: str,
-    here: list[Comparison],
-    candidates: tuple[Side, ...],
-    alarms: FalseAlarms,
-    effects: list[EffectCell],
-) -> MetricRow:
-    own = {c.variant_id: c for c in here if c.metric == metric}
-    first = next(iter(own.values()))
+def _metrics(
+    case: Case, compared: Iterable[Comparison], effects: Sequence[Effect], spread: CaseSpread
+) -> list[MetricData]:
+    """Return the metrics of a case, primary ones first, each with its cells in the order of the variants."""
+    rows: dict[str, list[Comparison]] = defaultdict(list)
+    for one in compared:
+        if one.case_id == case.pk:
+            rows[one.metric].append(one)
+    alarms = false_alarms(case.experiment, case.workload) if rows else {}
+    spreads = {metric.metric: metric for metric in spread.metrics}
+    metrics = [
+        _metric(
+            sorted(own, key=lambda one: one.variant.position),
+            alarms.get(name, AlarmsData(called=0, compared=0)),
+            spreads.get(name),
+            [_effect(one) for one in effects if one.case_id == case.pk and one.metric == name],
+        )
+        for name, own in rows.items()
+    ]
+    return sorted(metrics, key=lambda metric: not metric["primary"])
+
+
+def _metric(
+    rows: Sequence[Comparison], alarms: AlarmsData, spread: MetricSpread | None, effects: list[EffectData]
+) -> MetricData:
+    first = rows[0]
     # The base's median over both of its boots a block; only the second ones are compared with the first alone.
-    judged = [c for c in own.values() if c.variant.role != Role.AA] or list(own.values())
-    return MetricRow(
-        metric=metric,
+    judged = [one for one in rows if one.variant.role != Role.AA] or rows
+    return MetricData(
+        name=first.metric,
         unit=first.unit,
         better=first.better,
         primary=first.primary,
-        base_median=next((c.base_median for c in judged if c.base_median is not None), None),
-        cells=tuple(comparison_cell(own[side.id]) if side.id in own else None for side in candidates),
+        base_median=next((one.base_median for one in judged if one.base_median is not None), None),
         alarms=alarms,
-        effects=tuple(effects),
+        spreads=_spreads(spread) if spread else [],
+        cells=[cell_data(one) for one in rows],
+        effects=effects,
     )
 
 
-def comparison_cell(row: Comparison) -> ComparisonCell:
-    """Return one stored comparison as pages show it."""
-    return ComparisonCell(
+def _spreads(spread: MetricSpread) -> list[SpreadData]:
+    return [
+        SpreadData(
+            variant=one.variant,
+            boots=one.counted,
+            median=one.middle.value,
+            low=one.middle.low,
+            high=one.middle.high,
+            level=one.middle.level,
+        )
+        for one in spread.variants
+    ]
+
+
+def cell_data(row: Comparison) -> CellData:
+    """Return one metric of one variant against the base."""
+    return CellData(
         id=row.pk,
-        variant_id=row.variant_id,
         variant=row.variant.name,
-        median=row.median,
-        base_median=row.base_median,
-        ratio=row.ratio,
-        low=row.low,
-        high=row.high,
+        role=row.variant.role,
+        base_median=_finite(row.base_median),
+        median=_finite(row.median),
+        medians_ratio=medians_ratio(row.base_median, row.median),
+        ratio=_finite(row.ratio),
+        low=_finite(row.low),
+        high=_finite(row.high),
         verdict=row.verdict,
         boots=row.boots,
         boots_needed=row.boots_needed,
         reason=row.reason,
-        margin=row.margin,
         method=row.method,
-        control=_control(row.variant),
-        p_value=row.p_value,
-        q_value=row.q_value,
-        effect=row.effect,
+        margin=row.margin,
         floor=row.floor,
+        p=_finite(row.p_value),
+        q=_finite(row.q_value),
+        effect=_finite(row.effect),
         partial=row.partial,
-        notes=tuple(row.notes),
+        notes=list(row.notes),
     )
 
 
-def _representatives(measured: list[Run], primary: str) -> tuple[Representative, ...]:
-    values = _boot_medians([run.pk for run in measured], primary)
-    by_variant: dict[int, list[Run]] = defaultdict(list)
-    for run in sorted(measured, key=lambda run: run.variant.position):
-        by_variant[run.variant_id].append(run)
-    chosen = []
-    for runs in by_variant.values():
-        ranked = sorted(runs, key=lambda run: (values.get(run.pk, 0.0), run.position))
-        chosen.append(ranked[(len(ranked) - 1) // 2])
-    return tuple(_representative(run) for run in chosen)
+def _effect(row: Effect) -> EffectData:
+    return EffectData(
+        switches=list(row.switches),
+        ratio=row.ratio,
+        low=row.low,
+        high=row.high,
+        q=row.q_value,
+        reason=row.reason,
+    )
 
 
-def _boot_medians(run_ids: Iterable[int], metric: str) -> dict[int, float]:
-    values: dict[int, list[float]] = defaultdict(list)
-    for run_id, value in Sample.objects.filter(run__in=run_ids, metric=metric, warmup=False).values_list(
-        "run_id", "value"
-    ):
-        values[run_id].append(value)
-    return {run_id: median(boot) for run_id, boot in values.items()}
-
-
-def _representative(run: Run) -> Representative:
-    return Representative(run.variant_id, run.variant.name, run.pk, run.line, run.extras)
+def _finite(value: float | None) -> float | None:
+    """JSON knows neither infinity nor NaN; neither is a number to report."""
+    return value if value is not None and math.isfinite(value) else None

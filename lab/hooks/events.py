@@ -14,7 +14,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from lab.comparisons.exit_code import code_of
+from lab.comparisons.exit_code import exit_code
 from lab.experiments.counts import count_experiments
 from lab.hooks.request import Event, request_for
 from lab.models import Alert, Delivery, Experiment, Hook, Quarantine
@@ -76,7 +76,6 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
     """
     counted = count_experiments([experiment.pk])[experiment.pk]
     is_open = experiment.state in (ExperimentState.QUEUED, ExperimentState.RUNNING)
-    code = code_of(experiment.state, counted.verdicts, all_judged=not counted.unjudged)
     return {
         "event": event,
         "at": timezone.now().isoformat(timespec="seconds"),
@@ -94,7 +93,7 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
             "standing": experiment.standing.name if experiment.standing else "",
             "compared": experiment.variants.filter(role=Role.CANDIDATE).exists(),
             "verdicts": counted.verdicts,
-            "exit_code": None if is_open else code,
+            "exit_code": None if is_open else exit_code(experiment.state, counted),
             "problem": experiment.problem,
         },
     }

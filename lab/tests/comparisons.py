@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lab.comparisons.exports.shape import (
+from lab.comparisons.shape import (
     CaseData,
     CellData,
     ComparisonData,

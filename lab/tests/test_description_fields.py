@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.reproducer import write_reproducer
+from lab.comparisons.page import comparison_data
 from lab.experiments.spec import MeasureSpec, spec_from_mapping
 from lab.experiments.stored_spec import description_as_toml
 from lab.tests.descriptions import NOTED, REPRODUCED, SETS, URGENCY, schema_fields, specified, value_at

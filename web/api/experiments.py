@@ -19,10 +19,10 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.comparisons.exit_code import code_of
-from lab.comparisons.exports.data import comparison_data
+from lab.comparisons.exit_code import exit_code
 from lab.comparisons.exports.formats import REPORT_FORMS
-from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.page import comparison_data
+from lab.comparisons.shape import ComparisonData
 from lab.errors import NeedsWorker
 from lab.experiments.counts import count_experiments
 from lab.experiments.never_delete import keep_for
@@ -254,13 +254,9 @@ class Experiments(Submission):
             row["url"] = f"{root}api/v1/experiments/{row['id']}/"
             row["page"] = f"{root}experiments/{row['id']}/"
             row["priority"] = priority_name(row["priority"])
-            told = asdict(found)
-            all_judged = not told.pop("unjudged")
-            is_open = row["state"] in OPEN
-            row["exit_code"] = (
-                None if is_open else code_of(row["state"], found.verdicts, all_judged=all_judged)
-            )
-            row |= told
+            row["exit_code"] = None if row["state"] in OPEN else exit_code(row["state"], found)
+            row |= asdict(found)
+            del row["unjudged"]
         return rows
 
     def completed_detail(self, row: Row) -> Row:

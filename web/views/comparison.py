@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +12,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.comparisons.distribution import CaseSpread, case_spreads
-from lab.comparisons.page import (
-    CaseComparison,
-    ComparisonCell,
-    ComparisonPage,
-    EffectCell,
-    InvalidBoot,
-    MetricRow,
-    Representative,
-    comparison_page,
-)
+from lab.comparisons.page import CaseBoots, ShownBoot, comparison_page
 from lab.comparisons.regressions import triage_states
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, InvalidData, MetricData
+from lab.experiments.progress import progress
 from lab.profiles.exact import exact_changes
 from lab.statistics.verdict_words import (
     CHANGES,
@@ -42,25 +34,22 @@ from web.words import change, medians_note, quantity, settings
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """One variant under one metric; without bar and verdict for the base, which `explain` addresses for others.
+    """One variant under one metric, in words. cell, shown: its comparison and verdict, None for the base.
 
-    medians: why they and the change differ. shown: the verdict as the page shows it. certainty: q in words. triaged: of a regression.
+    medians: why they and the change differ. certainty: q in words. triaged: the decision on a regression.
     """
 
     variant: str
-    control: str
-    shown: VerdictWord | None
-    certainty: str
     value: str
-    change: str
-    medians: str
-    interval: str
-    verdict: str
-    bar: Bar | None
     boots: int
-    needs: int | None
-    reason: str
-    explain: int | None
+    cell: CellData | None = None
+    shown: VerdictWord | None = None
+    control: str = ""
+    change: str = ""
+    medians: str = ""
+    interval: str = ""
+    bar: Bar | None = None
+    certainty: str = ""
     triaged: str = ""
 
 
@@ -90,7 +79,6 @@ class MetricGroup:
     """One metric: the base first, then the candidates and controls on one axis."""
 
     metric: str
-    unit: str
     better: str
     primary: bool
     margin: str
@@ -125,13 +113,13 @@ class CaseSection:
     groups: tuple[MetricGroup, ...]
     others: tuple[MetricGroup, ...]
     moved: int
-    mail: tuple[Representative, ...]
+    mail: tuple[ShownBoot, ...]
     proofs: tuple[Proof, ...]
     plots: tuple[Plot, ...]
     method: str
     effects: tuple[EffectGroup, ...]
     notes: tuple[str, ...]
-    invalid: tuple[InvalidBoot, ...]
+    invalid: list[InvalidData]
     spread: SpreadSection | None
     contention: ContentionSection | None
     exact: tuple[ExactTable, ...]
@@ -152,113 +140,130 @@ class Glance:
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The verdicts at a glance, then each case in full."""
     page = found(comparison_page, experiment_id)
-    spreads = case_spreads(experiment_id)
+    data = page.data
     states = triage_states(experiment_id)
+    kernels = [one for one in data["variants"] if one["state"] != "pruned"]
     ctx = {
-        "page": page,
-        "judged": [side for side in page.candidates if not side.control],
+        "page": data["experiment"],
+        "progress": progress(experiment_id),
+        "judged": [one for one in kernels if one["role"] == "candidate"],
+        "failed": [one for one in kernels if one["state"] == "failed" and one["role"] != "base"],
+        "pruned": [one for one in data["variants"] if one["state"] == "pruned"],
         "key": experiment_id,
         "tab": "comparison",
-        "glances": _glances(page),
+        "glances": _glances(data),
         "sections": [
-            _section(page, one, spreads.get(one.case.id), states)
-            for one in page.cases
-            if one.metrics or one.representatives
+            _section(data, case, page.boots[case["id"]], states)
+            for case in data["cases"]
+            if case["metrics"] or page.boots[case["id"]].medians
         ],
     }
     return render(request, "web/comparison.html", ctx)
 
 
-def _glances(page: ComparisonPage) -> list[Glance]:
+def _glances(data: ComparisonData) -> list[Glance]:
+    judged = [
+        one["name"] for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"
+    ]
     return [
         Glance(
-            anchor=_anchor(one),
-            case=one.case.title,
-            metric=row.metric,
-            cells=tuple(
-                (change(cell.ratio, fine=page.clock == "instructions"), cell.verdict) if cell else None
-                for side, cell in zip(page.candidates, row.cells, strict=True)
-                if not side.control
-            ),
+            anchor=_anchor(case),
+            case=case["title"],
+            metric=metric["name"],
+            cells=tuple(_glance(metric, name, fine=_fine(data)) for name in judged),
         )
-        for one in page.cases
-        for row in one.metrics
-        if row.primary
+        for case in data["cases"]
+        for metric in case["metrics"]
+        if metric["primary"]
     ]
 
 
-def _anchor(one: CaseComparison) -> str:
-    return f"case-{one.case.id}"
+def _glance(metric: MetricData, variant: str, *, fine: bool) -> tuple[str, str] | None:
+    cell = next((one for one in metric["cells"] if one["variant"] == variant), None)
+    return (change(cell["ratio"], fine=fine), cell["verdict"]) if cell else None
+
+
+def _anchor(case: CaseData) -> str:
+    return f"case-{case['id']}"
+
+
+def _fine(data: ComparisonData) -> bool:
+    return data["experiment"]["clock"] == "instructions"
 
 
 def _section(
-    page: ComparisonPage, one: CaseComparison, told: CaseSpread | None, states: Mapping[int, str]
+    data: ComparisonData, case: CaseData, boots: CaseBoots, states: Mapping[int, str]
 ) -> CaseSection:
-    cells = [cell for row in one.metrics for cell in row.cells if cell]
-    first = [row for row in one.metrics if row.primary] or list(one.metrics)
-    others = [row for row in one.metrics if row not in first]
+    metrics = case["metrics"]
+    cells = [cell for metric in metrics for cell in metric["cells"]]
+    first = [metric for metric in metrics if metric["primary"]] or metrics
+    others = [metric for metric in metrics if metric not in first]
     return CaseSection(
-        title=one.case.title,
-        anchor=_anchor(one),
-        params=settings(one.case.params),
-        groups=tuple(_group(page, row, states) for row in first),
-        others=tuple(_group(page, row, states) for row in others),
-        moved=sum(_is_called(cell) for row in others for cell in row.cells if cell),
-        mail=tuple(item for item in one.representatives if item.line),
-        proofs=tuple(proof for item in one.verified if (proof := _proof(item))),
-        plots=_plots(one.representatives),
-        method=next((cell.method for cell in cells if cell.method and not cell.control), ""),
+        title=case["title"],
+        anchor=_anchor(case),
+        params=settings(case["params"]),
+        groups=tuple(_group(data, metric, states) for metric in first),
+        others=tuple(_group(data, metric, states) for metric in others),
+        moved=sum(_is_called(cell) for metric in others for cell in metric["cells"]),
+        mail=tuple(boot for boot in boots.medians if boot.line),
+        proofs=tuple(proof for boot in boots.verified if (proof := _proof(boot))),
+        plots=_plots(boots.medians),
+        method=next((one["method"] for one in cells if one["method"] and one["role"] not in CONTROLS), ""),
         effects=tuple(
-            _effects(row, fine=page.clock == "instructions")
-            for row in one.metrics
-            if row.primary and row.effects
+            _effects(metric, fine=_fine(data))
+            for metric in metrics
+            if metric["primary"] and metric["effects"]
         ),
         notes=tuple(dict.fromkeys(_notes(cells))),
-        invalid=one.invalid,
-        contention=contention(page, one),
-        exact=tuple(exact_tables(exact_changes(one.case.id), brief=True)),
-        exact_at=f"{reverse('profile', args=(page.experiment_id, one.case.id))}?kind=exact",
-        spread=spread(told) if told else None,
+        invalid=case["invalid"],
+        contention=contention(data, case, boots.medians),
+        exact=tuple(exact_tables(exact_changes(case["id"]), brief=True)),
+        exact_at=f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
+        spread=spread(boots.spread),
     )
 
 
-def _is_called(cell: ComparisonCell) -> bool:
-    return cell.verdict in CHANGES and not cell.control
+def _is_called(cell: CellData) -> bool:
+    return cell["verdict"] in CHANGES and cell["role"] not in CONTROLS
 
 
-def _notes(cells: list[ComparisonCell]) -> Iterator[str]:
-    if any(cell.partial for cell in cells):
+def _notes(cells: list[CellData]) -> Iterator[str]:
+    if any(cell["partial"] for cell in cells):
         yield "Partial: some requested boots are missing."
     for cell in cells:
-        yield from cell.notes
+        yield from cell["notes"]
 
 
-def _effects(row: MetricRow, *, fine: bool) -> EffectGroup:
-    axis = span([value for effect in row.effects for value in (effect.low, effect.ratio, effect.high)], 0.0)
+def _axis(shifts: Sequence[CellData | EffectData], margin: float) -> Span:
+    """Return an axis on which all these shifts and their intervals have room."""
+    return span([end for one in shifts for end in (one["low"], one["ratio"], one["high"])], margin)
+
+
+def _effects(metric: MetricData, *, fine: bool) -> EffectGroup:
+    axis = _axis(metric["effects"], 0.0)
     low, high = axis.ends
     return EffectGroup(
-        metric=row.metric,
+        metric=metric["name"],
         ends=(change(low), change(high)),
-        lines=tuple(_effect(effect, axis, fine=fine) for effect in row.effects),
+        lines=tuple(_effect(effect, axis, fine=fine) for effect in metric["effects"]),
     )
 
 
-def _effect(effect: EffectCell, axis: Span, *, fine: bool) -> EffectLine:
-    interval, drawn = interval_bar(axis, effect.low, effect.ratio, effect.high, fine=fine)
+def _effect(effect: EffectData, axis: Span, *, fine: bool) -> EffectLine:
+    interval, drawn = interval_bar(axis, effect, fine=fine)
     return EffectLine(
-        effect.label,
-        change(effect.ratio, fine=fine),
+        " × ".join(effect["switches"]),
+        change(effect["ratio"], fine=fine),
         interval,
         drawn,
-        certainty(effect.q_value),
-        effect.reason,
+        certainty(effect["q"]),
+        effect["reason"],
     )
 
 
-def interval_bar(
-    axis: Span, low: float | None, middle: float | None, high: float | None, *, fine: bool = False
-) -> tuple[str, Bar | None]:
+def interval_bar(axis: Span, shift: CellData | EffectData, *, fine: bool = False) -> tuple[str, Bar | None]:
     """An interval in words and as a bar; nothing where there is none."""
+    low, middle, high = shift["low"], shift["ratio"], shift["high"]
     if low is None or middle is None or high is None:
         return "", None
     return f"{change(low, fine=fine)} to {change(high, fine=fine)}", bar(axis, low, middle, high)
@@ -271,70 +276,63 @@ def certainty(q_value: float | None) -> str:
     return "q < 0.001" if q_value < 0.001 else f"q {q_value:.3f}"
 
 
-def _group(page: ComparisonPage, row: MetricRow, states: Mapping[int, str]) -> MetricGroup:
-    cells = [cell for cell in row.cells if cell]
-    fine = page.clock == "instructions"
-    margin = max((cell.margin for cell in cells), default=0.0)
-    axis = span([value for cell in cells for value in (cell.low, cell.ratio, cell.high)], margin)
-    base = VariantLine(
-        variant=page.base.name if page.base else "base",
-        control="",
-        shown=None,
-        certainty="",
-        value=quantity(row.base_median, row.unit),
-        change="",
-        medians="",
-        interval="",
-        verdict="",
-        bar=None,
-        boots=max((cell.boots for cell in cells), default=0),
-        needs=None,
-        reason="",
-        explain=None,
-    )
+def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) -> MetricGroup:
+    cells = metric["cells"]
+    margin = max((cell["margin"] for cell in cells), default=0.0)
+    floor = max((cell["floor"] for cell in cells), default=0.0)
+    axis = _axis(cells, margin)
     low, high = axis.ends
+    base = VariantLine(
+        data["base"]["name"],
+        quantity(metric["base_median"], metric["unit"]),
+        max((cell["boots"] for cell in cells), default=0),
+    )
     return MetricGroup(
-        metric=row.metric,
-        unit=row.unit,
-        better=DIRECTIONS.get(row.better, ""),
-        primary=row.primary,
+        metric=metric["name"],
+        better=DIRECTIONS.get(metric["better"], ""),
+        primary=metric["primary"],
         margin=change(1 + margin).lstrip("+"),
-        floor=change(1 + floor).lstrip("+") if (floor := max((c.floor for c in cells), default=0.0)) else "",
-        alarms=_alarms(row),
+        floor=change(1 + floor).lstrip("+") if floor else "",
+        alarms=_alarms(metric),
         ends=(change(low), change(high)),
-        lines=(base, *(_line(cell, row, axis, states.get(cell.id, ""), fine=fine) for cell in cells)),
+        lines=(
+            base,
+            *(_line(one, metric, axis, states.get(one["id"], ""), fine=_fine(data)) for one in cells),
+        ),
     )
 
 
-def _alarms(row: MetricRow) -> str:
+def _alarms(metric: MetricData) -> str:
     """Return how far this metric can be trusted here: what A/A comparisons have called so far."""
-    seen = row.alarms
-    return f"control: {seen.called} of {seen.compared} wrongly flagged" if seen.compared else ""
+    seen = metric["alarms"]
+    return f"control: {seen['called']} of {seen['compared']} wrongly flagged" if seen["compared"] else ""
 
 
-def _line(cell: ComparisonCell, row: MetricRow, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
-    interval, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
-    base = row.base_median
+def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
+    interval, drawn = interval_bar(axis, cell, fine=fine)
     return VariantLine(
-        variant=cell.variant,
-        control=CONTROLS[cell.control].description if cell.control else "",
-        shown=shown_verdict(cell.verdict, cell.control),
-        certainty=certainty(cell.q_value),
-        value=quantity(cell.median, row.unit),
-        change=change(cell.ratio, fine=fine),
-        medians=medians_note(cell.base_median, cell.median, cell.ratio, shown_base=base, fine=fine),
+        variant=cell["variant"],
+        value=quantity(cell["median"], metric["unit"]),
+        boots=cell["boots"],
+        cell=cell,
+        shown=shown_verdict(cell["verdict"], cell["role"]),
+        control=CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
+        change=change(cell["ratio"], fine=fine),
+        medians=medians_note(
+            cell["base_median"],
+            cell["median"],
+            cell["ratio"],
+            shown_base=metric["base_median"],
+            fine=fine,
+        ),
         interval=interval,
-        verdict=cell.verdict,
         bar=drawn,
-        boots=cell.boots,
-        needs=cell.boots_needed,
-        reason=cell.reason,
-        explain=cell.id,
+        certainty=certainty(cell["q"]),
         triaged=triaged,
     )
 
 
-def _proof(item: Representative) -> Proof | None:
+def _proof(item: ShownBoot) -> Proof | None:
     """Return a verified run's evidence for its claim; None if the workload counts nothing."""
     statement = item.extras.get("verified")
     if not isinstance(statement, str):
@@ -342,14 +340,14 @@ def _proof(item: Representative) -> Proof | None:
     listing = item.extras.get("bpftrace")
     return Proof(
         variant=item.variant,
-        run_id=item.run_id,
+        run_id=item.run,
         statement=statement,
         holds=item.extras.get("verified_holds") is True,
         listing=listing if isinstance(listing, str) else "",
     )
 
 
-def _plots(items: tuple[Representative, ...]) -> tuple[Plot, ...]:
+def _plots(items: tuple[ShownBoot, ...]) -> tuple[Plot, ...]:
     """The latency histograms of the median boots, if the workload keeps any."""
     kept = [(item.variant, item.extras["histogram"]) for item in items if _is_histogram(item.extras)]
     counts = {variant: _counts(given["counts"]) for variant, given in kept}

@@ -12,8 +12,10 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from lab.comparisons.page import CaseComparison, ComparisonPage, Representative
+from lab.comparisons.page import ShownBoot
+from lab.comparisons.shape import CaseData, ComparisonData
 from lab.profiles.case_profiles import WAITING, profiled_variants
+from lab.statistics.verdict_words import CONTROLS
 from web.scalingchart import ScalingPlot, scaling_plot
 from web.words import share
 
@@ -67,14 +69,16 @@ class ContentionSection:
     graphs: tuple[WaitingGraph, ...]
 
 
-def contention(page: ComparisonPage, one: CaseComparison) -> ContentionSection | None:
+def contention(
+    data: ComparisonData, case: CaseData, medians: Sequence[ShownBoot]
+) -> ContentionSection | None:
     """Return the section of a case, None under another clock or without a boot that was replayed."""
-    boots = [boot for boot in one.representatives if isinstance(boot.extras.get("contention"), Mapping)]
-    if page.clock != "contention" or not boots:
+    boots = [boot for boot in medians if isinstance(boot.extras.get("contention"), Mapping)]
+    if data["experiment"]["clock"] != "contention" or not boots:
         return None
-    controls = {side.name for side in page.candidates if side.control}
+    controls = {one["name"] for one in data["variants"] if one["role"] in CONTROLS}
     boots = [boot for boot in boots if boot.variant not in controls]
-    operation, curves = _curves(page, one)
+    operation, curves = _curves(data["base"]["name"], case)
     found = [boot.extras["contention"] for boot in boots]
     return ContentionSection(
         operation=operation,
@@ -85,15 +89,15 @@ def contention(page: ComparisonPage, one: CaseComparison) -> ContentionSection |
         waiting=tuple(share(each["waiting"], each["cycles"]) for each in found),
         functions=_functions(found),
         places=tuple((boot.variant, _places(boot)) for boot in boots),
-        graphs=_graphs(page, one, [boot.variant for boot in boots]),
+        graphs=_graphs(data, case, [boot.variant for boot in boots]),
     )
 
 
-def _graphs(page: ComparisonPage, one: CaseComparison, variants: Sequence[str]) -> tuple[WaitingGraph, ...]:
+def _graphs(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> tuple[WaitingGraph, ...]:
     """Return the flame graphs of waiting of those variants that have one."""
-    base = page.base.name if page.base else ""
-    profiled = profiled_variants(one.case.id, kind=WAITING)
-    at = reverse("profile", args=(page.experiment_id, one.case.id))
+    base = data["base"]["name"]
+    profiled = profiled_variants(case["id"], kind=WAITING)
+    at = reverse("profile", args=(data["experiment"]["id"], case["id"]))
 
     def address(**asked: str) -> str:
         return f"{at}?{urlencode({'kind': WAITING} | asked)}"
@@ -109,16 +113,16 @@ def _graphs(page: ComparisonPage, one: CaseComparison, variants: Sequence[str]) 
     )
 
 
-def _curves(page: ComparisonPage, one: CaseComparison) -> tuple[str, dict[str, dict[int, float]]]:
+def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]]:
     """Return the operation's name, and by variant and CPUs the cycles against the base on the fewest CPUs."""
     cycles: dict[str, dict[int, float]] = defaultdict(dict)
-    operation, base = "", page.base.name if page.base else "base"
-    for row in one.metrics:
-        if not (name := _CYCLES.fullmatch(row.metric)):
+    operation = ""
+    for metric in case["metrics"]:
+        if not (name := _CYCLES.fullmatch(metric["name"])):
             continue
         operation, cpus = name[1], int(name[2])
-        values = {base: row.base_median}
-        values |= {cell.variant: cell.median for cell in row.cells if cell and not cell.control}
+        values = {base: metric["base_median"]}
+        values |= {one["variant"]: one["median"] for one in metric["cells"] if one["role"] not in CONTROLS}
         for variant, value in values.items():
             if value is not None:
                 cycles[variant][cpus] = value
@@ -144,7 +148,7 @@ def _functions(found: list[Mapping[str, Any]]) -> tuple[WaitingFunction, ...]:
     )
 
 
-def _places(boot: Representative) -> tuple[WaitingPlace, ...]:
+def _places(boot: ShownBoot) -> tuple[WaitingPlace, ...]:
     """Return the locks and lines that a boot's CPUs wait for longest."""
     found = boot.extras["contention"]
     rows = [(row["cycles"], f"{row['kind']} lock", row) for row in found["locks"]]

@@ -12,9 +12,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, MovedSymbol, explanation
+from lab.comparisons.exports.figures import held_back
 from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
-from lab.statistics.verdict_words import DIRECTIONS
+from lab.statistics.verdict_words import CONTROLS, DIRECTIONS
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
@@ -37,7 +38,6 @@ class VerdictBar:
 
     change: str
     interval: str
-    verdict: str
     bar: Bar | None
 
 
@@ -77,26 +77,26 @@ def explain(
     """The page of one verdict, with what was typed of a decision that was refused."""
     page = found(explanation, experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
-    axis = span([cell.low, cell.ratio, cell.high], cell.margin)
+    axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])
     fine = page.clock == "instructions"
-    words, drawn = interval_bar(axis, cell.low, cell.ratio, cell.high, fine=fine)
+    words, drawn = interval_bar(axis, cell, fine=fine)
     low, high = axis.ends
     ctx = {
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
-        "line": VerdictBar(change(cell.ratio, fine=fine), words, cell.verdict, drawn),
+        "line": VerdictBar(change(cell["ratio"], fine=fine), words, drawn),
         "ends": (change(low), change(high)),
         # The interval of a verdict that its q-value held back is wider, as its reason says.
-        "level": "" if cell.held_back else "95 %",
+        "level": "" if held_back(cell) else "95 %",
         "params": settings(page.case.params),
         "better": DIRECTIONS.get(page.better, ""),
-        "medians": (quantity(cell.base_median, page.unit), quantity(cell.median, page.unit)),
-        "medians_note": medians_note(cell.base_median, cell.median, cell.ratio, fine=fine),
-        "certainty": certainty(cell.q_value),
-        "effect": f"{cell.effect:+.1f}" if cell.effect is not None else "",
-        "margin": change(1 + cell.margin).lstrip("+"),
-        "floor": change(1 + cell.floor).lstrip("+") if cell.floor else "",
+        "medians": (quantity(cell["base_median"], page.unit), quantity(cell["median"], page.unit)),
+        "medians_note": medians_note(cell["base_median"], cell["median"], cell["ratio"], fine=fine),
+        "certainty": certainty(cell["q"]),
+        "effect": f"{cell['effect']:+.1f}" if cell["effect"] is not None else "",
+        "margin": change(1 + cell["margin"]).lstrip("+"),
+        "floor": change(1 + cell["floor"]).lstrip("+") if cell["floor"] else "",
         "metrics": [_metric(metric) for metric in page.metrics],
         "symbols": [_symbol(page, row) for row in page.symbols.rows],
         "locks": [_symbol(page, row, kind="lock") for row in page.locks.rows],
@@ -111,10 +111,10 @@ def explain(
 
 def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, str]) -> dict[str, object]:
     """Return the decisions on a regression, and the form; also for a former regression with decisions."""
-    on = Regression(page.case.id, page.cell.variant_id, page.metric)
+    on = Regression(page.case.id, page.variant_id, page.metric)
     history = decisions(on)
     newest = history[0] if history else None
-    is_one = page.cell.verdict == "regression" and not page.cell.control
+    is_one = page.cell["verdict"] == "regression" and page.cell["role"] not in CONTROLS
     return {
         "regression": on if is_one or history else None,
         "history": history,
@@ -127,8 +127,8 @@ def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, st
 
 
 def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
-    words, _ = interval_bar(span([one.cell.ratio], 0.0), one.cell.low, one.cell.ratio, one.cell.high)
-    return one, change(one.cell.ratio), words
+    words, _ = interval_bar(span([one.cell["ratio"]], 0.0), one.cell)
+    return one, change(one.cell["ratio"]), words
 
 
 def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]:

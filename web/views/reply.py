@@ -10,8 +10,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import REPORT_FORMS
+from lab.comparisons.page import comparison_data
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
 from lab.experiments.page import experiment_page

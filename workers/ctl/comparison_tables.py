@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.comparisons.exports.figures import doubt, own_medians
-from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData
+from lab.comparisons.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
 from workers.ctl.table_style import number, percent, plain_table

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from kernels.processes.environment import passing
 from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
-from lab.comparisons.exports.shape import FORMAT, ComparisonData
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
+from lab.comparisons.shape import FORMAT, ComparisonData
 from lab.errors import SpecError
 from workers.ctl import complete
 from workers.ctl.clients.base import Client

@@ -14,8 +14,8 @@ from django.test import Client
 from rich.console import Console
 
 from lab.comparisons.compare import compare_experiment
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import REPORT_FORMS
+from lab.comparisons.page import comparison_data
 from lab.figures import change, medians_note, number
 from lab.models import Experiment
 from lab.tests.factories import (

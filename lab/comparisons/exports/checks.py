@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lab.comparisons.exports.figures import many, own_medians, sides, told_change
-from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
 

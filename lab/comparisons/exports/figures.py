@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from lab.comparisons.exports.shape import CellData, EffectData, MetricData
+from lab.comparisons.shape import CellData, EffectData, MetricData
 from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
 
@@ -23,13 +23,19 @@ def interval(cell: CellData | EffectData, *, fine: bool = False) -> str:
     return f"[{change(cell['low'], fine=fine)}, {change(cell['high'], fine=fine)}]"
 
 
+def held_back(cell: CellData) -> bool:
+    """Return whether a shift is clear by itself but not among all metrics; its interval is then wider."""
+    p, q = cell["p"], cell["q"]
+    clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
+    return clear and cell["verdict"] == "inconclusive"
+
+
 def doubt(cell: CellData, *, fine: bool = False) -> str:
     """Return in a few words why a shift with an interval is not called: other metrics or the floor; else nothing."""
     if cell["verdict"] != "inconclusive" or cell["low"] is None or cell["high"] is None:
         return ""
-    p, q = cell["p"], cell["q"]
-    if p is not None and q is not None and p <= FALSE_DISCOVERIES < q:
-        return f"q {q:.2g} over all metrics"
+    if held_back(cell):
+        return f"q {cell['q']:.2g} over all metrics"
     if not cell["low"] <= 1 <= cell["high"]:
         return f"within the floor of {change(1 + cell['floor'], fine=fine).lstrip('+')}"
     return ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
 
-from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ReportForm:
 
         Raises UnknownRow, and SpecError for options with impossible values.
         """
-        from lab.comparisons.exports.data import comparison_data
+        from lab.comparisons.page import comparison_data
 
         if not self.from_tables:
             return self.render(comparison_data(experiment_id, link=options.get("link", "")))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from lab.comparisons.exports.checks import ReportCheck, checks
-from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData
 from lab.one_line import plain
 
 _KIND = {"failed": Failure, "error": Error, "skipped": Skipped}

@@ -24,9 +24,10 @@ from django.conf import settings
 
 from kernels.architecture import BUILT
 from kernels.mails.stored_diff import diff_of
-from lab.comparisons.exports.data import comparison_data, public_location
+from lab.comparisons.described import public_location
 from lab.comparisons.exports.figures import doubt, many, told_change
-from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, FailureData, MetricData
+from lab.comparisons.page import comparison_data
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, FailureData, MetricData
 from lab.errors import SpecError
 from lab.experiments.environment import stored_artifact
 from lab.experiments.page import get_experiment

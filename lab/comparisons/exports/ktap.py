@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.comparisons.exports.checks import ReportCheck, checks
-from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData
 
 # A reader of directives takes what follows for data: SKIP and ERROR are the standard's own words.
 _DIRECTIVES = {"passed": "", "failed": "", "error": "ERROR", "skipped": "SKIP"}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from lab.comparisons.exports.figures import CLOCK_WORDS, doubt, interval, many, own_medians
-from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.one_line import plain
 from lab.statistics.verdict_words import CHANGES, CONTROLS, counted_verdicts, shown_verdict

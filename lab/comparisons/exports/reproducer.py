@@ -17,7 +17,7 @@ from django.conf import settings
 
 from kernels.mails.letters import as_text
 from kernels.mails.stored_diff import diff_of
-from lab.comparisons.exports.data import public_location
+from lab.comparisons.described import public_location
 from lab.experiments.environment import lab_version
 from lab.experiments.page import get_experiment
 from lab.experiments.reproduction import kernel_of

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 
-from lab.comparisons.exports.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData
 from lab.figures import medians_ratio
 from lab.one_line import one_line
 

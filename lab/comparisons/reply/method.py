@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 
 from lab.comparisons.exports.figures import CLOCK_WORDS, own_medians, told_change
-from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.reply.mail_text import fold, name
+from lab.comparisons.shape import ComparisonData
 
 _COUNTED = (
     "Instructions were counted in an emulated guest of one CPU. Caches, branch prediction, contention between CPUs "

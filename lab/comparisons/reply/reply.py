@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lab.comparisons.exports.figures import doubt, many, told_change
-from lab.comparisons.exports.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.comparisons.reply.mail_text import fold, harmless, name
 from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
+from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.errors import SpecError
 from lab.statistics.verdict_words import CHANGES, shown_verdict
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.comparisons.exports.figures import doubt, interval, own_medians
-from lab.comparisons.exports.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.statistics.verdict_words import CHANGES, DIRECTIONS
 

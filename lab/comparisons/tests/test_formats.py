@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from kcidb_io.schema import V5_3
 
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.exports.kcidb import patchset_hash, write_kcidb
 from lab.comparisons.exports.matrix import write_matrix
+from lab.comparisons.page import comparison_data
 from lab.errors import SpecError, UnknownRow
 from lab.models import Build, Experiment, Run, Tree
 from lab.models.states import BuildState, ExperimentState, Outcome, Purpose, VariantState

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.reply.mail_text import columns, cut, fold, name, table
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
+from lab.comparisons.shape import ComparisonData
 from lab.comparisons.tests.test_texts import matches_golden
 from lab.errors import SpecError
 from lab.tests.comparisons import (

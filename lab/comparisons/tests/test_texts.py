@@ -20,8 +20,8 @@ from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
 from lab.comparisons.exports.junit import write_junit
 from lab.comparisons.exports.ktap import write_ktap
 from lab.comparisons.exports.markdown import code, write_markdown
-from lab.comparisons.exports.shape import ComparisonData
 from lab.comparisons.exports.texts import COLUMNS, write_csv
+from lab.comparisons.shape import ComparisonData
 from lab.tests.comparisons import (
     HOSTILE,
     any_data,

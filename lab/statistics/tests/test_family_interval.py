@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from rich.console import Console
 
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
+from lab.comparisons.page import comparison_data
 from lab.models import Comparison, Experiment
 from lab.models.states import ExperimentState
 from lab.statistics.arms import Arm, Shift

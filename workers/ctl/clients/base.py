@@ -55,7 +55,7 @@ class Client(Protocol):
         """The experiment's boots in their order: id, variant_name, workload, block, state, problem and more."""
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """The comparison as lab/comparisons/exports/shape.py has it; link: this lab's address, where it does not know its own."""
+        """The comparison as lab/comparisons/shape.py has it; link: this lab's address, where it does not know its own."""
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """The report in a form of lab/comparisons/exports/formats.py; wishes: of its fields."""

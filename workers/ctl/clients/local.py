@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.comparisons.exit_code import exit_code
-from lab.comparisons.exports.data import comparison_data
 from lab.comparisons.exports.formats import REPORT_FORMS
-from lab.comparisons.page import comparison_page
+from lab.comparisons.page import comparison_data
 from lab.errors import FileGone, SpecError, UnknownRow
+from lab.experiments.counts import count_experiments
 from lab.experiments.list_page import ExperimentFilter, list_page
 from lab.experiments.never_delete import set_kept
 from lab.experiments.page import experiment_page, get_experiment
@@ -73,9 +73,9 @@ class LocalClient:
         del found["builds"], found["runs"], found["spec"]
         found["description"] = as_data(whole_description(experiment_id))
         found["page"] = ""
-        compared = comparison_page(experiment_id)
-        found["verdicts"] = compared.verdicts
-        found["exit_code"] = exit_code(compared) if page.progress.finished else None
+        counts = count_experiments([experiment_id])[experiment_id]
+        found["verdicts"] = counts.verdicts
+        found["exit_code"] = exit_code(page.state, counts) if page.progress.finished else None
         return found
 
     def builds(self, experiment_id: int) -> list[Json]:
