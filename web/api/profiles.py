@@ -16,19 +16,14 @@ from lab.models import Profile
 from lab.profiles.analysis.frame_tree import unpack
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.exports.formats import TREE_FORMS
-from web.api.files import TEXT, as_file, form_named, told_as_file
+from web.api.files import as_file, form_named, told_as_file
 from web.api.filters import Filters, IdFilter, WordFilter
 from web.api.resource import Plain, Resource
 from web.api.schema import Number
 
-# By the name in the address: the media type, and the name in lab/profiles/exports/formats.py.
+# By the name in the address: the media type, and the suffix of the file.
 FORMS: Mapping[str, tuple[str, str]] = {
-    "folded": (TEXT, "folded"),
-    "script": (TEXT, "script.txt"),
-    "speedscope": ("application/json", "speedscope.json"),
-    "pprof": ("application/octet-stream", "pb.gz"),
-    "svg": ("image/svg+xml", "svg"),
-    "tree": ("application/octet-stream", "tree"),
+    form.name: (form.media_type, suffix) for suffix, form in TREE_FORMS.items()
 }
 
 
@@ -71,7 +66,7 @@ class Profiles(Resource):
     ordering = ("-pk",)
     also_answers = {"form": (422,)}  # noqa: RUF012  as the base class declares it
 
-    @told_as_file({form: kind for form, (kind, _) in FORMS.items()}, "profiles_form")
+    @told_as_file({name: media for name, (media, _) in FORMS.items()}, "profiles_form")
     @action(detail=True, url_path="<str:form>", content_negotiation_class=Plain)
     def form(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002  the address says so
         """The whole of it, for other tools."""
@@ -81,5 +76,5 @@ class Profiles(Resource):
             raise UnknownRow(f"there is no profile {id}")
         run = row.run
         title = f"{run.case}: {run.variant}, run {run.pk}"
-        written = TREE_FORMS[suffix](unpack(bytes(row.tree)), title, unit_of(row.kind))
+        written = TREE_FORMS[suffix].write(unpack(bytes(row.tree)), title=title, unit=unit_of(row.kind))
         return as_file(written, media_type, f"profile-{id}.{suffix}")

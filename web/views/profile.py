@@ -14,10 +14,10 @@ from django.views.decorators.http import require_safe
 from lab.experiments.page import experiment_page
 from lab.profiles.analysis.symbol_counts import ITSELF
 from lab.profiles.case_profiles import ProfiledBoot
+from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.page import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
 from web.views.exact import exact_tables
 from web.views.missing import found
-from web.views.profile_data import DIFFERENCES, FORMS
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
 from web.words import number, quantity, share, times_between
 
@@ -163,7 +163,7 @@ def _opposites(
 
 def _files(page: ProfilePage, chosen: ProfileColumn, boot: ProfiledBoot | None) -> dict[str, str]:
     """Addresses of one profile by the first word of its form: of one boot, or of all of a variant's."""
-    forms = [form for form in FORMS if page.sampled or form != "script.txt"]
+    forms = [form for form in TREE_FORMS if page.sampled or form != "script.txt"]
     if boot:
         kind = f"?{urlencode({'kind': page.kind})}" if not page.sampled else ""
         return {
@@ -188,7 +188,7 @@ def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) 
     asked = urlencode(_of_kind(page) | {"base": base.variant, "variant": chosen.variant})
     return {
         form: reverse("difference", args=(page.experiment_id, page.case.id, form)) + f"?{asked}"
-        for form in DIFFERENCES
+        for form in DIFFERENCE_FORMS
     }
 
 

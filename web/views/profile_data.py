@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -31,27 +31,15 @@ from lab.profiles.analysis.frame_tree import TreeDamaged
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.case_profiles import CPU, kind_named, run_tree
 from lab.profiles.difference import caller_text, difference, variant_tree
-from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
+from lab.profiles.exports.formats import BINARY, DIFFERENCE_FORMS, JSON, TEXT, TREE_FORMS, ProfileForm
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
 from lab.profiles.page import neighbours
 
-TEXT, JSON, BINARY, SVG = (
-    "text/plain; charset=utf-8",
-    "application/json",
-    "application/octet-stream",
-    "image/svg+xml",
-)
 _SYMBOLS_AT_MOST = 8
 # Smaller answers are sent as they are.
 _WORTH_SQUEEZING = 4096
 
-# By the last part of a form's name.
-KINDS = {"tree": BINARY, "folded": TEXT, "txt": TEXT, "json": JSON, "gz": BINARY, "svg": SVG}
-# form → its media type, and how a tree of some title, or a difference, becomes it.
-FORMS = {form: (KINDS[form.rpartition(".")[2]], write) for form, write in TREE_FORMS.items()}
-DIFFERENCES = {form: (KINDS[form.rpartition(".")[2]], write) for form, write in DIFFERENCE_FORMS.items()}
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def plainly(
@@ -74,33 +62,35 @@ def plainly(
 @require_safe
 @plainly
 def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
-    """One boot's profile in one of FORMS."""
-    media, write = _form(FORMS, form)
+    """One boot's profile in one of TREE_FORMS."""
+    chosen = _form(TREE_FORMS, form)
     profile, tree = run_tree(run_id, kind=_kind(request))
     file = f"profile-{run_id}{_suffix(profile.kind)}.{form}"
     if form == "tree":
-        return _file(request, bytes(profile.tree), media, file)
+        return _file(request, bytes(profile.tree), chosen.media_type, file)
     run = profile.run
-    body = write(tree, f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}", unit_of(profile.kind))
-    return _file(request, body, media, file)
+    title = f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}"
+    body = chosen.write(tree, title=title, unit=unit_of(profile.kind))
+    return _file(request, body, chosen.media_type, file)
 
 
 @require_safe
 @plainly
 def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form: str) -> HttpResponse:
-    """All boots of a variant in one of FORMS."""
-    media, write = _form(FORMS, form)
+    """All boots of a variant in one of TREE_FORMS."""
+    chosen = _form(TREE_FORMS, form)
     name, kind = request.GET.get("variant", ""), _kind(request)
     title, tree = variant_tree(experiment_id, case_id, variant=name, idle=_idle(request), kind=kind)
     file = f"profile-{experiment_id}-{case_id}-{name or 'base'}{_suffix(kind)}.{form}"
-    return _file(request, write(tree, title, unit_of(kind)), media, file)
+    body = chosen.write(tree, title=title, unit=unit_of(kind))
+    return _file(request, body, chosen.media_type, file)
 
 
 @require_safe
 @plainly
 def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form: str) -> HttpResponse:
-    """Two variants over each other in one of DIFFERENCES."""
-    media, write = _form(DIFFERENCES, form)
+    """Two variants over each other in one of DIFFERENCE_FORMS."""
+    chosen = _form(DIFFERENCE_FORMS, form)
     base, variant, kind = request.GET.get("base", ""), request.GET.get("variant", ""), _kind(request)
     found = difference(
         experiment_id,
@@ -112,7 +102,7 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
         callers=request.GET.get("callers", ""),
     )
     file = f"difference-{experiment_id}-{case_id}-{variant}{_suffix(kind)}.{form}"
-    return _file(request, write(found), media, file)
+    return _file(request, chosen.write(found), chosen.media_type, file)
 
 
 @require_safe
@@ -136,7 +126,7 @@ def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
     return _file(request, json.dumps(asdict(found)), JSON, "symbol.json", inline=True)
 
 
-def _form(forms: Mapping[str, T], form: str) -> T:
+def _form(forms: Mapping[str, ProfileForm], form: str) -> ProfileForm:
     if form not in forms:
         raise UnknownRow(f'profiles have no form "{form[:40]}"; there are: {", ".join(forms)}')
     return forms[form]

@@ -9,13 +9,11 @@ from typing import Annotated
 
 import typer
 
+from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from workers.ctl import complete
 from workers.ctl.clients.base import Client
 from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_client, write_file
 
-# As lab/profiles/exports/formats.py has them, which a test sees to: importing it would take numpy.
-TREES = ("tree", "folded", "script.txt", "speedscope.json", "pb.gz", "svg")
-DIFFERENCES = ("json", "folded", "svg")
 KINDS = ("cpu", "lock", "off-cpu", "exact", "waiting")
 Kind = Annotated[
     str,
@@ -27,8 +25,8 @@ Kind = Annotated[
 Form = Annotated[
     str,
     typer.Option(
-        help=f"{', '.join(TREES)}; with --base {', '.join(DIFFERENCES)}",
-        autocompletion=complete.one_of(*dict.fromkeys((*TREES, *DIFFERENCES))),
+        help=f"{', '.join(TREE_FORMS)}; with --base {', '.join(DIFFERENCE_FORMS)}",
+        autocompletion=complete.one_of(*dict.fromkeys((*TREE_FORMS, *DIFFERENCE_FORMS))),
     ),
 ]
 

@@ -12,7 +12,6 @@ import pytest
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import build_tree, pack
-from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.tests.exact_profiles import exact_experiment
 from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_twin, make_variant
 from lab.tests.wait_profiles import MS, add_waiting_boots
@@ -173,8 +172,6 @@ def test_counters_that_moved_follow_the_symbols_and_what_was_not_there_says_why(
 
 
 def test_the_forms_that_help_names_are_those_that_there_are() -> None:
-    assert list(TREE_FORMS) == list(profilectl.TREES)
-    assert list(DIFFERENCE_FORMS) == list(profilectl.DIFFERENCES)
     assert set(Profile.Kind.values) == set(profilectl.KINDS)
 
 

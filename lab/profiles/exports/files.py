@@ -29,11 +29,11 @@ def profile_file(
     body: str | bytes
     if base:
         found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind)
-        body = DIFFERENCE_FORMS[form](found)
+        body = DIFFERENCE_FORMS[form].write(found)
     else:
         title, tree = variant_tree(experiment_id, case_id, variant=variant, kind=kind)
         try:
-            body = TREE_FORMS[form](tree, title, unit_of(kind))
+            body = TREE_FORMS[form].write(tree, title=title, unit=unit_of(kind))
         except NoSuchForm as exc:
             raise UnknownRow(f"form: {exc}") from exc
     return body.encode() if isinstance(body, str) else body

@@ -1,38 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The formats of a profile's export by file suffix: one table for pages and command line."""
+"""The table of the forms in which a profile, or the difference of two, leaves the lab, by file suffix.
+
+Pages, API and labctl read it. To add a form, write its module and add a line here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
-from lab.profiles.analysis.frame_tree import FrameTree, pack
-from lab.profiles.analysis.weight_unit import Unit
-from lab.profiles.difference import Difference
-from lab.profiles.exports.difference import write_diff_svg, write_folded_pair, write_json
-from lab.profiles.exports.pprof import write_pprof
-from lab.profiles.exports.speedscope import write_speedscope
-from lab.profiles.exports.stacks import write_folded, write_script
-from lab.profiles.exports.svg import write_svg
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any
 
 
-class TreeWriter(Protocol):
-    """From a tree, its title and what its weights count. May raise ExportTooLarge or NoSuchForm."""
+@dataclass(frozen=True, slots=True)
+class ProfileForm:
+    """One form. name: in the addresses of the API.
 
-    def __call__(self, tree: FrameTree, title: str, unit: Unit = "samples") -> str | bytes:
-        """The file's text or bytes."""
+    writer: "module:function" below lab.profiles, imported when it is needed, since most need numpy. takes: what it takes
+    beside the tree or the difference, of title and unit.
+    """
+
+    name: str
+    media_type: str
+    writer: str
+    takes: tuple[str, ...] = ()
+
+    def write(self, profile: Any, **context: str) -> str | bytes:
+        """Write a tree, with its title and the unit of its weights, or a difference. May raise ExportTooLarge or NoSuchForm."""
+        accepted = {name: value for name, value in context.items() if name in self.takes}
+        body: str | bytes = resolve_name(f"lab.profiles.{self.writer}")(profile, **accepted)
+        return body
 
 
-TREE_FORMS: Mapping[str, TreeWriter] = {
-    "tree": lambda tree, title, unit="samples": pack(tree),
-    "folded": lambda tree, title, unit="samples": write_folded(tree),
-    "script.txt": lambda tree, title, unit="samples": write_script(tree, unit),
-    "speedscope.json": write_speedscope,
-    "pb.gz": lambda tree, title, unit="samples": write_pprof(tree, unit),
-    "svg": lambda tree, title, unit="samples": write_svg(tree, title, unit=unit),
+TEXT, JSON, BINARY, SVG = (
+    "text/plain; charset=utf-8",
+    "application/json",
+    "application/octet-stream",
+    "image/svg+xml",
+)
+TREE_FORMS: Mapping[str, ProfileForm] = {
+    "tree": ProfileForm("tree", BINARY, "analysis.frame_tree:pack"),
+    "folded": ProfileForm("folded", TEXT, "exports.stacks:write_folded"),
+    "script.txt": ProfileForm("script", TEXT, "exports.stacks:write_script", ("unit",)),
+    "speedscope.json": ProfileForm(
+        "speedscope", JSON, "exports.speedscope:write_speedscope", ("title", "unit")
+    ),
+    "pb.gz": ProfileForm("pprof", BINARY, "exports.pprof:write_pprof", ("unit",)),
+    "svg": ProfileForm("svg", SVG, "exports.svg:write_svg", ("title", "unit")),
 }
-DIFFERENCE_FORMS: Mapping[str, Callable[[Difference], str]] = {
-    "json": write_json,
-    "folded": write_folded_pair,
-    "svg": write_diff_svg,
+DIFFERENCE_FORMS: Mapping[str, ProfileForm] = {
+    "json": ProfileForm("json", JSON, "exports.difference:write_json"),
+    "folded": ProfileForm("folded", TEXT, "exports.difference:write_folded_pair"),
+    "svg": ProfileForm("svg", SVG, "exports.difference:write_diff_svg"),
 }

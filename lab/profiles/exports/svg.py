@@ -35,7 +35,7 @@ class Paint:
 
 def write_svg(
     tree: FrameTree,
-    caption: str,
+    title: str,
     paint: Paint | None = None,
     total: NDArray[np.float64] | None = None,
     *,
@@ -53,8 +53,8 @@ def write_svg(
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height}" '
         f'font-family="monospace" font-size="11" role="img">',
-        f"<title>{_text(caption)}</title>",
-        f'<rect width="100%" height="100%" fill="#fff"/><text x="{MARGIN}" y="{MARGIN + 8}">{_text(caption)}</text>',
+        f"<title>{_text(title)}</title>",
+        f'<rect width="100%" height="100%" fill="#fff"/><text x="{MARGIN}" y="{MARGIN + 8}">{_text(title)}</text>',
     ]
     for node in drawn.tolist():
         x, width = MARGIN + left[node] * scale, weights[node] * scale
