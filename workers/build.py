@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+
+from django.db import InterfaceError, OperationalError
 
 from kernels.artifacts.store import Artifact
 from kernels.builds.builder import Builder, BuildRequest
@@ -21,6 +24,7 @@ from lab.runs.record import (
     Failure,
     record_build_failure,
     record_build_log,
+    record_build_steps,
     record_build_success,
 )
 from lab.runs.work_orders import BuildOrder, build_order
@@ -36,6 +40,9 @@ from workers.sources import bring_sources
 from workers.tail import shown_live
 from workloads.catalog import load_catalog
 
+# How often the progress of a build is written.
+STEPS_S = 2.0
+
 
 def build_claimed(claim: Claim, builder: Builder) -> None:
     """Build what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
@@ -45,6 +52,25 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
             lease.record(lambda: record_build_failure(claim, found))
         else:
             lease.record(lambda: record_build_success(claim, found))
+
+
+@dataclass
+class _StepReport:
+    """Writes how far a build is, at most every few seconds; each call is a beat of its lease."""
+
+    claim: Claim
+    lease: Lease
+    written_at: float = -STEPS_S
+
+    def note(self, done: int, expected: int) -> None:
+        """Raises ClaimLost."""
+        self.lease.beat()
+        if not expected or monotonic() - self.written_at < STEPS_S:
+            return
+        self.written_at = monotonic()
+        # The lease says what becomes of a build whose database is away; its progress alone ends none.
+        with suppress(OperationalError, InterfaceError):
+            record_build_steps(self.claim, done, expected)
 
 
 def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failure:
@@ -61,7 +87,7 @@ def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failu
             record_build_log(claim, name_of(log, builder.home))
             started = monotonic()
             with shown_live(log, builder.home):
-                artifact = builder.build(request, on_progress=lambda done, expected: lease.beat())
+                artifact = builder.build(request, on_progress=_StepReport(claim, lease).note)
             send(builder.home, artifact, lease.beat)
     except (KernelsError, LabError, SourceMissing) as exc:
         note_refused_build(exc)

@@ -21,6 +21,7 @@ from kernels.artifacts.kernel_files import kernel_facts
 from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.builds import kbuild
 from kernels.builds.lab_faults import refuse_lacks
+from kernels.builds.layer_steps import changed_inputs, steps_over_layer
 from kernels.builds.layers import (
     COLD_BYTES,
     VARIANT_BYTES,
@@ -46,6 +47,7 @@ from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
 from kernels.files.scratch import locked, remove_leftovers, scratch, write_synced
 from kernels.sandbox.command import Ended, Layer, Limits, SandboxPlace, run
 from kernels.sandbox.take_files import take
+from kernels.trees.extract import changed_files
 
 __all__ = ["BuildRequest", "Builder", "Limits", "ModuleSource"]
 
@@ -117,7 +119,7 @@ class Builder:
         """The artifact of a request, built unless the store has it.
 
         on_line gets make's output. on_progress gets the steps done and expected (an estimate from
-        earlier builds), at least once a second; an exception out of it cancels the build.
+        earlier builds and from the objects that a variant compiles again), at least once a second; an exception out of it cancels the build.
         Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, BuildBusy.
         """
         plan = self._plan(request, lambda: on_progress(0, 0))
@@ -164,6 +166,7 @@ class Builder:
             self._from_nothing(plan, progress, keep=True)
             return
         progress.line("kperflab: the objects of the base are not there; building the base first")
+        progress.ahead = _VARIANT_STEPS
         # Without the modules, which the layer's key does not name: their makefiles may write among the objects.
         request = replace(
             plan.request,
@@ -180,6 +183,7 @@ class Builder:
             # The variant may well be what repairs it.
             progress.line(f"kperflab: the base does not compile ({exc}); building the variant from nothing")
             self._no_layer.add(plan.layer)
+        progress.ahead = 0
 
     def _from_nothing(self, plan: _Plan, progress: BuildProgress, *, keep: bool) -> Artifact:
         need_room(self._layers.objects, COLD_BYTES, "the objects of a whole build")
@@ -207,9 +211,10 @@ class Builder:
         log = self.log_path(plan.key)
         kind = plan.layer if objects.upper else f"cold-{plan.layer}"
         guess = _VARIANT_STEPS if objects.upper else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
+        again = _steps_again(plan, objects.lower) if objects.upper else 0
         with (
             self._layers.source(request.tree, base_id, progress.tick) as lower,
-            progress.building(log, kind, guess),
+            progress.building(log, kind, guess, again),
         ):
             stamp = newer_than(objects.lower)
             source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
@@ -273,6 +278,15 @@ class Builder:
         artifact = self.artifacts.add(plan.key, place, metadata)
         self.log_path(plan.key).unlink()
         return artifact
+
+
+def _steps_again(plan: _Plan, objects: Path) -> int:
+    """Return how many objects of the base's build a variant compiles again."""
+    request = plan.request
+    changed = changed_files(request.tree, request.base.tree_id, request.revision.tree_id)
+    return steps_over_layer(
+        objects, changed_inputs((one.path for one in changed), plan.config, plan.base_config)
+    )
 
 
 def _write_config(text: str, folder: Path, stamp: float) -> None:

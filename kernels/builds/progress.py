@@ -20,7 +20,8 @@ _FLUSH_S = 0.5
 class BuildProgress:
     """The progress that one call of Builder.build reports to its caller.
 
-    memory: a directory of files that hold how many steps a build of each kind took last time.
+    memory: a directory of files that hold how many steps a build of each kind took last time, without those counted beforehand.
+    ahead: steps of a build that follows in the same call, as the variant's follow those of a base that was not there.
     """
 
     def __init__(
@@ -30,18 +31,21 @@ class BuildProgress:
         self._log: TextIO | None = None
         self._last: deque[str] = deque(maxlen=_KEPT)
         self._errors: list[str] = []
-        self._done, self._expected, self._kind, self._flushed = 0, 0, "", 0.0
+        self._done, self._past, self._counted, self._expected = 0, 0, 0, 0
+        self._kind, self._flushed = "", 0.0
+        self.ahead = 0
 
     @contextlib.contextmanager
-    def building(self, log: Path, kind: str, guess: int) -> Iterator[None]:
-        """For the duration of one build: lines go to a log file, steps are counted from 0.
+    def building(self, log: Path, kind: str, guess: int, counted: int = 0) -> Iterator[None]:
+        """For the duration of one build: lines go to a log file, and steps are counted.
 
-        guess: the steps to expect of the first build of its kind.
+        counted: steps known beforehand; guess: the others to expect of the first build of its kind.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         self._last.clear()
         self._errors.clear()
-        self._done, self._kind, self._expected = 0, kind, self._remembered(kind) or guess
+        self._past, self._done, self._kind = self._past + self._done, 0, kind
+        self._counted, self._expected = counted, counted + (self._remembered(kind) or guess)
         with log.open("w") as self._log:
             try:
                 yield
@@ -51,8 +55,9 @@ class BuildProgress:
     def succeeded(self) -> None:
         """Remember how many steps it took."""
         self._memory.mkdir(parents=True, exist_ok=True)
-        (self._memory / self._kind).write_text(str(self._done))
-        self._on_progress(self._done, self._done)
+        (self._memory / self._kind).write_text(str(max(1, self._done - self._counted)))
+        self._past, self._done, self._expected = self._past + self._done, 0, 0
+        self._report()
 
     def line(self, line: str) -> None:
         """One line of output."""
@@ -70,7 +75,7 @@ class BuildProgress:
         if self._log is not None and now - self._flushed > _FLUSH_S:
             self._log.flush()
             self._flushed = now
-        self._on_progress(self._done, max(self._done, self._expected))
+        self._report()
 
     def lines(self, count: int) -> Sequence[str]:
         """The last lines of the build."""
@@ -79,6 +84,10 @@ class BuildProgress:
     def first_error(self) -> str:
         """The line that tells why the build failed, or ""."""
         return first_error(self._errors)
+
+    def _report(self) -> None:
+        this = max(self._done, self._expected)
+        self._on_progress(self._past + self._done, self._past + this + self.ahead)
 
     def _remembered(self, kind: str) -> int:
         path = self._memory / kind

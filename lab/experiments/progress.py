@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from django.utils import timezone
+
 from lab.errors import UnknownRow
+from lab.experiments.build_steps import steps_left_s, steps_percent
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import BuildState, ExperimentState, RunState
 
@@ -16,19 +19,38 @@ _OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "b
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Something being done now: kind is "build" or "boot", label what a person would call it."""
+    """Something being done now: kind is "build" or "boot", label what a person would call it.
+
+    percent, left_s: how much of a build is done and the seconds it still takes; None where that is not known.
+    """
 
     kind: str
     id: int
     label: str
     since: datetime | None
+    percent: int | None = None
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The place of an experiment in a queue; text is such as "3rd of 7 for target “kvm1”".
+
+    starts_s: seconds until its turn at the pace of the last hour, None where nothing was done.
+    """
+
+    position: int
+    length: int
+    text: str
+    starts_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
     """Counts of what is over (well, failed or cancelled) and what there is; eta in seconds, None if unknown.
 
-    stalled: why nothing works on it, "" while something does, and way_out what helps; lab/runs/stalls.py fills both in.
+    stalled: why nothing works on it, "" while something does, and way_out what helps; queue: its place while it
+    waits for its turn. lab/runs/stalls.py fills these in.
     """
 
     experiment_id: int
@@ -48,6 +70,7 @@ class ExperimentProgress:
     problem: str
     stalled: str = ""
     way_out: str = ""
+    queue: QueuePlace | None = None
 
     @property
     def builds_over(self) -> int:
@@ -63,7 +86,8 @@ class ExperimentProgress:
     def percent(self) -> int:
         """Share of builds and boots that are over; a build weighs as five boots, about its cost."""
         whole = 5 * self.builds_total + self.boots_total
-        return int(100 * (5 * self.builds_over + self.boots_over) / whole) if whole else 100
+        parts = sum(activity.percent or 0 for activity in self.now) / 100
+        return int(100 * (5 * (self.builds_over + parts) + self.boots_over) / whole) if whole else 100
 
 
 def progress(experiment_id: int) -> ExperimentProgress:
@@ -119,7 +143,7 @@ def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) 
 def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, ...]:
     """Return the current activities; named: each build with the first variant that is built by it."""
     compiling = [
-        Activity("build", build.pk, name, build.started_at)
+        Activity("build", build.pk, name, build.started_at, *build_steps(build))
         for build, name in sorted(named.items(), key=lambda pair: pair[0].pk)
         if build.state == BuildState.BUILDING
     ]
@@ -131,20 +155,29 @@ def _activities(named: Mapping[Build, str], runs: list[Run]) -> tuple[Activity, 
     return tuple(compiling + booting)
 
 
+def build_steps(build: Build) -> tuple[int | None, float | None]:
+    """Return how much of a build under way is done in percent, and the seconds it still takes."""
+    elapsed = (timezone.now() - build.started_at).total_seconds() if build.started_at else 0.0
+    done, expected = build.steps_done, build.steps_expected
+    return steps_percent(done, expected), steps_left_s(done, expected, elapsed)
+
+
 def _which(run: Run) -> str:
     return f"boot {run.block + 1}" if run.purpose == "measured" else run.purpose
 
 
 def _eta(builds: list[Build], runs: list[Run]) -> float | None:
-    """Seconds left, from what the same kind of work took here so far."""
-    open_builds = sum(b.state in (BuildState.QUEUED, BuildState.BUILDING) for b in builds)
+    """Seconds left, from what the same kind of work took here so far, and from the steps of builds under way."""
+    under_way = [build_steps(build)[1] for build in builds if build.state == BuildState.BUILDING]
+    steps_s = [seconds for seconds in under_way if seconds is not None]
+    open_builds = sum(b.state in (BuildState.QUEUED, BuildState.BUILDING) for b in builds) - len(steps_s)
     open_runs = sum(r.state in (RunState.QUEUED, RunState.RUNNING) for r in runs)
     # The last build is the better guess: the first one was cold, the next ones lie over it.
     build_s = _durations(b for b in builds if b.state == BuildState.BUILT and not b.cached)
     run_s = _durations(r for r in runs if r.state in (RunState.DONE, RunState.FAILED))
     if (open_builds and not build_s) or (open_runs and not run_s):
         return None
-    left = open_builds * build_s[-1] if open_builds else 0.0
+    left = sum(steps_s) + (open_builds * build_s[-1] if open_builds else 0.0)
     return left + (open_runs * median(run_s) if open_runs else 0.0)
 
 

@@ -109,7 +109,8 @@ def claim_build(build_id: int, *, by: str, lease_s: float | None = None) -> Clai
     with transaction.atomic():
         if _is_locked(build_id):
             return None
-        if not move(Build, build_id, BuildState.QUEUED, BuildState.BUILDING, **_taken(claim, by, lease_s)):
+        taken = _taken(claim, by, lease_s) | {"steps_done": 0, "steps_expected": 0}
+        if not move(Build, build_id, BuildState.QUEUED, BuildState.BUILDING, **taken):
             return None
         _start(Experiment.objects.filter(variants__build=build_id))
     return claim

@@ -7,7 +7,7 @@ What an answer costs depends on how many experiments are open, not on how much o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -91,17 +91,23 @@ def _in_order(
     *more: Any,
 ) -> Iterator[int]:
     """Open experiments that have something ready, best first."""
-    rows = list(found.values_list("pk", "priority", "submitter"))
-    share: Used = used() if len({submitter for _, _, submitter in rows}) > 1 else {}
-    rows.sort(key=lambda row: (-row[1], share.get(row[2], 0.0), row[0]))
+    rows = in_turn(found.values_list("pk", "priority", "submitter"), used)
     start, size = 0, FIRST_LOOK
     while start < len(rows):
-        asked = [pk for pk, _, _ in rows[start : start + size]]
+        asked = rows[start : start + size]
         # Asked of a few, for it takes a look at each one's builds and boots.
         looked = Experiment.objects.filter(*more, pk__in=asked).order_by().annotate(first=Subquery(first))
         having = set(looked.filter(first__isnull=False).values_list("pk", flat=True))
         yield from (pk for pk in asked if pk in having)
         start, size = start + size, NEXT_LOOK
+
+
+def in_turn(rows: Iterable[tuple[int, int, int | None]], used: Callable[[], Used]) -> list[int]:
+    """Return the numbers of experiments, best first. rows: number, priority and submitter of each."""
+    known = list(rows)
+    share: Used = used() if len({submitter for _, _, submitter in known}) > 1 else {}
+    known.sort(key=lambda row: (-row[1], share.get(row[2], 0.0), row[0]))
+    return [pk for pk, _, _ in known]
 
 
 def boots_used() -> Used:

@@ -9,9 +9,10 @@ from typing import Any
 from django.db.models import Max
 
 from lab.errors import UnknownRow
+from lab.experiments.progress import build_steps
 from lab.experiments.shown_description import CaseView, case_view
 from lab.models import Build, Profile, Run
-from lab.models.states import RunState
+from lab.models.states import BuildState, RunState
 from lab.runs.claim import Kind
 from lab.storage.files import KeptFile
 
@@ -37,6 +38,8 @@ class BuildPage:
     expired_at: datetime | None
     request: dict[str, Any]
     uses: tuple[tuple[int, str, str], ...]
+    percent: int | None
+    left_s: float | None
     started_at: datetime | None
     finished_at: datetime | None
 
@@ -100,6 +103,7 @@ def build_page(build_id: int) -> BuildPage:
     build = Build.objects.filter(pk=build_id).first()
     if build is None:
         raise UnknownRow(f"there is no build {build_id}")
+    percent, left_s = build_steps(build)
     variants = build.variants.select_related("experiment").order_by("-experiment_id", "position")
     return BuildPage(
         id=build.pk,
@@ -119,6 +123,8 @@ def build_page(build_id: int) -> BuildPage:
         expired_at=build.expired_at,
         request=build.request,
         uses=tuple((v.experiment_id, v.experiment.name, v.name) for v in variants),
+        percent=percent if build.state == BuildState.BUILDING else None,
+        left_s=left_s if build.state == BuildState.BUILDING else None,
         started_at=build.started_at,
         finished_at=build.finished_at,
     )

@@ -149,6 +149,12 @@ def record_build_log(claim: Claim, log: str) -> bool:
     return held.update(log=log) == 1
 
 
+def record_build_steps(claim: Claim, done: int, expected: int) -> bool:
+    """Note how many objects a build under way has made, and how many it is expected to make."""
+    held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
+    return held.update(steps_done=done, steps_expected=expected) == 1
+
+
 def record_run_console(claim: Claim, *, console: str, directory: str) -> bool:
     """Note where a run under way writes, so that people can follow it; False if the claim is not held any more."""
     held = Run.objects.filter(pk=claim.id, token=claim.token, state=RunState.RUNNING)

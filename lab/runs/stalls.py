@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find open experiments that nothing works on: why, and what gets them going again.
+"""Find open experiments that nothing works on: why, what gets them going again, and whose turn it is.
 
 The pages, REST and labctl take their progress from here, so that a dead worker looks dead everywhere.
 """
@@ -19,8 +19,9 @@ from lab.leases.process import is_alive
 from lab.models import Build, Experiment, Run, Worker
 from lab.models.states import BuildState, ExperimentState, RunState
 from lab.runs.claiming import lease_seconds
+from lab.runs.queue_places import queue_places
 from lab.runs.queues import GONE_S, target_queue
-from lab.targets.usable import why_unusable
+from lab.targets.usable import usable_targets, why_unusable
 
 # In leases: a worker that was silent for longer, or work that nobody took for longer, is stalled.
 PATIENCE_LEASES = 1.5
@@ -28,6 +29,7 @@ OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 _START = "Start a worker (labctl work), or carry it out on the lab's machine: labctl run {id} --local."
 _BACK = "It goes back into the queue as soon as any worker runs. " + _START
 _ASK = "Operators see the reason on /lab/."
+_PAUSED = "The workers for this experiment take nothing at the moment"
 _RELEASE = "An operator can enable the target on /lab/, or the experiment can be cancelled and cloned for another one."
 
 
@@ -45,18 +47,33 @@ class _Held:
         return over if over > 0 else (None if alive(self.claimed_by) else 0.0)
 
 
-def current_progress(experiment_id: int) -> ExperimentProgress:
-    """Return how far an experiment is, and whether it is stalled. Raises UnknownRow."""
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """A worker: the queues it takes from, and why it takes nothing now, "" while it does."""
+
+    host: str
+    queues: frozenset[str]
+    reason: str
+
+
+def current_progress(experiment_id: int, *, operator: bool = False) -> ExperimentProgress:
+    """Return how far an experiment is, and whether it is stalled or waits for its turn. Raises UnknownRow.
+
+    operator: the reader is an operator; others see neither machines nor their paths.
+    """
     row = Experiment.objects.filter(pk=experiment_id).select_related("target").defer("spec").first()
     if row is None:
         raise UnknownRow(f"there is no experiment {experiment_id}")
-    return current_progress_of([row])[experiment_id]
+    return current_progress_of([row], operator=operator)[experiment_id]
 
 
 def current_progress_of(
-    experiments: Sequence[Experiment], alive: Callable[[str], bool] = is_alive
+    experiments: Sequence[Experiment], alive: Callable[[str], bool] = is_alive, *, operator: bool = False
 ) -> dict[int, ExperimentProgress]:
-    """Return by number how far experiments are; what is stalled has its reason, a way out and no time left."""
+    """Return by number how far experiments are; what is stalled has its reason, a way out and no time left.
+
+    What waits for its turn has its place in the queue.
+    """
     found = progress_of(experiments)
     rows = [row for row in experiments if row.state in OPEN]
     if not rows:
@@ -67,10 +84,14 @@ def current_progress_of(
         if held[row.pk]:
             why, way_out = _dead(held[row.pk], alive)
         elif row.pk not in moving:
-            why, way_out = _untaken(row, found[row.pk], queues[row.pk], workers)
+            takers = [worker for worker in workers if queues[row.pk] & worker.queues]
+            why, way_out = _unusable(row, found[row.pk]) or _untaken(queues[row.pk], takers, operator)
         if why:
             way_out = way_out.format(id=row.pk)
             found[row.pk] = replace(found[row.pk], eta_s=None, stalled=why, way_out=way_out)
+    waiting = [row.pk for row in rows if not held[row.pk] and not found[row.pk].stalled]
+    for pk, place in queue_places(waiting).items():
+        found[pk] = replace(found[pk], queue=place)
     return found
 
 
@@ -95,17 +116,21 @@ def _queues(rows: Sequence[Experiment]) -> Mapping[int, set[str]]:
     waiting = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__in=rows)
     for experiment, queue in waiting.values_list("variants__experiment", "queue"):
         queues[experiment].add(queue)
+    of_group: dict[str, set[str]] = defaultdict(set)
+    for group, name in usable_targets().exclude(group="").values_list("group", "name"):
+        of_group[group].add(target_queue(name))
     for row in rows:
-        if not queues[row.pk] and not row.group:
-            queues[row.pk].add(target_queue(row.target.name))
+        if not queues[row.pk]:
+            queues[row.pk] |= of_group[row.group] if row.group else {target_queue(row.target.name)}
     return queues
 
 
-def _listening() -> list[tuple[set[str], str]]:
-    """Return the queues of each worker that reported lately, and why it takes nothing, "" while it does."""
+def _listening() -> list[_Listener]:
+    """Return the workers that reported lately."""
     silent_s = min(GONE_S, PATIENCE_LEASES * lease_seconds())
     seen = Worker.objects.filter(seen_at__gt=timezone.now() - timedelta(seconds=silent_s))
-    return [(set(queues), reason) for queues, reason in seen.values_list("queues", "idle_reason")]
+    rows = seen.order_by("pk").values_list("host", "queues", "idle_reason")
+    return [_Listener(host, frozenset(queues), reason) for host, queues, reason in rows]
 
 
 def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str]:
@@ -119,18 +144,23 @@ def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str
     return f"The worker that was {label} stopped: {ago}.", _BACK
 
 
-def _untaken(
-    row: Experiment, progress: ExperimentProgress, queues: set[str], workers: Sequence[tuple[set[str], str]]
-) -> tuple[str, str]:
+def _unusable(row: Experiment, progress: ExperimentProgress) -> tuple[str, str] | None:
+    """Return why the targets of a built experiment may not boot, and the way out; None if one may."""
+    if progress.builds_over < progress.builds_total or not (why := why_unusable(row.pk)):
+        return None
+    return f"{why[:1].upper()}{why[1:]}.", _RELEASE
+
+
+def _untaken(queues: set[str], takers: Sequence[_Listener], operator: bool) -> tuple[str, str]:
     """Return why no worker takes the waiting work, and the way out; empty if one will."""
-    if progress.builds_over == progress.builds_total and (unusable := why_unusable(row.pk)):
-        return f"{unusable[:1].upper()}{unusable[1:]}.", _RELEASE
-    takers = [reason for takes, reason in workers if queues & takes]
-    if not queues or (takers and not all(takers)):
+    if not queues or not all(taker.reason for taker in takers):
         return "", ""
-    if takers:
-        return "The workers for this experiment take nothing at the moment.", _ASK
-    return f"No worker takes work from {' or '.join(sorted(queues))}.", _START
+    if not takers:
+        return f"No worker takes work from {' or '.join(sorted(queues))}.", _START
+    if operator:
+        reasons = dict.fromkeys(f"{taker.host}, {taker.reason}" for taker in takers)
+        return f"{_PAUSED}: {'; '.join(reasons)}.", ""
+    return f"{_PAUSED}.", _ASK
 
 
 def _moving(rows: Sequence[Experiment]) -> set[int]:

@@ -44,6 +44,10 @@ class BuildRow(serializers.Serializer[Any]):
     blame = serializers.ChoiceField(BLAMED, allow_blank=True)
     problem = serializers.CharField(allow_blank=True)
     attempt = serializers.IntegerField()
+    steps_done = serializers.IntegerField(help_text="Objects that the build under way has made.")
+    steps_expected = serializers.IntegerField(
+        help_text="Objects that it is expected to make; 0 while unknown."
+    )
     corrupted = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)

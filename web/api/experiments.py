@@ -136,6 +136,19 @@ class ActivityShape(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     label = serializers.CharField()  # type: ignore[assignment]
     since = serializers.DateTimeField(allow_null=True)
+    percent = serializers.IntegerField(
+        allow_null=True, help_text="The share of a build's objects that are made; null where it is unknown."
+    )
+    left_s = Number()
+
+
+class QueuePlaceShape(serializers.Serializer[Any]):
+    """The place of an experiment that waits for its turn; starts_s: seconds until then, null where it is unknown."""
+
+    position = serializers.IntegerField()
+    length = serializers.IntegerField()
+    text = serializers.CharField()
+    starts_s = Number()
 
 
 class ProgressShape(serializers.Serializer[Any]):
@@ -157,6 +170,7 @@ class ProgressShape(serializers.Serializer[Any]):
         allow_blank=True, help_text="Why nothing works on it; empty while something does."
     )
     way_out = serializers.CharField(allow_blank=True, help_text="What gets a stalled experiment going again.")
+    queue = QueuePlaceShape(allow_null=True, help_text="Its place in the queue while it waits for its turn.")
 
 
 class ExperimentDetail(ExperimentRow):

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from lab.models import Build, Comparison, Experiment
 from lab.models.states import BuildState, ExperimentState, Outcome, Role, RunState, VariantState
@@ -86,7 +88,9 @@ def test_the_live_part_asks_for_itself_until_the_experiment_is_over(page: Page) 
 
 def test_an_experiment_that_nobody_works_on_says_how_to_start_it(page: Page) -> None:
     experiment = make_grid()
-    assert f"labctl run --local {experiment.pk}" in page(f"/experiments/{experiment.pk}/")
+    assert "Waits for its turn: 1st of 1 for a build." in page(f"/experiments/{experiment.pk}/")
+    Experiment.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    assert f"labctl run {experiment.pk} --local" in page(f"/experiments/{experiment.pk}/")
     experiment.runs.update(state=RunState.RUNNING)
     assert "labctl run" not in page(f"/experiments/{experiment.pk}/")
 

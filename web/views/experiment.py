@@ -13,12 +13,12 @@ from django.views.decorators.http import require_safe
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
 from lab.experiments.priority import priorities_for
+from lab.experiments.progress import ExperimentProgress
 from lab.notes.pages import experiment_notes
 from lab.people.permissions import may, may_change
 from lab.people.saved_views import kept_filters, views_for
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
-from lab.runs.why_waiting import wait_of
 from lab.statistics.verdict_words import counted_verdicts
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
@@ -123,7 +123,7 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
 
 
 def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
-    progress = current_progress(page.id)
+    progress = current_progress(page.id, operator=may(request.user, "operate"))
     row = get_experiment(page.id)
     return {
         "page": page,
@@ -131,9 +131,11 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "may_cancel": may_change(request.user, row.submitter),
         "key": page.id,
         "progress": progress,
-        "wait": None
-        if progress.finished or progress.now or progress.stalled
-        else wait_of(page.id, operator=may(request.user, "operate")),
+        "doing": [
+            (activity, duration(activity.left_s) if activity.left_s is not None else "")
+            for activity in progress.now
+        ],
+        "starts": starts_said(progress),
         "eta": duration(progress.eta_s) if progress.eta_s else "",
         "took": _took(page),
         "builds_failed": sum(build.state == "failed" for build in page.builds),
@@ -143,6 +145,12 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "grid": [(row, _build_said(row.build)) for row in page.variants],
         "troubles": _troubles(page),
     }
+
+
+def starts_said(progress: ExperimentProgress) -> str:
+    """Return such as "12 min" until an experiment's turn comes, "" where that is not known or already so."""
+    seconds = progress.queue.starts_s if progress.queue else None
+    return duration(seconds) if seconds else ""
 
 
 def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:

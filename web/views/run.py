@@ -127,6 +127,7 @@ def _build(page: BuildPage) -> dict[str, object]:
     return {
         "page": page,
         "over": page.state not in _OPEN,
+        "left": duration(page.left_s) if page.left_s is not None else "",
         "detail": printable(page.problem_detail),
         "cpu": duration(page.cpu_seconds),
         "wall": duration(page.wall_seconds),

@@ -19,7 +19,7 @@ from rich.text import Text
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.clients.errors import ClientError
 from workers.ctl.plaintext import plain_line
-from workers.ctl.terminal import duration, stalled_line
+from workers.ctl.terminal import doing_lines, duration, stalled_line
 
 LOCAL_REFRESH_S, REMOTE_REFRESH_S = 0.5, 2.0
 PLAIN_REFRESH_S = 20.0
@@ -145,17 +145,17 @@ def _show(console: Console, follower: Follower, over: Callable[[], bool]) -> Non
 
 def _tell(console: Console, follower: Follower, over: Callable[[], bool]) -> None:
     """For logs: a line whenever something else is being done, and every 20 seconds."""
-    doing_said, said_at, counts_said = "", -PLAIN_REFRESH_S, ""
+    subject_said, said_at, counts_said = "", -PLAIN_REFRESH_S, ""
     while True:
         last = over()
         follower.look()
-        doing, counts = _doing(follower), _counts(follower)
-        news = bool(doing) and doing != doing_said
+        doing, subject, counts = _doing(follower), _subject(follower), _counts(follower)
+        news = bool(subject) and subject != subject_said
         if news or (last and counts != counts_said) or monotonic() - said_at > PLAIN_REFRESH_S:
             tail = f" ({follower.last})" if follower.last else ""
             told = f"{_since(follower):>12}  {counts}{_left(follower)}  {doing}{tail}"
             console.print(Text(told.rstrip()), soft_wrap=True)
-            doing_said, said_at, counts_said = doing, monotonic(), counts
+            subject_said, said_at, counts_said = subject, monotonic(), counts
         if last:
             return
 
@@ -197,10 +197,16 @@ def _doing(follower: Follower) -> str:
         return follower.silence
     if follower.apart and (stalled := stalled_line(follower.progress)):
         return stalled
+    waits = "waiting for a worker" if follower.experiment["state"] == "queued" else ""
+    return "; ".join(doing_lines(follower.progress)) or waits
+
+
+def _subject(follower: Follower) -> str:
+    """Return what a new line of a log is worth: other work, not more of the same."""
     now = follower.progress["now"]
-    if follower.experiment["state"] == "queued" and not now:
-        return "waiting for a worker"
-    return "; ".join(plain_line(f"{one['kind']} {one['label']}") for one in now)
+    if not now or follower.silence or (follower.apart and stalled_line(follower.progress)):
+        return _doing(follower)
+    return "; ".join(f"{one['kind']} {one['label']}" for one in now)
 
 
 def drawn(follower: Follower) -> Group:
@@ -213,10 +219,7 @@ def drawn(follower: Follower) -> Group:
     for what in ("builds", "boots"):
         bar = ProgressBar(total=max(now[f"{what}_total"], 1), completed=_over(now, what), width=40)
         stages.add_row(Text(what), bar, _told(now, what))
-    doing = [
-        Text(plain_line(f"{'building' if one['kind'] == 'build' else 'booting'} {one['label']}"))
-        for one in now["now"]
-    ]
+    doing = [Text(line) for line in doing_lines(now)]
     if follower.last:
         doing.append(Text(f"  {follower.last}", style="dim", no_wrap=True, overflow="ellipsis"))
     stalled = follower.apart and stalled_line(now)

@@ -77,12 +77,30 @@ def show_head(console: Console, experiment: Json, where: str) -> None:
         console.print(Text(plain_line(experiment["problem"]), style="red"), soft_wrap=True)
     if stalled := stalled_line(experiment["progress"]):
         console.print(Text(stalled, style="yellow"), soft_wrap=True)
+    for line in doing_lines(experiment["progress"]):
+        console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def stalled_line(progress: Json) -> str:
     """Return why nothing works on an experiment and what helps, "" while something does; older servers do not say."""
     why = plain_line(progress.get("stalled") or "")
     return f"stalled: {why} {plain_line(progress.get('way_out') or '')}".rstrip() if why else ""
+
+
+def doing_lines(progress: Json) -> list[str]:
+    """Return what is being built and booted, or the place in the queue; older servers say less."""
+    lines = [_doing(now) for now in progress["now"]]
+    if (queue := progress.get("queue")) and not lines:
+        starts = f"; about {duration(queue['starts_s'])}" if queue["starts_s"] else ""
+        return [f"waits for its turn: {plain_line(queue['text'])}{starts}"]
+    return lines
+
+
+def _doing(now: Json) -> str:
+    verb = "building" if now["kind"] == "build" else "booting"
+    share = "" if now.get("percent") is None else f", {now['percent']} %"
+    left = "" if now.get("left_s") is None else f", about {duration(now['left_s'])} left"
+    return f"{verb} {plain_line(now['label'])}{share}{left}"
 
 
 def show_outcomes(

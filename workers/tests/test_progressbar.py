@@ -73,7 +73,7 @@ def test_a_line_is_told_whenever_something_else_is_done() -> None:
     where, text = console()
     follow(where, client(answers + end), 7)
     lines = text.getvalue().splitlines()
-    assert sum("boot base: showgids, boot 1" in line for line in lines) == 1
+    assert sum("booting base: showgids, boot 1" in line for line in lines) == 1
     assert "builds 1/2, boots 4/8" in lines[0]
 
 

@@ -160,6 +160,9 @@ def test_workers_that_take_nothing_stall_what_waits_for_them(experiment: Experim
     progress = current_progress(experiment.pk)
     assert progress.stalled == "The workers for this experiment take nothing at the moment."
     assert "secret" not in progress.stalled + progress.way_out
+    assert current_progress(experiment.pk, operator=True).stalled == (
+        "The workers for this experiment take nothing at the moment: box, /secret/path is full."
+    )
 
 
 def test_a_target_that_may_not_boot_is_the_reason(experiment: Experiment) -> None:

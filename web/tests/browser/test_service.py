@@ -122,7 +122,7 @@ def test_a_pasted_patch_becomes_a_verdict_before_ones_eyes(visit: Open, lab: Fak
     row = Experiment.objects.get()
     assert (row.submitter, row.state) == (alice, "queued")
     tab.evaluate("window.kept = true")
-    expect(tab.locator("#live")).to_contain_text("Nothing works on it")
+    expect(tab.locator("#live")).to_contain_text("Waits for its turn: 1st of 1 for a build.")
     local.build_all(row.pk)
     expect(tab.locator("#live a.chip.built")).to_have_count(3)
     local.boot_next(row.pk)
