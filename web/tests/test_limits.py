@@ -63,6 +63,7 @@ OTHERS = {
     "kernels.repair.indentation": "effort of repairs",
     "kernels.artifacts.kernel_files": "modules of the lab's own workloads",
     "kernels.builds.layers": "room that the lab needs",
+    "kernels.builds.layer_steps": "how far a guess at a build's steps looks",
     "kernels.mails.lore": "memory of the lab's own reader",
     "kernels.mails.mbox": "where a mail's head is looked for",
     "kernels.repair.mend": "effort of repairs",
