@@ -14,7 +14,7 @@ def one_line(name: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
-def plain(name: str) -> str:
-    """A name or message on one line, without control characters, cut where it is too long."""
+def plain(name: str, most: int = MOST) -> str:
+    """Return a name or message on one line, without control characters, cut where it is longer than `most`."""
     line = one_line(" ".join(name.split()))
-    return line if len(line) <= MOST else line[: MOST - 1] + "…"
+    return line if len(line) <= most else line[: most - 1] + "…"

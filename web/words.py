@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,12 @@ def times_between(low: float | None, high: float | None) -> str:
 def change(ratio: float | None, *, fine: bool = False) -> str:
     """Return a ratio against the base as a signed change: 0.47 is −53.0 %, 1.0004 is +0.04 %."""
     return _typographic(figures.change(ratio, fine=fine)).replace("%", f"{_SPACE}%")
+
+
+def prose(text: str) -> str:
+    """Return a sentence with its numbers in the signs of print: −45.1 %, 1 825."""
+    text = re.sub(r"(?<![\w.])-(?=\d)", _MINUS, text)
+    return re.sub(r"(?<=\d)%", f"{_SPACE}%", re.sub(r"(?<=\d),(?=\d{3})", _THIN, text))
 
 
 def medians_note(base: float | None, median: float | None, ratio: float | None, **more: Any) -> str:

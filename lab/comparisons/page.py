@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.described import (
     base_data,
     environment_data,
@@ -100,6 +101,7 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
             _case(case, runs[case.pk], boots[case.pk], _metrics(case, rows, effects, spreads[case.pk]))
             for case in cases
         ],
+        conclusion=conclusion_data(row),
         verdicts=counts.verdicts,
         exit_code=exit_code(row.state, counts),
         permalink=f"{link.rstrip('/')}/experiments/{experiment_id}/comparison/",

@@ -214,6 +214,57 @@ class CaseData(TypedDict):
     invalid: list[InvalidData]
 
 
+class OutcomeData(TypedDict):
+    """The outcome of one variant in one case, and the metric that decides. cpus: under the contention clock.
+
+    outcome: regression, mixed, in-doubt, improvement, inconclusive, not-booted, unchanged, same-kernel, not-built, not-measured.
+    """
+
+    case: int
+    variant: str
+    outcome: str
+    metric: str
+    cpus: int | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+
+
+class CaseConclusionData(TypedDict):
+    """One sentence of what every variant does to one case."""
+
+    case: int
+    title: str
+    text: str
+
+
+class NextStepData(TypedDict):
+    """The next step. boots: of each kernel; minutes: what the further boots take.
+
+    action: nothing, wait, fix, repeat, boots, target, contention-clock, instruction-clock, compare.
+    """
+
+    action: str
+    text: str
+    boots: int | None
+    minutes: int | None
+
+
+class ConclusionData(TypedDict):
+    """The conclusion in words. headline: at most 140 characters. text: one paragraph of at most 600 that begins with it.
+
+    control: what the base differed from itself by; lacking: boots that did not count; both empty where there is nothing to say.
+    """
+
+    headline: str
+    text: str
+    control: str
+    lacking: str
+    cases: list[CaseConclusionData]
+    outcomes: list[OutcomeData]
+    next: NextStepData
+
+
 class ComparisonData(TypedDict):
     """All of it. verdicts: how many primary metrics of candidates got each. exit_code: as labctl ends with."""
 
@@ -224,6 +275,7 @@ class ComparisonData(TypedDict):
     switches: list[SwitchData]
     variants: list[VariantData]
     cases: list[CaseData]
+    conclusion: ConclusionData
     verdicts: dict[str, int]
     exit_code: int
     permalink: str

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
+from lab.comparisons.conclusion.as_data import as_data
+from lab.comparisons.conclusion.conclude import conclude
+from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact
 from lab.comparisons.shape import (
     CaseData,
     CellData,
@@ -194,7 +198,39 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
         "experiment": _EXPERIMENT | fields.pop("experiment", {}),
         "environment": _ENVIRONMENT | fields.pop("environment", {}),
     }
-    return given | merged | fields  # type: ignore[return-value]
+    data: ComparisonData = given | merged | fields  # type: ignore[assignment]
+    data["conclusion"] = as_data(conclude(_facts(data)))
+    return data
+
+
+def _facts(data: ComparisonData) -> Facts:
+    """Return what a comparison's own data has of the facts of its conclusion."""
+    cases = []
+    for case in data["cases"]:
+        points: dict[str, list[MetricFact]] = defaultdict(list)
+        for metric in case["metrics"]:
+            for cell in metric["cells"] if metric["primary"] else ():
+                kernel = "a/a" if cell["role"] == "a/a" else cell["variant"]
+                numbers = cell["ratio"], cell["low"], cell["high"], cell["boots"], cell["boots_needed"]
+                points[kernel].append(MetricFact(metric["name"], cell["verdict"], *numbers, cell["margin"]))
+        control = tuple(points.pop("a/a", ()))
+        failed = tuple(FailedBoots(one["variant"], one["boots"], one["outcome"]) for one in case["failures"])
+        measured = {kernel: tuple(each) for kernel, each in points.items()}
+        cases.append(CaseFacts(case["id"], case["workload"], measured, control, failed))
+    asked = data["experiment"]
+    kernels = [one for one in data["variants"] if one["role"] == "candidate"]
+    return Facts(
+        asked["state"],
+        asked["clock"],
+        tuple(cases),
+        tuple(
+            Kernel(one["name"], tuple(one["switches"]), one["state"], one["blame"] == "lab")
+            for one in kernels
+        ),
+        boots_asked=asked["boots"],
+        arms=2 + len(kernels),
+        boot_seconds=20.0,
+    )
 
 
 def two_patches() -> ComparisonData:

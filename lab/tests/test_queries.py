@@ -125,7 +125,7 @@ def test_the_pages_take_few_queries_however_many_boots(
         experiment_page(experiment.pk)
     with django_assert_max_num_queries(6):
         experiment_list()
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(24):
         comparison_page(experiment.pk)
 
 

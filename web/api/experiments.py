@@ -19,13 +19,15 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.exit_code import exit_code
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
-from lab.comparisons.shape import ComparisonData
+from lab.comparisons.shape import ComparisonData, ConclusionData
 from lab.errors import NeedsWorker
 from lab.experiments.counts import count_experiments
 from lab.experiments.never_delete import keep_for
+from lab.experiments.page import get_experiment
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
 from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
@@ -173,6 +175,14 @@ class ProgressShape(serializers.Serializer[Any]):
     queue = QueuePlaceShape(allow_null=True, help_text="Its place in the queue while it waits for its turn.")
 
 
+CONCLUSION: Any = resolve_type_hint(ConclusionData)  # type: ignore[no-untyped-call]
+
+
+@extend_schema_field(CONCLUSION)
+class ConclusionField(serializers.JSONField):
+    """The conclusion of an experiment."""
+
+
 class ExperimentDetail(ExperimentRow):
     """An experiment with its parts and how far it is."""
 
@@ -189,6 +199,10 @@ class ExperimentDetail(ExperimentRow):
     cases = CaseShape(many=True, source="*")
     parts = VariantBrief(many=True, source="*", help_text="The variants, base first.")
     progress = ProgressShape(source="*")
+    conclusion = ConclusionField(
+        source="*",
+        help_text="What each variant does to each case, how sure that is, and what to do next, in words.",
+    )
     description = Mapped(
         source="*",
         help_text="Every field that was asked for, with its default where it was not; patch texts are at description/.",
@@ -274,7 +288,7 @@ class Experiments(Submission):
         return rows
 
     def completed_detail(self, row: Row) -> Row:
-        """With switches, cases, variants, progress and the description."""
+        """With switches, cases, variants, progress, the conclusion and the description."""
         row["switches"] = read_rows(Switch.objects.filter(experiment=row["id"]), SwitchShape)
         row["cases"] = read_rows(Case.objects.filter(experiment=row["id"]), CaseShape)
         row["parts"] = read_rows(Variant.objects.filter(experiment=row["id"]), VariantBrief)
@@ -282,6 +296,7 @@ class Experiments(Submission):
         row["progress"] = {**asdict(found), "percent": found.percent}
         for name in ("experiment_id", "name", "state", "problem"):
             del row["progress"][name]
+        row["conclusion"] = finite(conclusion_data(get_experiment(row["id"])))
         row["description"] = finite(whole_description(row["id"]))
         return row
 

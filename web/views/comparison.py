@@ -25,6 +25,7 @@ from lab.statistics.verdict_words import (
     shown_verdict,
 )
 from web.charts import Bar, Plot, Span, bar, histogram, span
+from web.conclusion import conclusion_block
 from web.views.contention import ContentionSection, contention
 from web.views.distribution import SpreadSection, spread
 from web.views.exact import ExactTable, exact_tables
@@ -151,6 +152,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "pruned": [one for one in data["variants"] if one["state"] == "pruned"],
         "key": experiment_id,
         "tab": "comparison",
+        "conclusion": conclusion_block(data["conclusion"]),
         "glances": _glances(data),
         "sections": [
             _section(data, case, page.boots[case["id"]], states)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
 from lab.experiments.priority import priorities_for
@@ -20,6 +21,7 @@ from lab.people.saved_views import kept_filters, views_for
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
 from lab.statistics.verdict_words import counted_verdicts
+from web.conclusion import conclusion_block
 from web.listing import address, columns, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
@@ -144,6 +146,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
         "grid": [(row, _build_said(row.build)) for row in page.variants],
         "troubles": _troubles(page),
+        "conclusion": conclusion_block(conclusion_data(row)),
     }
 
 

@@ -11,11 +11,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.comparisons.exports.figures import doubt, own_medians
+from lab.comparisons.exports.figures import after_headline, doubt, own_medians
 from lab.comparisons.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
-from workers.ctl.table_style import number, percent, plain_table
+from workers.ctl.plaintext import plain_line
+from workers.ctl.table_style import number, percent, plain_table, prose
 
 # A machine that is busy for hours leaves out every boot, for the same reason.
 MOST_LEFT_OUT = 6
@@ -23,6 +24,7 @@ MOST_LEFT_OUT = 6
 
 def show_comparison(console: Console, data: ComparisonData) -> None:
     """Print every case's table, the mails' own lines, and what verified runs counted."""
+    show_conclusion(console, data)
     for one in data["variants"]:
         if one["state"] == "pruned":
             console.print(Text(f"not built: {plain(one['name'])}: {plain(one['problem'])}", style="dim"))
@@ -43,6 +45,13 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
         for proof in case["proofs"]:
             for told in proof["statement"].splitlines():
                 console.print(Text(f"  {plain(proof['variant'])}: {plain(told)}"))
+
+
+def show_conclusion(console: Console, data: ComparisonData) -> None:
+    """Print the answer, and below it how sure it is and what to do next. A lab of an older version sends none."""
+    if "conclusion" in data:
+        console.print(Text(prose(plain_line(data["conclusion"]["headline"])), style="bold"))
+        console.print(Text(prose(plain_line(after_headline(data), 700))))
 
 
 def _show_remarks(console: Console, case: CaseData) -> None:

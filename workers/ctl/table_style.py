@@ -22,6 +22,11 @@ def percent(value: float | None, *, fine: bool = False) -> str:
     return _typographic(figures.percent(value, fine=fine))
 
 
+def prose(text: str) -> str:
+    """Return a sentence with the minus sign of print before its numbers."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text)
+
+
 def _typographic(text: str) -> str:
     return "–" if text == figures.NONE else re.sub("^-", "−", text)
 

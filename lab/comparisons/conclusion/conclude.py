@@ -105,7 +105,8 @@ def _sentence(found: Sequence[CaseOutcome], facts: Facts) -> str:
     if not found:
         return ""
     names = metric_names(found)
-    told = "; ".join(fragment(one, named=len(names) > 1, fine=facts.fine) for one in found)
+    alike = len({one.word for one in found}) == 1
+    told = "; ".join(fragment(one, named=len(names) > 1, alike=alike, fine=facts.fine) for one in found)
     where = f"{case_name(found[0].case)}{f' ({names[0]})' if len(names) == 1 else ''}"
     return f"{where}: {told}."
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 
-CALLED = ("regression", "improvement")
+from lab.statistics.verdict_words import CHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class MetricFact:
     @property
     def called(self) -> bool:
         """Return whether its verdict has a direction."""
-        return self.verdict in CALLED
+        return self.verdict in CHANGES
 
     @property
     def size(self) -> float:
@@ -98,15 +98,15 @@ class Locks:
 class Facts:
     """One experiment. boots_open: measured boots that are still to come; boots_lost: those that never counted.
 
-    kernels: the candidates. arms: kernels that boot in each block. boot_seconds: of a typical boot. locks: None where
-    no patch changes one.
+    kernels: the candidates. arms: boots in each block, over all cases. boot_seconds: of a typical boot. locks: None
+    where no patch changes one.
     """
 
     state: str
     clock: str
     cases: tuple[CaseFacts, ...]
     kernels: tuple[Kernel, ...]
-    base_built: bool = True
+    base: Kernel = Kernel("base")
     boots_asked: int = 0
     boots_open: int = 0
     boots_lost: int = 0

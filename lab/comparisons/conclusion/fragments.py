@@ -63,11 +63,14 @@ def margin(points: Sequence[MetricFact]) -> str:
 
 def metric_names(outcomes: Sequence[CaseOutcome]) -> list[str]:
     """Return the metrics that some outcomes are about."""
-    return list(dict.fromkeys(point.name for outcome in outcomes for point in outcome.points))
+    return list(dict.fromkeys(name(point.name) for outcome in outcomes for point in outcome.points))
 
 
-def fragment(outcome: CaseOutcome, *, named: bool, fine: bool) -> str:
-    """Return what one kernel does in one case. named: the metric must be said, since the case decides by several."""
+def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> str:
+    """Return what one kernel does in one case.
+
+    named: the metric must be said, since the case decides by several. alike: all kernels beside it have the same outcome.
+    """
     kernel = name(outcome.kernel.name)
     if outcome.failed is not None and outcome.word == "not-booted":
         return f"{kernel} has no numbers: {ended(outcome.failed)}"
@@ -80,6 +83,8 @@ def fragment(outcome: CaseOutcome, *, named: bool, fine: bool) -> str:
     lost = f", but {ended(outcome.failed)}" if outcome.failed else ""
     if outcome.word == "unchanged":
         return f"{kernel} is equal within {margin(outcome.points)}, {told}{lost}"
+    if outcome.word == "inconclusive" and not alike:
+        return f"{kernel} is undecided, {told}{lost}"
     return f"{kernel} is {told}{lost}" if outcome.word in TRUSTED else f"{kernel} {told}{lost}"
 
 
@@ -91,7 +96,7 @@ def ended(failed: FailedBoots) -> str:
 
 def _point(outcome: CaseOutcome, point: MetricFact, *, named: bool, fine: bool) -> str:
     """Return one point: "better at 32 CPUs, -45.1% (-46.1 to -44.1)"; a direction only where one was called."""
-    where = f"{f' in {point.name}' if named else ''}{at_cpus(point)}"
+    where = f"{f' in {name(point.name)}' if named else ''}{at_cpus(point)}"
     numbers = shift(point, fine=fine)
     if point.called and in_doubt(outcome.case, point):
         return f"{where} {numbers}, no more than the control".strip()

@@ -36,7 +36,7 @@ def _cut(said: str) -> str:
 
 def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the headline where nothing was compared."""
-    if not facts.base_built:
+    if facts.base.state == "failed":
         return "No answer: the base kernel was not built."
     if not facts.kernels:
         still = " yet" if facts.is_open and not any(case.control for case in facts.cases) else ""
@@ -48,6 +48,8 @@ def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
             return f"No answer: {_be(who)} {said}."
     if facts.is_open:
         return "No answer yet: nothing is measured."
+    if any(each.kernel == facts.base.name for case in facts.cases for each in case.failed):
+        return "No answer: the base kernel did not finish a boot."
     if any(one.word in {"not-built", "not-booted"} for one in found):
         return "No answer: no patched kernel was built and finished a boot."
     if facts.state == "cancelled":
@@ -108,7 +110,7 @@ def _together(facts: Facts, found: Sequence[CaseOutcome]) -> str:
             if both and {(pair.first,), (pair.second,)} <= alone and one.decisive:
                 direction = DIRECTION[one.decisive.verdict]
                 told = f"{name(pair.first)} and {name(pair.second)} make {case_name(one.case)} {direction}"
-                return f"Only together: {told}, {shift(one.decisive, fine=facts.fine)}."
+                return f"Only together: {told}, {name(one.decisive.name)} {shift(one.decisive, fine=facts.fine)}."
     return ""
 
 
@@ -120,6 +122,7 @@ def _called(called: Sequence[CaseOutcome], *, fine: bool) -> str:
     if most is None:
         return ""
     size = shift(most, fine=fine) if len(called) == 1 else f"by up to {change(most.ratio, fine=fine)}"
+    size = f"{name(most.name)} {size}"
     told = f"{listed(who, 'kernels')} {_verb(who, 'makes', 'make')} {where} {DIRECTION[most.verdict]}"
     return f"{told}, {size}{at_cpus(most)}"
 
@@ -148,7 +151,7 @@ def _place(one: CaseOutcome, point: MetricFact) -> str:
     """Return the case, and what of it where its points disagree."""
     if one.word != "mixed":
         return case_name(one.case)
-    return f"{case_name(one.case)}{at_cpus(point) or f' in {point.name}'}"
+    return f"{case_name(one.case)}{at_cpus(point) or f' in {name(point.name)}'}"
 
 
 def _names(found: Sequence[CaseOutcome]) -> list[str]:

@@ -35,7 +35,7 @@ def next_step(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
     if facts.is_open:
         boots = f": {counted(facts.boots_open, 'boot')} to come" if facts.boots_open else ""
         return NextStep("wait", f"Wait for the rest{boots}.")
-    if not facts.base_built:
+    if facts.base.state == "failed":
         return NextStep("fix", "Choose a base and a config that build.")
     if not facts.kernels:
         return NextStep("compare", "Add a patch or a config to compare, or look at its trend.")

@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from lab.comparisons.shape import CellData, EffectData, MetricData
+from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData
 from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
 
 CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of a modelled machine"}
 """The unit that each clock but the wall clock counts, in words."""
+
+
+def after_headline(data: ComparisonData) -> str:
+    """Return the conclusion without its headline."""
+    conclusion = data["conclusion"]
+    return conclusion["text"].removeprefix(conclusion["headline"]).strip()
 
 
 def many(boots: int) -> str:

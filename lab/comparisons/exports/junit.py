@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from lab.comparisons.conclusion.conclude import PARAGRAPH
 from lab.comparisons.exports.checks import ReportCheck, checks
 from lab.comparisons.shape import ComparisonData
 from lab.one_line import plain
@@ -33,9 +34,10 @@ def _suite(data: ComparisonData, group: str) -> TestSuite:
     for name, value in (
         ("base", f"{data['base']['tree']} {data['base']['revision']} ({data['base']['commit']})"),
         ("clock", data["experiment"]["clock"]),
+        ("conclusion", data["conclusion"]["text"]),
         ("permalink", data["permalink"]),
     ):
-        suite.add_property(name, plain(value))
+        suite.add_property(name, plain(value, PARAGRAPH))
     return suite
 
 

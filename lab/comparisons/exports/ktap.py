@@ -20,7 +20,7 @@ def write_ktap(data: ComparisonData) -> str:
     groups: dict[str, list[ReportCheck]] = {}
     for check in checks(data):
         groups.setdefault(check.group, []).append(check)
-    lines = ["KTAP version 1", f"1..{len(groups)}"]
+    lines = ["KTAP version 1", f"1..{len(groups)}", f"# {_diagnostic(data['conclusion']['text'])}"]
     for number, (title, found) in enumerate(groups.items(), 1):
         lines += [f"  {line}" for line in _group(found)]
         lines.append(_parent(number, title, found))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab.comparisons.exports.figures import CLOCK_WORDS, doubt, interval, many, own_medians
+from lab.comparisons.exports.figures import CLOCK_WORDS, after_headline, doubt, interval, many, own_medians
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.one_line import plain
-from lab.statistics.verdict_words import CHANGES, CONTROLS, counted_verdicts, shown_verdict
+from lab.statistics.verdict_words import CHANGES, CONTROLS, shown_verdict
 
 _HEAD = "| workload | metric | variant | before | after | change | interval | verdict |"
 _RULE = "|---|---|---|--:|--:|--:|:-:|---|"
@@ -34,7 +34,10 @@ def write_markdown(data: ComparisonData) -> str:
     shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in CHANGES]
     rest = [row for row in rows if row not in shown]
     fine = data["experiment"]["clock"] == "instructions"
-    lines = [f"### kperflab: {_summary(data)}", "", _what(data), ""]
+    lines = [f"### kperflab: {prose(data['conclusion']['headline'])}", ""]
+    if rest_of_it := after_headline(data):
+        lines += [prose(rest_of_it), ""]
+    lines += [_what(data), ""]
     lines += _table(shown, fine=fine)
     lines += [f"- {line}" for line in _failures(data)]
     if rest:
@@ -52,14 +55,14 @@ def code(name: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}" if text else ""
 
 
+def prose(text: str) -> str:
+    """Return a sentence in which nothing means anything to Markdown, and no name becomes a link."""
+    escaped = re.sub(r"([\\`*\[\]<>#|~@]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+    return re.sub(r"(?i)\b(www)\.", r"\1\\.", escaped).replace("://", "\\://")
+
+
 def _in_table(name: str) -> str:
     return code(name).replace("|", "\\|")
-
-
-def _summary(data: ComparisonData) -> str:
-    if data["experiment"]["state"] != "done":
-        return f"the experiment is {data['experiment']['state']}"
-    return ", ".join(count for _, count in counted_verdicts(data["verdicts"])) or "no verdict"
 
 
 def _what(data: ComparisonData) -> str:

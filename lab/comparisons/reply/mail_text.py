@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from lab.one_line import plain
+from lab.one_line import MOST, plain
 
 WIDTH = 72
 # What a reader of trailers would take for somebody's word: in a name it loses its colon.
@@ -31,7 +31,7 @@ def _columns(char: str) -> int:
 
 def name(text: str, most: int = WIDTH) -> str:
     """A stranger's name: one line, no trailer, at most so many columns."""
-    return cut(_TRAILER.sub(r"\1", plain(text)), most)
+    return cut(_TRAILER.sub(r"\1", plain(text, max(most, MOST))), most)
 
 
 def harmless(text: str) -> bool:

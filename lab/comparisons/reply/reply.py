@@ -54,6 +54,7 @@ def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Rep
     parts = [
         ["Hi,"],
         _opening(data, asked.patch),
+        _conclusion(data, asked.patch),
         *_tables(data, chosen),
         _said("Significant:", _certain(data, chosen)),
         _said("Inconclusive:", _uncertain(data, chosen)),
@@ -133,6 +134,14 @@ def _opening(data: ComparisonData, patch: str) -> list[str]:
     elif asked["state"] != "done":
         lines += fold("The experiment is not over yet: this may still change.")
     return lines
+
+
+def _conclusion(data: ComparisonData, patch: str) -> list[str]:
+    """Return the conclusion, but not to a reply about one of several patches: it is about all of them."""
+    if patch and len(data["switches"]) > 1:
+        return []
+    text = name(data["conclusion"]["text"], 1000)
+    return fold(text, rest="  ")
 
 
 def _tables(data: ComparisonData, chosen: Sequence[VariantData]) -> Iterator[list[str]]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from lab.comparisons.conclusion.conclude import PARAGRAPH, ExperimentConclusion, conclude
 from lab.comparisons.conclusion.facts import (
-    CALLED,
     CaseFacts,
     Facts,
     FailedBoots,
@@ -22,9 +21,10 @@ from lab.comparisons.conclusion.facts import (
 from lab.comparisons.conclusion.headline import HEADLINE
 from lab.comparisons.conclusion.next_step import minutes
 from lab.figures import change, percent
+from lab.statistics.verdict_words import CHANGES
 
 NAMES = ("p", "q", "p+q", "z" * 200)
-VERDICTS = (*CALLED, "unchanged", "inconclusive")
+VERDICTS = (*CHANGES, "unchanged", "inconclusive")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -85,7 +85,7 @@ def any_facts(draw: st.DrawFn) -> Facts:
         clock,
         tuple(cases),
         kernels,
-        base_built=bool(draw(st.integers(0, 9))),
+        base=Kernel("base", state=draw(states)),
         boots_asked=draw(st.integers(2, 500)),
         boots_open=draw(st.integers(0, 5000)),
         boots_lost=draw(st.integers(0, 5000)),
@@ -142,8 +142,8 @@ def test_no_direction_is_claimed_without_a_verdict_that_has_it(facts: Facts) -> 
 def test_each_kernel_and_case_is_called_only_by_its_own_verdicts(facts: Facts) -> None:
     for one in conclude(facts).outcomes:
         own = {point.verdict for point in one.case.points.get(one.kernel.name, ())}
-        assert one.word not in CALLED or one.word in own
-        assert one.word != "mixed" or set(CALLED) <= own
+        assert one.word not in CHANGES or one.word in own
+        assert one.word != "mixed" or set(CHANGES) <= own
         assert one.word != "unchanged" or own == {"unchanged"}
 
 

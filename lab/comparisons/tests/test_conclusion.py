@@ -46,14 +46,14 @@ def text(given: Facts) -> str:
 
 def test_a_clear_regression() -> None:
     assert text(facts(case({"p": (WORSE,)}))) == (
-        "Regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). "
+        "Regression: p makes stat-walk worse, ns_per_stat +5.1% (+4.2 to +6.0). "
         "The identical base kernel differed by +0.30%. No more boots are needed."
     )
 
 
 def test_a_clear_improvement() -> None:
     assert text(facts(case({"p": (BETTER,)}))) == (
-        f"Improvement: p makes stat-walk better, -20.0% (-22.0 to -18.0). {QUIET} No more boots are needed."
+        f"Improvement: p makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). {QUIET} No more boots are needed."
     )
 
 
@@ -86,10 +86,13 @@ def test_kernels_that_disagree() -> None:
 def test_two_patches_that_change_something_only_together() -> None:
     points = {"p": (EQUAL,), "q": (UNDECIDED,), "p+q": (replace(WORSE, name="ns_per_open"),)}
     given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, Q, BOTH))
-    assert conclude(given).headline == "Only together: p and q make stat-walk worse, +5.1% (+4.2 to +6.0)."
+    assert (
+        conclude(given).headline
+        == "Only together: p and q make stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0)."
+    )
     assert text(given) == (
-        "Only together: p and q make stat-walk worse, +5.1% (+4.2 to +6.0). "
-        "stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60); q +2.0% (-3.0 to +7.3); "
+        "Only together: p and q make stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0). "
+        "stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60); q is undecided, +2.0% (-3.0 to +7.3); "
         f"p+q is worse, +5.1% (+4.2 to +6.0). {QUIET} Run 24 boots of each kernel instead of 10, about 35 minutes more."
     )
 
@@ -97,7 +100,9 @@ def test_two_patches_that_change_something_only_together() -> None:
 def test_together_is_not_said_where_a_patch_was_never_alone() -> None:
     points = {"p": (EQUAL,), "p+q": (replace(WORSE, name="ns_per_open"),)}
     given = facts(replace(case(points), together=(Together("p", "q"),)), kernels=(P, BOTH))
-    assert conclude(given).headline == "Regression: p+q makes stat-walk worse, +5.1% (+4.2 to +6.0)."
+    assert (
+        conclude(given).headline == "Regression: p+q makes stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0)."
+    )
 
 
 def demo() -> Facts:
@@ -159,7 +164,7 @@ def test_a_control_that_failed_by_less_than_the_change() -> None:
     failed = replace(CONTROL[1], verdict="improvement", ratio=0.98, low=0.97, high=0.99)
     given = facts(replace(case({"p": (BETTER,)}), control=(failed,)))
     assert text(given) == (
-        "Improvement: p makes stat-walk better, -20.0% (-22.0 to -18.0). The control failed: the identical base "
+        "Improvement: p makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). The control failed: the identical base "
         "kernel differed by -2.0% (-3.0 to -1.0), less than the change. No more boots are needed."
     )
 
@@ -167,7 +172,7 @@ def test_a_control_that_failed_by_less_than_the_change() -> None:
 def test_boots_that_are_still_to_come() -> None:
     given = replace(facts(case({"p": (WORSE,)}), state="running"), boots_open=12)
     assert text(given) == (
-        "So far: regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). "
+        "So far: regression: p makes stat-walk worse, ns_per_stat +5.1% (+4.2 to +6.0). "
         "The identical base kernel differed by +0.30%. Wait for the rest: 12 boots to come."
     )
 
@@ -175,7 +180,7 @@ def test_boots_that_are_still_to_come() -> None:
 def test_boots_that_were_lost() -> None:
     given = replace(facts(case({"p": (WORSE,)})), boots_lost=4)
     assert text(given) == (
-        "Regression: p makes stat-walk worse, +5.1% (+4.2 to +6.0). The identical base kernel differed by +0.30%. "
+        "Regression: p makes stat-walk worse, ns_per_stat +5.1% (+4.2 to +6.0). The identical base kernel differed by +0.30%. "
         "Partial: 4 boots did not count. No more boots are needed."
     )
 
@@ -204,7 +209,7 @@ def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
 
 
 def test_a_base_that_was_not_built() -> None:
-    given = replace(facts(case({})), base_built=False, state="failed")
+    given = replace(facts(case({})), base=Kernel("base", state="failed"), state="failed")
     assert text(given) == "No answer: the base kernel was not built. Choose a base and a config that build."
 
 
@@ -219,7 +224,7 @@ def test_a_kernel_that_did_not_boot() -> None:
 def test_a_kernel_that_was_not_built_beside_one_that_got_better() -> None:
     given = facts(case({"q": (BETTER,)}), kernels=(replace(P, state="failed"), Q))
     assert text(given) == (
-        "Improvement: q makes stat-walk better, -20.0% (-22.0 to -18.0). "
+        "Improvement: q makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). "
         "stat-walk (ns_per_open): p was not built; q is better, -20.0% (-22.0 to -18.0). "
         f"{QUIET} No more boots are needed."
     )
@@ -233,7 +238,7 @@ def test_counted_instructions() -> None:
     worse = replace(COUNTED, verdict="regression", ratio=1.0123, low=1.01028, high=1.01432)
     given = facts(replace(case({"p": (worse,)}), control=(SAME,)))
     assert text(replace(given, clock="instructions")) == (
-        "Regression: p makes stat-walk worse, +1.23% (+1.03 to +1.43). "
+        "Regression: p makes stat-walk worse, instructions_per_open +1.23% (+1.03 to +1.43). "
         "The identical base kernel executed the same number of instructions. No more boots are needed."
     )
 
@@ -268,7 +273,7 @@ def test_the_contention_clock_with_a_scaling_curve() -> None:
     )
     given = facts(CaseFacts(1, "showgids", {"p": points}, control))
     assert text(replace(given, clock="contention")) == (
-        "Improvement: p makes showgids better, -45.1% (-46.1 to -44.1) at 32 CPUs. showgids (cycles_per_open): "
+        "Improvement: p makes showgids better, cycles_per_open -45.1% (-46.1 to -44.1) at 32 CPUs. showgids (cycles_per_open): "
         "p is better at 32 CPUs, -45.1% (-46.1 to -44.1), no difference seen at 1 CPU. "
         "The identical base kernel differed by at most +1.0% at 32 CPUs. No more boots are needed."
     )
@@ -305,6 +310,6 @@ def test_a_paragraph_says_how_many_results_it_leaves_out() -> None:
     kernels = tuple(Kernel(f"a-patch-with-a-long-name-{number}", (f"{number}",)) for number in range(20))
     given = facts(case({kernel.name: (WORSE,) for kernel in kernels}), kernels=kernels)
     conclusion = conclude(given)
-    assert conclusion.headline == "Regression: 20 kernels make stat-walk worse, by up to +5.1%."
+    assert conclusion.headline == "Regression: 20 kernels make stat-walk worse, ns_per_stat by up to +5.1%."
     assert "14 more results in the table." in conclusion.text
     assert conclusion.cases[0].text.count("is worse") == 20

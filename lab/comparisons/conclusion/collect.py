@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read the facts of an experiment's conclusion from the tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from lab.comparisons.conclusion.as_data import as_data
+from lab.comparisons.conclusion.conclude import conclude
+from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact, Together
+from lab.comparisons.conclusion.locks import changes_locks, lock_facts
+from lab.comparisons.shape import ConclusionData
+from lab.experiments.shown_description import case_view
+from lab.models import Case, Comparison, Experiment, Run, Variant
+from lab.models.states import BuildState, Purpose, Role, RunState, VariantState
+from lab.statistics.verdict import FALSE_DISCOVERIES
+
+_OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
+
+
+def conclusion_data(row: Experiment) -> ConclusionData:
+    """Return the conclusion of an experiment from what is stored now, as plain data."""
+    return as_data(conclude(experiment_facts(row)))
+
+
+def experiment_facts(row: Experiment) -> Facts:
+    """Return the facts of an experiment. The share of locks is read from profiles only where it can matter."""
+    variants = list(row.variants.select_related("build").defer("build__request", "build__problem_detail"))
+    base = next((one for one in variants if one.role == Role.BASE), None)
+    runs = list(
+        Run.objects.filter(experiment=row, purpose=Purpose.MEASURED)
+        .select_related("variant")
+        .only(
+            "variant__name",
+            "case",
+            "block",
+            "state",
+            "outcome",
+            "blame",
+            "invalid",
+            "started_at",
+            "finished_at",
+        )
+    )
+    found = list(row.comparisons.filter(primary=True).select_related("variant").order_by("pk"))
+    facts = Facts(
+        state=row.state,
+        clock=row.clock,
+        cases=tuple(_cases(row, found, runs)),
+        kernels=tuple(_kernel(one, base) for one in variants if one.role == Role.CANDIDATE),
+        base=_kernel(base, base) if base else Kernel("base"),
+        boots_asked=max((one.boots for one in found), default=row.boots) if row.sequential else row.boots,
+        boots_open=sum(run.state in (RunState.QUEUED, RunState.RUNNING) for run in runs),
+        boots_lost=_lost(runs),
+        arms=len({(run.variant_id, run.case_id) for run in runs}),
+        boot_seconds=_boot_seconds(runs),
+    )
+    undecided = any(one.verdict == "inconclusive" for one in found)
+    if row.clock == "contention" or not changes_locks(row):
+        return facts
+    return replace(facts, locks=lock_facts(row, sampled=undecided and row.clock == "wall"))
+
+
+def _kernel(variant: Variant, base: Variant | None) -> Kernel:
+    build, ours = variant.build, base.build if base else None
+    same = bool(build and ours and build.code_hash and build.code_hash == ours.code_hash)
+    failed = build is not None and build.state == BuildState.FAILED
+    return Kernel(
+        variant.name,
+        tuple(variant.switches),
+        state=VariantState.FAILED.value if failed else variant.state,
+        lab_fault=bool(build and build.blame == "lab"),
+        same_code=same and bool(variant.switches),
+    )
+
+
+def _cases(row: Experiment, found: Sequence[Comparison], runs: Sequence[Run]) -> Iterator[CaseFacts]:
+    """Yield the cases; a workload that occurs once is named without its preset."""
+    cases = list(row.cases.all())
+    times = Counter(case.workload for case in cases)
+    together = _together(row, cases)
+    for case in cases:
+        points: dict[str, list[MetricFact]] = defaultdict(list)
+        control: list[MetricFact] = []
+        for one in found:
+            if one.case_id == case.pk and one.variant.role == Role.AA:
+                control.append(_metric(one, row.clock))
+            elif one.case_id == case.pk and one.variant.role == Role.CANDIDATE:
+                points[one.variant.name].append(_metric(one, row.clock))
+        yield CaseFacts(
+            case.pk,
+            case.workload if times[case.workload] == 1 else case_view(case).title,
+            {name: tuple(each) for name, each in points.items()},
+            tuple(control),
+            tuple(_failed(runs, case.pk)),
+            tuple(together.get(case.pk, ())),
+        )
+
+
+def _metric(row: Comparison, clock: str) -> MetricFact:
+    name, cpus = row.metric, None
+    if clock == "contention" and (match := _OF_CPUS.fullmatch(row.metric)):
+        name, cpus = match[1], int(match[2])
+    ratio, low, high = (
+        value if value is not None and math.isfinite(value) else None
+        for value in (row.ratio, row.low, row.high)
+    )
+    return MetricFact(name, row.verdict, ratio, low, high, row.boots, row.boots_needed, row.margin, cpus)
+
+
+def _failed(runs: Sequence[Run], case: int) -> Iterator[FailedBoots]:
+    """Yield the commonest way in which boots of each kernel failed."""
+    ends: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for run in runs:
+        if run.case_id == case and run.state == RunState.FAILED:
+            ends[run.variant.name][run.outcome, run.blame] += 1
+    for kernel, counts in ends.items():
+        ((outcome, blame), boots) = counts.most_common(1)[0]
+        yield FailedBoots(kernel, boots, outcome, blame == "lab")
+
+
+def _together(row: Experiment, cases: Sequence[Case]) -> dict[int, list[Together]]:
+    """Return by case the pairs of switches whose interaction in a primary metric is significant."""
+    primary = {(case.pk, metric["name"]) for case in cases for metric in case.metrics if metric["primary"]}
+    pairs: dict[int, list[Together]] = defaultdict(list)
+    for effect in row.effects.filter(low__isnull=False, high__isnull=False).order_by("pk"):
+        low, high = effect.low or 0.0, effect.high or 0.0
+        apart = not low <= 1 <= high and (effect.q_value or 0.0) <= FALSE_DISCOVERIES
+        if len(effect.switches) == 2 and apart and (effect.case_id, effect.metric) in primary:
+            pairs[effect.case_id].append(Together(*effect.switches))
+    return pairs
+
+
+def _lost(runs: Sequence[Run]) -> int:
+    """Return the number of boots that were asked for and did not count, taken again or not."""
+    asked = {(run.variant_id, run.case_id, run.block) for run in runs}
+    counted = {
+        (run.variant_id, run.case_id, run.block)
+        for run in runs
+        if run.state == RunState.DONE and not run.invalid
+    }
+    return len(asked - counted)
+
+
+def _boot_seconds(runs: Sequence[Run]) -> float | None:
+    times = [
+        (run.finished_at - run.started_at).total_seconds()
+        for run in runs
+        if run.state == RunState.DONE and run.started_at and run.finished_at
+    ]
+    return median(times) if times else None

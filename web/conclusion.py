@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The conclusion of an experiment as pages show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.comparisons.shape import ConclusionData
+from web.words import prose
+
+# The colour of the block by the outcome that counts most; none where nothing changed.
+_TONES = (
+    ("bad", {"regression", "mixed"}),
+    ("warn", {"in-doubt", "inconclusive", "not-booted", "not-built"}),
+    ("good", {"improvement"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConclusionBlock:
+    """The block at the top of a page. tone: the CSS class of a notice. body: how sure it is and why; next: what to do."""
+
+    tone: str
+    headline: str
+    body: str
+    next: str
+
+
+def conclusion_block(data: ConclusionData) -> ConclusionBlock:
+    """Return a conclusion for a page."""
+    text, headline, step = data["text"], data["headline"], data["next"]["text"]
+    body = text.removeprefix(headline).removesuffix(step).strip()
+    words = {one["outcome"] for one in data["outcomes"]}
+    tone = next((tone for tone, some in _TONES if words & some), "")
+    return ConclusionBlock(tone, prose(headline), prose(body), prose(step))
