@@ -68,7 +68,7 @@ def boot_request(
         name=job.name,
         kernel=artifact.boot_vmlinux,
         initrd=initrd,
-        cmdline=f"{cmdline} {job.tuning.cmdline()}".strip(),
+        cmdline=" ".join(filter(None, (cmdline, job.plan.cmdline, job.tuning.cmdline()))),
         machine=job.machine,
         disks=disks,
         release=artifact.metadata.release,

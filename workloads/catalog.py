@@ -193,7 +193,8 @@ class Workload:
         clock = clock if purpose == "measured" else "wall"
         this = Round(resolved, iterations, warmup, purpose, clock, off_cpu, exact)
         steps = tuple(step for template in templates for step in steps_of(template, this))
-        return Plan(steps, self._disk(resolved))
+        words = [f"{name}={resolved[own]}" for name, own in self.definition.kernel.items() if resolved[own]]
+        return Plan(steps, self._disk(resolved), " ".join(words))
 
     def read(
         self,

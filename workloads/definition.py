@@ -19,7 +19,7 @@ from workloads.step import PURPOSES, StepTemplate
 
 _KEYS = {
     "summary", "program", "line", "config", "module", "params", "presets", "metrics", "steps", "disk", "verifies", "watch",
-    "instructions", "contention",
+    "instructions", "contention", "kernel",
 }  # fmt: skip
 _TYPES = {"int", "bool", "choice", "str", "int-list"}
 _KINDS = {"setup", "measure", "collect"}
@@ -52,7 +52,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A folder's content, checked."""
+    """A folder's content, checked. kernel: parameters of the kernel that take the value of one of its own, unless it is 0."""
 
     name: str
     summary: str
@@ -66,6 +66,7 @@ class Definition:
     metrics: tuple[Metric, ...]
     steps: tuple[StepTemplate, ...]
     disk: Mapping[str, str]
+    kernel: Mapping[str, str]
     verifies: str
     watch: tuple[str, ...]
     counted: Counted
@@ -96,6 +97,7 @@ def read_definition(folder: Path) -> Definition:
             metrics=tuple(_metric(name, entry) for name, entry in data["metrics"].items()),
             steps=tuple(_step(folder, entry) for entry in data["steps"]),
             disk=MappingProxyType(data.get("disk", {})),
+            kernel=_kernel(params, data.get("kernel", {})),
             verifies=data.get("verifies", ""),
             watch=tuple(data.get("watch", ())),
             counted=_counted(params, data.get("instructions")),
@@ -159,6 +161,13 @@ def _counted(params: Mapping[str, Param], entry: Mapping[str, Any] | None) -> Co
     _only("instructions", entry, {"params", "unfit"})
     fixed = {name: params[name].read(value) for name, value in entry.get("params", {}).items()}
     return Counted(MappingProxyType(fixed), entry.get("unfit", ""))
+
+
+def _kernel(params: Mapping[str, Param], entry: Mapping[str, str]) -> Mapping[str, str]:
+    for own in entry.values():
+        if params[own].type != "int":
+            raise ValueError(f"kernel: {own} must be a number")
+    return MappingProxyType(dict(entry))
 
 
 def _contending(params: Mapping[str, Param], entry: Mapping[str, Any] | None) -> Contending | None:

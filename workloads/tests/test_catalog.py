@@ -170,6 +170,13 @@ def test_the_kernel_module_comes_with_its_sources() -> None:
     assert b'MODULE_LICENSE("GPL")' in module.files["bh-lookup-module.c"]
 
 
+def test_a_walk_may_have_an_inode_hash_of_a_size_of_its_own() -> None:
+    walk = CATALOG["stat-walk"]
+    own = walk.plan(walk.resolve("smoke", {"buckets": 256}), iterations=1, warmup=0)
+    assert own.cmdline == "ihash_entries=256"
+    assert walk.plan(walk.resolve("smoke", {}), iterations=1, warmup=0).cmdline == ""
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -179,6 +186,8 @@ def test_the_kernel_module_comes_with_its_sources() -> None:
         (("default = 1", 'default = "x"'), "n = 'x' is not valid"),
         (('kind = "measure"', 'kind = "mesure"'), "kind of run is 'mesure'"),
         (("[params.n]", "[params.n"), "workload.toml"),
+        (('loglevel = "n"', 'loglevel = "m"'), "entry 'm' is missing"),
+        (('type = "int"\ndefault = 1', 'type = "str"\ndefault = ""'), "kernel: n must be a number"),
     ],
 )
 def test_a_mistake_in_a_folder_is_named(tmp_path: Path, change: tuple[str, str], says: str) -> None:
@@ -187,6 +196,8 @@ def test_a_mistake_in_a_folder_is_named(tmp_path: Path, change: tuple[str, str],
 type = "int"
 default = 1
 help = "n"
+[kernel]
+loglevel = "n"
 [presets]
 smoke = {}
 [metrics.elapsed]
