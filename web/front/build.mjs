@@ -3,7 +3,7 @@
 import { build } from "esbuild";
 
 await build({
-  entryPoints: ["live.js", "form.js", "tail.js", "copy.js", "flame.js", "trend.js"],
+  entryPoints: ["live.js", "form.js", "tail.js", "every.js", "flame.js", "trend.js"],
   outdir: "../static/built",
   bundle: true,
   minify: true,

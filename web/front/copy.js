@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A button that copies a text, where the browser can; the text can be selected by hand all the same.
+// Buttons that copy a text, where the browser can; the text can be selected by hand all the same.
+const SHOWN_MS = 4000;
+const said = document.createElement("p");
+said.className = "hide";
+said.setAttribute("role", "status");
+document.body.append(said);
+
 for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = document.getElementById(button.dataset.copies);
-  const said = document.getElementById(button.dataset.says);
-  if (!source || !said) continue;
+  if (!source) continue;
+  const label = button.textContent;
   button.hidden = false;
   button.addEventListener("click", async () => {
-    said.textContent = (await copied(source)) ? "Copied." : "Selected: copy it with your keyboard.";
+    const copied = await copy(source);
+    button.textContent = copied ? "Copied" : "Selected";
+    said.textContent = copied ? "Copied." : "Selected: copy it with your keyboard.";
+    setTimeout(() => { button.textContent = label; }, SHOWN_MS);
   });
 }
 
 // Browsers give the clipboard to secure pages alone, and may be told not to.
-async function copied(source) {
+async function copy(source) {
   try {
-    await navigator.clipboard.writeText(source.value);
+    await navigator.clipboard.writeText(source.value ?? source.textContent);
     return true;
   } catch {
-    source.focus();
-    source.select();
+    select(source);
     return false;
   }
+}
+
+function select(source) {
+  if (source.select) {
+    source.focus();
+    source.select();
+    return;
+  }
+  getSelection().selectAllChildren(source);
 }
