@@ -71,7 +71,7 @@ def api_page() -> ApiPage:
 
 def _call(path: str, method: str, described: Schema) -> Call:
     answers = described.get("responses", {})
-    good = next((answer for status, answer in answers.items() if status.startswith("2")), {})
+    good: Schema = next((answer for status, answer in answers.items() if status.startswith("2")), {})
     return Call(
         key=described["operationId"],
         method=method.upper(),

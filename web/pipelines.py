@@ -27,7 +27,12 @@ def pipelines(server: str, base: NewestBase) -> tuple[Pipeline, ...]:
     """Return the pipelines in the order of the page. server: this lab's address without a final slash."""
     return (
         Pipeline("gitlab", "GitLab CI", ".gitlab-ci.yml", read_pipeline("gitlab.yml", server, base)),
-        Pipeline("github", "GitHub Actions", ".github/workflows/kperflab.yml", read_pipeline("github.yml", server, base)),
+        Pipeline(
+            "github",
+            "GitHub Actions",
+            ".github/workflows/kperflab.yml",
+            read_pipeline("github.yml", server, base),
+        ),
         Pipeline("shell", "Shell with curl", "", _shell(server, base)),
         Pipeline("labctl", "labctl", "", _labctl(server, base)),
     )
@@ -48,8 +53,12 @@ def read_pipeline(name: str, server: str, base: NewestBase) -> str:
         filled = json.loads(text) | {"tree": base.tree, "base": base.revision}
         return json.dumps(filled, indent=2, ensure_ascii=False) + "\n"
     text = text.replace("${{ vars.KPERFLAB_SERVER }}", server)
-    text = text.replace("variables: {GIT_DEPTH: 0,", f'variables: {{KPERFLAB_SERVER: "{server}", GIT_DEPTH: 0,')
-    return text.replace("KPERFLAB_SERVER and KPERFLAB_TOKEN are CI/CD variables", "KPERFLAB_TOKEN is a masked CI/CD variable")
+    text = text.replace(
+        "variables: {GIT_DEPTH: 0,", f'variables: {{KPERFLAB_SERVER: "{server}", GIT_DEPTH: 0,'
+    )
+    return text.replace(
+        "KPERFLAB_SERVER and KPERFLAB_TOKEN are CI/CD variables", "KPERFLAB_TOKEN is a masked CI/CD variable"
+    )
 
 
 def _shell(server: str, base: NewestBase) -> str:

@@ -35,6 +35,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of the toke
         OPERATOR = "operator"
 
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
+    # The page of one's own work lists what finished after this moment; null: nothing was marked as seen yet.
+    finished_seen_at = models.DateTimeField(null=True, blank=True)
 
     objects: ClassVar[People] = People()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The front page: what runs, new regressions, unhealthy targets, news, in a fixed number of queries."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -106,7 +107,14 @@ def _alerts() -> tuple[AlertLine, ...]:
 
 
 def _newest() -> tuple[NewLine, ...]:
-    rows = list(Experiment.objects.select_related("tree", "submitter").defer("spec").order_by("-pk")[:NEWEST])
+    return new_lines(
+        Experiment.objects.select_related("tree", "submitter").defer("spec").order_by("-pk")[:NEWEST]
+    )
+
+
+def new_lines(found: Iterable[Experiment]) -> tuple[NewLine, ...]:
+    """Return experiments as lines of a page, in their order."""
+    rows = list(found)
     counted = count_experiments([row.pk for row in rows])
     return tuple(
         NewLine(

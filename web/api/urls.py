@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 from web.api.builds import Builds
@@ -76,6 +77,7 @@ urlpatterns = [
         name="api-profiled-file",
     ),
     path("schema/", SchemaView.as_view(), name="api-schema"),
+    path("docs/", RedirectView.as_view(url="/help/api/", http_method_names=["get", "head"]), name="api-docs"),
     path("", include(router.urls)),
     re_path(r"^.*$", unknown),
 ]

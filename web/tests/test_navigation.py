@@ -19,7 +19,17 @@ def marked(text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "address", ["/experiments/", "/regressions/", "/trends/", "/experiments/new", "/account/"]
+    "address",
+    [
+        "/experiments/",
+        "/trends/",
+        "/regressions/",
+        "/standing/",
+        "/lab/",
+        "/help/",
+        "/experiments/new",
+        "/mine/",
+    ],
 )
 def test_an_entrys_own_page_is_marked_as_the_page(page: Page, operator: Client, address: str) -> None:
     assert marked(page(address, operator)) == [(address, "page")]
@@ -28,12 +38,14 @@ def test_an_entrys_own_page_is_marked_as_the_page(page: Page, operator: Client, 
 @pytest.mark.parametrize(
     ("address", "above"),
     [
-        ("/standing/", "/trends/"),
-        ("/alerts/", "/trends/"),
+        ("/alerts/", "/standing/"),
         ("/bisections/", "/trends/"),
-        ("/lab/", "/account/"),
-        ("/people/", "/account/"),
-        ("/hooks/", "/account/"),
+        ("/people/", "/lab/"),
+        ("/account/", "/mine/"),
+        ("/hooks/", "/mine/"),
+        ("/limits/", "/help/"),
+        ("/help/api/", "/help/"),
+        ("/compare/", "/experiments/"),
     ],
 )
 def test_a_page_below_an_entry_marks_it(page: Page, operator: Client, address: str, above: str) -> None:

@@ -166,9 +166,20 @@ def _account(
         "errors": errors or {},
         "most_days": MOST_DAYS,
         "made": made,
+        "example": _example(request, made[1]) if made else "",
         "tokens": [(token, has_ended(token)) for token in list_tokens(user)],
         "scopes": [(scope, _SCOPES[scope], scope in chosen) for scope in scopes_of(user)],
         "views": own_views(user),
         "has_password": user.has_usable_password(),
     }
     return render(request, "web/account.html", ctx, status=status)
+
+
+def _example(request: HttpRequest, token: str) -> str:
+    """Return commands that use a new token; a file keeps it out of the process list and of the shell's history."""
+    server = request.build_absolute_uri("/").rstrip("/")
+    return (
+        "(umask 077; cat >kperflab.token <<'END'\n"
+        f'header = "Authorization: Token {token}"\nEND\n)\n'
+        f"curl -fsS -K kperflab.token {server}/api/v1/me/\n"
+    )

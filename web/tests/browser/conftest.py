@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.test import Client
-from playwright.sync_api import Browser, ConsoleMessage, Page, Route, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route, sync_playwright
 
 from lab.comparisons.compare import compare_experiment
 from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
@@ -88,6 +88,25 @@ def visit(chromium: Browser, live_server: object) -> Iterator[Open]:
             assert page.title() != "run", "a name was run as a script"
         context.close()
     assert not troubles
+
+
+class Clicks:
+    """Clicks on one page, counted: how long a way is."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.count = page, 0
+
+    def link(self, name: str) -> None:
+        """Click a link by its name."""
+        self._click(self.page.get_by_role("link", name=name).first)
+
+    def button(self, name: str) -> None:
+        """Click a button by its name."""
+        self._click(self.page.get_by_role("button", name=name).first)
+
+    def _click(self, on: Locator) -> None:
+        on.click()
+        self.count += 1
 
 
 def _complaints(line: ConsoleMessage, refused: int) -> Iterator[str]:

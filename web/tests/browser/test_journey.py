@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 
 from lab.models import Experiment, User
 from lab.people.tokens import issue_token
-from web.tests.browser.conftest import Open
+from web.tests.browser.conftest import Clicks, Open
 from web.tests.browser.test_service import (
     INODE,
     PATIENCE_MS,
@@ -276,3 +276,29 @@ def test_the_first_key_leads_past_the_navigation(visit: Open, alice: User) -> No
     expect(tab.get_by_role("link", name="Skip to the content")).to_be_focused()
     tab.keyboard.press("Enter")
     expect(tab.locator("main")).to_be_focused()
+
+
+def test_a_ci_author_gets_from_the_front_page_to_a_pipeline_in_two_clicks(
+    visit: Open, live_server: Any, alice: User
+) -> None:
+    tab = visit("/", by=alice)
+    clicked = Clicks(tab)
+    clicked.link("Help")
+    clicked.button("Copy GitLab CI")
+    expect(tab.get_by_role("button", name="Copy GitLab CI")).to_have_text(re.compile("Copied|Selected"))
+    assert f'KPERFLAB_SERVER: "{live_server}"' in tab.locator("#pipeline-gitlab").inner_text()
+    assert clicked.count == 2
+
+
+def test_keys_lead_everywhere_and_can_be_turned_off(visit: Open, live_server: Any, alice: User) -> None:
+    tab = visit("/", by=alice)
+    for key, address in (("e", "/experiments/"), ("t", "/trends/"), ("h", "/help/"), ("m", "/mine/")):
+        tab.keyboard.press("g")
+        tab.keyboard.press(key)
+        tab.wait_for_url(f"{live_server}{address}")
+    tab.keyboard.press("?")
+    expect(tab.get_by_role("dialog", name="Keys")).to_be_visible()
+    tab.get_by_label("These keys work in this browser").uncheck()
+    tab.get_by_role("button", name="Close").click()
+    tab.keyboard.press("?")
+    expect(tab.get_by_role("dialog", name="Keys")).to_be_hidden()

@@ -16,7 +16,7 @@ def test_the_button_copies_the_whole_text(visit: Open, profiled: Experiment) -> 
     page = visit(f"/experiments/{profiled.pk}/reply/")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy").click()
-    expect(page.locator("#copied")).to_have_text("Copied.")
+    expect(page.locator("p.hide[role=status]")).to_have_text("Copied.")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.locator("#reply").input_value()
     assert copied.startswith("Hi,\n")
@@ -26,7 +26,7 @@ def test_without_a_clipboard_the_text_is_selected(visit: Open, profiled: Experim
     page = visit(f"/experiments/{profiled.pk}/reply/")
     page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
     page.get_by_role("button", name="Copy").click()
-    expect(page.locator("#copied")).to_contain_text("Selected")
+    expect(page.locator("p.hide[role=status]")).to_contain_text("Selected")
     assert page.evaluate("document.activeElement.selectionEnd - document.activeElement.selectionStart") > 100
 
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read two experiments side by side: the same case and metric, both bases, each patch in both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lab.experiments.page import get_experiment
+from lab.models import Case, Comparison, Experiment, Run
+from lab.models.states import Purpose, Role, RunState
+
+# Absolute numbers of one experiment say nothing about another's over different clocks or machines.
+Cell = tuple[Comparison | None, Comparison | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSide:
+    """One of the two. machine: its model and accelerator, "" where no boot finished."""
+
+    id: int
+    name: str
+    tree: str
+    base: str
+    commit: str
+    clock: str
+    machine: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """One metric of one case in both. patches: by name, the first experiment's comparison and the second's."""
+
+    metric: str
+    unit: str
+    primary: bool
+    first_base: float | None
+    second_base: float | None
+    patches: tuple[tuple[str, Cell], ...]
+
+    @property
+    def base_ratio(self) -> float | None:
+        """Return the second base over the first, None where either is missing or zero."""
+        if not self.first_base or self.second_base is None:
+            return None
+        return self.second_base / self.first_base
+
+
+@dataclass(frozen=True, slots=True)
+class PairPage:
+    """Both experiments. obstacles: why they cannot be compared, none where they can; unmatched: cases of one alone."""
+
+    first: PairSide
+    second: PairSide
+    obstacles: tuple[str, ...]
+    cases: tuple[tuple[str, tuple[PairRow, ...]], ...]
+    unmatched: tuple[str, ...]
+
+
+def pair_page(first_id: int, second_id: int) -> PairPage:
+    """Return two experiments side by side. Raises UnknownRow."""
+    rows = get_experiment(first_id), get_experiment(second_id)
+    first, second = (_side(row) for row in rows)
+    ours, theirs = ({_identity(case): case for case in row.cases.all()} for row in rows)
+    obstacles = _obstacles(first, second)
+    both = [key for key in ours if key in theirs]
+    if not obstacles and not both:
+        obstacles = ("They share no case: a case is the same with equal workload, preset and parameters.",)
+    cases = () if obstacles else tuple((_title(ours[key]), _rows(ours[key], theirs[key])) for key in both)
+    unmatched = [
+        _title(case)
+        for side, other in ((ours, theirs), (theirs, ours))
+        for key, case in side.items()
+        if key not in other
+    ]
+    return PairPage(first, second, obstacles, cases, tuple(unmatched))
+
+
+def _side(row: Experiment) -> PairSide:
+    return PairSide(
+        id=row.pk,
+        name=row.name,
+        tree=row.tree.name,
+        base=row.base_name,
+        commit=row.base_commit,
+        clock=row.clock,
+        machine=_machine(row),
+        target=row.group or row.target.name,
+    )
+
+
+def _machine(row: Experiment) -> str:
+    """Return the model that the base's first finished boot recorded: processor, accelerator."""
+    boots = Run.objects.filter(
+        variant__experiment=row, variant__role=Role.BASE, purpose=Purpose.MEASURED, state=RunState.DONE
+    )
+    environment = boots.order_by("pk").values_list("environment", flat=True).first() or {}
+    parts = {name: environment.get(name) or {} for name in ("guest", "host", "machine")}
+    accelerator = parts["machine"].get("accelerator") or parts["host"].get("accelerator")
+    model = parts["host"].get("host_cpu") or parts["guest"].get("cpu_model")
+    return ", ".join(str(one) for one in (model, accelerator) if one)
+
+
+def _obstacles(first: PairSide, second: PairSide) -> tuple[str, ...]:
+    found = []
+    if first.id == second.id:
+        found.append("Both are the same experiment: choose another for one side.")
+    if first.clock != second.clock:
+        found.append(f"They count different clocks: {first.clock} and {second.clock}.")
+    if first.machine != second.machine:
+        names = " and ".join(side.machine or "one that is not recorded" for side in (first, second))
+        found.append(f"They ran on different machine models: {names}.")
+    return tuple(found)
+
+
+def _identity(case: Case) -> str:
+    return json.dumps([case.workload, case.preset, case.params], sort_keys=True)
+
+
+def _title(case: Case) -> str:
+    return f"{case.workload} ({case.preset})"
+
+
+def _rows(ours: Case, theirs: Case) -> tuple[PairRow, ...]:
+    first, second = (_by_metric(case) for case in (ours, theirs))
+    rows = [_row(metric, first[metric], second[metric]) for metric in first if metric in second]
+    return tuple(sorted(rows, key=lambda row: not row.primary))
+
+
+def _by_metric(case: Case) -> dict[str, dict[str, Comparison]]:
+    grouped: dict[str, dict[str, Comparison]] = {}
+    for one in case.comparisons.select_related("variant").order_by("variant__pk", "pk"):
+        grouped.setdefault(one.metric, {})[one.variant.name] = one
+    return grouped
+
+
+def _row(metric: str, first: dict[str, Comparison], second: dict[str, Comparison]) -> PairRow:
+    one = next(iter(first.values()))
+    names = dict.fromkeys((*first, *second))
+    return PairRow(
+        metric=metric,
+        unit=one.unit,
+        primary=one.primary,
+        first_base=_base(first.values()),
+        second_base=_base(second.values()),
+        patches=tuple((name, (first.get(name), second.get(name))) for name in names),
+    )
+
+
+def _base(comparisons: Iterable[Comparison]) -> float | None:
+    """Return the base's median; a candidate's block may have been left out, so the one of most boots counts."""
+    known = [one for one in comparisons if one.base_median is not None]
+    return max(known, key=lambda one: one.boots).base_median if known else None

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One person's own work: experiments that run or have finished, standing experiments, hooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from lab.experiments.progress import ExperimentProgress
+from lab.hooks.pages import HookLine, hook_lines
+from lab.models import Experiment, User
+from lab.models.states import ExperimentState
+from lab.operations.front_page import NewLine, new_lines
+from lab.runs.stalls import current_progress_of
+from lab.standing.pages import StandingLine, standing_lines
+
+# Of each list, at most; the list of experiments has the rest.
+SHOWN = 20
+# Somebody who has never marked anything as seen is shown this much.
+FIRST_LOOK = timedelta(days=7)
+_OPEN = (ExperimentState.RUNNING, ExperimentState.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWork:
+    """The work of one person. since: finished experiments are those that finished after this moment."""
+
+    running: tuple[ExperimentProgress, ...]
+    finished: tuple[NewLine, ...]
+    since: datetime
+    standing: tuple[StandingLine, ...]
+    hooks: tuple[HookLine, ...]
+
+
+def own_work(user: User) -> OwnWork:
+    """Return somebody's own work."""
+    since = user.finished_seen_at or timezone.now() - FIRST_LOOK
+    own = (
+        Experiment.objects.filter(submitter=user).select_related("tree", "target", "submitter").defer("spec")
+    )
+    shown = list(own.filter(state__in=_OPEN).order_by("-state", "pk")[:SHOWN])
+    progress = current_progress_of(shown)
+    finished = own.exclude(state__in=_OPEN).filter(finished_at__gt=since).order_by("-finished_at")
+    return OwnWork(
+        running=tuple(progress[row.pk] for row in shown),
+        finished=new_lines(finished[:SHOWN]),
+        since=since,
+        standing=tuple(line for line in standing_lines() if line.owner == user.username),
+        hooks=tuple(line for line in hook_lines(user) if line.owner == user.username),
+    )
+
+
+def mark_seen(user: User) -> None:
+    """Take everything of somebody's that is finished by now as seen."""
+    User.objects.filter(pk=user.pk).update(finished_seen_at=timezone.now())
