@@ -27,9 +27,9 @@ from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 from workers.microscope.contention import Contention
 from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import lock_function_lines
-from workers.microscope.machines import LATENCIES, MachineModel, machine_model, own_machine
 from workers.microscope.replay import Trace, compile_replay, replay
 from workers.tests.tracewriter import ATOMIC, HEAP, ROLES, STORE, Recorder, bare, write_trace
+from workloads.machines import LATENCIES, MachineModel, machine_model, own_machine
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 32)
 WORK, HELD, TRANSFER, ROUNDS = 8000, 900, 40, 1500

@@ -107,6 +107,8 @@ def _line(key: str, value: Any) -> str:
         return f"{key} = {str(value).lower()}"
     if isinstance(value, list | tuple):
         return f"{key} = [{', '.join(_value(one) for one in value)}]"
+    if isinstance(value, Mapping):
+        return f"{key} = {{ {', '.join(_line(name, one) for name, one in value.items())} }}"
     return f"{key} = {_value(value)}"
 
 

@@ -162,18 +162,6 @@ class ReplayTooSlow(ReplayFailed):
     retry = True
 
 
-class MachineModelInvalid(WorkersError):
-    """A machine model that is not known, or whose numbers are out of bounds."""
-
-    blame = "submission"
-
-
-class MachineModelsMixed(WorkersError):
-    """Results under different machine models, which cannot be compared."""
-
-    blame = "submission"
-
-
 class ClaimLost(WorkersError):
     """The build or run being worked on was cancelled, or given to another worker."""
 

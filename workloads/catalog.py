@@ -142,6 +142,7 @@ class Workload:
                 given = contention.filled(given)
             resolved = self._filled(given, "contention")
             contention.check_threads(resolved)
+            contention.check_machine(resolved)
         except BadParam as exc:
             said = str(exc).removeprefix(f"{self.name}: ")
             raise BadParam(f"{self.name}: {said}") from exc

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workloads.errors import BadParam, OutputUnreadable
+from workloads.machines import check_fits, described_machine
 from workloads.metric import Metric
 from workloads.param import Param, ParamValue
 from workloads.readings import Iteration, Object, iterations_of
@@ -20,7 +21,10 @@ CPUS = Param(
     "cpus", "int-list", (1, 2, 4, 8), "CPUs that do the same at once, each number for itself", 1, MOST_CPUS
 )
 MACHINE = Param(
-    "machine", "choice", "one-socket", "what the CPUs are like", choices=("one-socket", "two-socket")
+    "machine",
+    "machine",
+    "one-socket",
+    "what the CPUs are like: a name, or own numbers in place of a named machine's",
 )
 PARAMS: Mapping[str, Param] = {param.name: param for param in (CPUS, MACHINE)}
 THREADS = "threads"
@@ -75,6 +79,11 @@ def metrics(operation: str) -> tuple[Metric, ...]:
 def filled(params: Mapping[str, object]) -> dict[str, object]:
     """Return parameters with as many threads as the most CPUs. Raises BadParam."""
     return {**params, THREADS: most_cpus(params)}
+
+
+def check_machine(params: Mapping[str, object]) -> None:
+    """Raise BadParam for more CPUs than the machine has."""
+    check_fits(described_machine(params.get(MACHINE.name, MACHINE.default)), most_cpus(params))
 
 
 def check_threads(params: Mapping[str, ParamValue]) -> None:

@@ -43,6 +43,10 @@ class BadParam(WorkloadsError):
     blame: Blame = "submission"
 
 
+class MachineModelInvalid(BadParam):
+    """A machine model that is not known, or whose numbers are out of bounds."""
+
+
 class NotVerifiable(WorkloadsError):
     """The workload makes no claim that a verified run could count."""
 

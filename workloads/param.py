@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from workloads.errors import BadParam
+from workloads.errors import BadParam, MachineModelInvalid
+from workloads.machines import described_machine, machine_names
 
 ParamValue = bool | int | str | tuple[int, ...]
-ParamType = Literal["int", "bool", "choice", "str", "int-list"]
+ParamType = Literal["int", "bool", "choice", "str", "int-list", "machine"]
 
 _UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 # Programs print it back inside JSON as it is.
@@ -46,6 +47,8 @@ class Param:
                 if isinstance(value, str) and value in self.choices:
                     return value
                 raise self._bad(value, "one of " + ", ".join(self.choices))
+            case "machine":
+                return self._machine(value)
             case "str":
                 if isinstance(value, str) and _TEXT.fullmatch(value) and value.isprintable():
                     return value
@@ -59,6 +62,8 @@ class Param:
                 return "true or false"
             case "choice":
                 return ", ".join(self.choices)
+            case "machine":
+                return f'{", ".join(machine_names())}, or a table of numbers: {{ base = "two-socket", transfer_cycles = 90 }}'
             case "str":
                 return "text"
             case "int" | "int-list":
@@ -92,6 +97,13 @@ class Param:
         if len(set(numbers)) != len(numbers):
             raise self._bad(value, "numbers that differ from each other")
         return numbers
+
+    def _machine(self, value: object) -> str:
+        """Return a machine model as text, the same for the same numbers."""
+        try:
+            return described_machine(value).name
+        except MachineModelInvalid as exc:
+            raise MachineModelInvalid(f"{self.name}: {exc}") from exc
 
     def _bad(self, value: object, valid: str) -> BadParam:
         return BadParam(f"{self.name} = {value!r} is not valid: {valid}")

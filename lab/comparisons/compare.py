@@ -59,10 +59,14 @@ def compare_experiment(experiment_id: int) -> int:
     variants = list(experiment.variants.filter(state=VariantState.READY))
     shifted: list[_Shifted] = []
     found_effects: list[Effect] = []
+    refused: list[Comparison] = []
     points: list[BasePoint] = []
     base = next((variant for variant in variants if variant.role == Role.BASE), None)
     if base is not None:
         for case in experiment.cases.all():
+            if reason := mixed_machines(case):
+                refused += _refused(case, variants, reason)
+                continue
             by_metric = _arms(case, variants)
             for metric in case.metrics:
                 arms = by_metric.get(metric["name"])
@@ -70,11 +74,46 @@ def compare_experiment(experiment_id: int) -> int:
                     shifted += _shifts(experiment, case, metric, variants, arms)
                     found_effects += _effects(experiment, case, metric, variants, arms)
                     points += base_point(case, metric, base, _ground(variants, arms))
-    comparisons = _judged(experiment, shifted)
+    comparisons = _judged(experiment, shifted) + refused
     with transaction.atomic():
         _store(experiment_id, comparisons, found_effects)
         store_base_points(experiment_id, points)
     return len(comparisons)
+
+
+def mixed_machines(case: Case) -> str:
+    """Return why a case's boots cannot be compared: they were replayed on different machine models; "" if they can be."""
+    boots = Run.objects.filter(case=case, purpose=Purpose.MEASURED, state=RunState.DONE, invalid=[])
+    keys = set(boots.values_list("extras__contention__machine_key", flat=True)) - {None}
+    if len(keys) < 2:
+        return ""
+    return (
+        f"boots of this case were replayed on {len(keys)} different machine models, and are not compared: "
+        "submit it again to workers of one version"
+    )
+
+
+def _refused(case: Case, variants: list[Variant], reason: str) -> list[Comparison]:
+    """Return a row for each variant and metric that has no ratio, and says why."""
+    return [
+        Comparison(
+            experiment_id=case.experiment_id,
+            case=case,
+            variant=variant,
+            metric=metric["name"],
+            unit=metric["unit"],
+            better=metric["better"],
+            primary=metric["primary"],
+            boots=0,
+            verdict="inconclusive",
+            reason=reason,
+            notes=[reason],
+            margin=metric["margin"],
+        )
+        for variant in variants
+        if variant.role != Role.BASE
+        for metric in case.metrics
+    ]
 
 
 def _arms(case: Case, variants: list[Variant]) -> dict[str, dict[int, Arm]]:

@@ -193,7 +193,7 @@ def _metrics(
     for one in compared:
         if one.case_id == case.pk:
             rows[one.metric].append(one)
-    alarms = false_alarms(case.experiment, case.workload) if rows else {}
+    alarms = false_alarms(case) if rows else {}
     spreads = {metric.metric: metric for metric in spread.metrics}
     metrics = [
         _metric(

@@ -69,7 +69,8 @@ def _is_a_way_to_profile(given: Any) -> Any:
 
 # Whether boots of their own are profiled: sampled by perf, or under the microscope, which counts every instruction.
 Profiling = Annotated[StrictBool | Literal["exact"], BeforeValidator(_is_a_way_to_profile)]
-Param = StrictBool | StrictInt | float | str | tuple[StrictInt | float | str, ...]
+Number = StrictInt | float | str
+Param = StrictBool | Number | tuple[Number, ...] | Annotated[dict[str, Number], Field(max_length=64)]
 
 
 class _Part(BaseModel):
@@ -286,10 +287,8 @@ class ExperimentSpec(_Part):
     def _recorded_boots_are_not_looked_into_otherwise(self) -> Self:
         if self.measure.clock != "contention":
             return self
-        asked: dict[str, object] = {
-            "measure.profile": self.measure.profile,
-            "measure.verify": self.measure.verify,
-        }
+        measure = self.measure
+        asked: dict[str, object] = {"measure.profile": measure.profile, "measure.verify": measure.verify}
         asked |= {f"cases[{at}].profile": case.profile for at, case in enumerate(self.cases)}
         for field, value in asked.items():
             if value:

@@ -26,10 +26,10 @@ from workers.microscope.accesses import Recording, read_recordings
 from workers.microscope.contention import Contention, WaitShare
 from workers.microscope.lock_functions import lock_function_lines
 from workers.microscope.looking import PROGRAM_MAP
-from workers.microscope.machines import machine_model
 from workers.microscope.replay import Trace, compile_replay, replay
 from workloads.catalog import Workload
 from workloads.contention import MACHINE, OPERATIONS, cpus_of
+from workloads.machines import described_machine
 from workloads.param import label
 from workloads.readings import Readings
 
@@ -137,7 +137,7 @@ def _replays(
     """By number of CPUs, what the first ones of the recorded ones do to each other."""
     program = compile_replay(home / "programs")
     roles = lock_function_lines(artifact.system_map.read_text())
-    machine = machine_model(str(params[MACHINE.name]))
+    machine = described_machine(params[MACHINE.name])
     trace = Trace(recording.calls, recording.accesses)
     return {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
 

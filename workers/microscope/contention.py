@@ -6,17 +6,16 @@ What the program prints follows from what a guest did, so every number is checke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.errors import MachineModelsMixed, TraceUnreadable
-from workers.microscope.machines import MachineModel
+from workers.errors import TraceUnreadable
 from workloads.errors import OutputUnreadable
 from workloads.guest.strictjson import read_object
+from workloads.machines import MachineModel
 
 _MOST = 1 << 53
 _KINDS = ("spinlock", "bit lock", "rwlock", "mutex", "rwsem")
@@ -133,15 +132,6 @@ class Contention:
         for row in self.nodes:
             waited[row.node] = row.transfer + row.lock
         return waited
-
-
-def check_same_machine(results: Iterable[Contention]) -> None:
-    """Raise MachineModelsMixed if results come from different machine models."""
-    names = {result.machine.key: result.machine.name for result in results}
-    if len(names) > 1:
-        raise MachineModelsMixed(
-            f"results under different machine models are not compared: {', '.join(sorted(names.values()))}"
-        )
 
 
 def read_contention(text: bytes, machine: MachineModel, nodes: int) -> Contention:

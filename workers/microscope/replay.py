@@ -13,7 +13,7 @@ from kernels.processes.environment import minimal
 from workers.errors import ReplayFailed, ReplayTooSlow, TraceUnreadable
 from workers.microscope.compiling import Product, compile_once
 from workers.microscope.contention import Contention, read_contention
-from workers.microscope.machines import MachineModel
+from workloads.machines import MachineModel
 
 SOURCES = Path(__file__).parent / "native" / "replay"
 FLAGS = ("-std=c++17", "-O2", "-flto=2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")

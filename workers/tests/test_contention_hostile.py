@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from kernels.processes.environment import minimal
-from workers.errors import MachineModelInvalid, ReplayFailed, TraceUnreadable
+from workers.errors import ReplayFailed, TraceUnreadable
 from workers.microscope.contention import read_contention
-from workers.microscope.machines import LATENCIES, machine_model, machine_names, own_machine
 from workers.microscope.replay import SOURCES, Trace, replay
 from workers.tests.tracewriter import (
     ATOMIC,
@@ -31,6 +30,8 @@ from workers.tests.tracewriter import (
     varint,
     write_trace,
 )  # fmt: skip
+from workloads.errors import MachineModelInvalid
+from workloads.machines import LATENCIES, machine_model, machine_names, own_machine
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 

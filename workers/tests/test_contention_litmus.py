@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.errors import MachineModelsMixed
-from workers.microscope.contention import check_same_machine
-from workers.microscope.machines import machine_model
 from workers.microscope.replay import compile_replay
 from workers.tests.tracewriter import ATOMIC, HEAP, LOAD, STORE, Bench, Recorder, bare
+from workloads.machines import machine_model
 
 pytestmark = pytest.mark.process
 
@@ -177,13 +175,6 @@ def test_all_cycles_of_a_cpu_are_accounted_for(bench: Bench) -> None:
     assert sum(lock.cycles for lock in result.locks) == pytest.approx(result.total.lock, abs=8)
 
 
-def test_results_of_two_machine_models_are_not_compared(bench: Bench) -> None:
-    one, two = bench(mixed(2), machine_model("one-socket")), bench(mixed(2), machine_model("two-socket"))
-    check_same_machine([one, one])
-    with pytest.raises(MachineModelsMixed, match="one-socket, two-socket"):
-        check_same_machine([one, two])
-
-
 @pytest.mark.parametrize(("other", "cycles"), [(1, 100), (2, 300)])
 def test_a_transfer_costs_by_where_the_line_is(bench: Bench, other: int, cycles: int) -> None:
     recorders = [Recorder(cpu) for cpu in range(4)]
@@ -206,6 +197,15 @@ def test_what_does_not_fit_into_the_caches_is_fetched_again(bench: Bench) -> Non
     assert rounds(64) == 64 * 200
     assert rounds(128) == 128 * (200 + 10 + 10)
     assert rounds(256) == 256 * (200 + 50 + 50)
+
+
+@pytest.mark.parametrize(("each", "cycles"), [(1, 300), (2, 300), (3, 100), (64, 100)])
+def test_cpus_fill_a_socket_before_the_next(bench: Bench, each: int, cycles: int) -> None:
+    recorders = [Recorder(cpu) for cpu in range(4)]
+    recorders[0].access(STORE, HEAP)
+    recorders[2].access(LOAD, HEAP, after=1000)
+    machine = bare(sockets=2, cpus_per_socket=each, transfer_cycles=100, far_transfer_cycles=300)
+    assert bench(recorders, machine).total.transfer == cycles
 
 
 def test_overlap_hides_its_share_of_plain_accesses_and_nothing_of_atomics(bench: Bench) -> None:

@@ -17,6 +17,7 @@ from lab.tests.descriptions import DIFF, NOTED, SETS, URGENCY, setting, specifie
 from lab.tests.factories import make_experiment
 from workers import labctl
 from workers.tests.test_labctl import call
+from workloads.catalog import load_catalog
 
 # What the options of `labctl submit SERIES` say, and the value that the description has then.
 OPTIONS: dict[str, tuple[tuple[str, ...], Any]] = {
@@ -143,3 +144,36 @@ def test_a_wrong_option_names_the_field(
     assert call(monkeypatch, *series, *options) == labctl.EXIT_USAGE
     assert said in " ".join(capsys.readouterr().err.split())
     assert taken == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{ base = "two-socket", sockets = 4, cpus_per_socket = 8, transfer_cycles = 90 }',
+        "two-socket, sockets=4, cpus_per_socket=8, transfer_cycles=90",
+    ],
+)
+def test_an_option_gives_a_machine_its_own_numbers(
+    text: str, taken: list[ExperimentSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fix.patch").write_text(DIFF)
+    options = ("--clock", "contention", "--param", "cpus=[1, 4]", "--param", f"machine={text}")
+    assert (
+        call(
+            monkeypatch,
+            "submit",
+            "fix.patch",
+            "--local",
+            "--no-wait",
+            "--tree",
+            "debian-6.1",
+            "--workload",
+            "showgids",
+            *options,
+        )
+        == 0
+    )
+    (case,) = taken[0].cases
+    resolved = load_catalog()["showgids"].resolve("smoke", case.params, clock="contention")
+    assert resolved["machine"] == "two-socket, sockets=4, transfer_cycles=90, cpus_per_socket=8"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workers.microscope.contention import Contention
-from workers.microscope.machines import MachineModel, own_machine
 from workers.microscope.replay import Trace, replay
+from workloads.machines import MachineModel, own_machine
 
 LOAD, STORE, ATOMIC, NODE, BEGIN, END = range(6)
 PROGRAM, THREAD, INTERRUPT = 1, 2, 3

@@ -105,7 +105,7 @@ def test_the_base_is_compared_with_itself_and_its_record_is_kept() -> None:
     experiment = three_arms([100.3, 99.6, 100.9], [120.0, 119.2, 121.0])
     control = Comparison.objects.get(variant__role="a/a", metric="ns_per_open")
     assert control.verdict in {"unchanged", "inconclusive"}
-    assert false_alarms(experiment, "showgids") == {"ns_per_open": {"called": 0, "compared": 1}}
+    assert false_alarms(experiment.cases.get()) == {"ns_per_open": {"called": 0, "compared": 1}}
     assert Comparison.objects.get(variant__name="p", metric="ns_per_open").verdict == "regression"
 
 

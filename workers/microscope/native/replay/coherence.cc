@@ -6,7 +6,11 @@
 Coherence::Coherence(const Machine &machine, unsigned int cpus, Evidence &evidence)
 	: machine_(machine), evidence_(evidence), caches_(cpus, Caches(machine)), same_socket_(cpus)
 {
-	auto socket = [&](unsigned int cpu) { return static_cast<uint64_t>(cpu) * machine.sockets / cpus; };
+	auto socket = [&](unsigned int cpu) -> uint64_t {
+		if (machine.cpus_per_socket)
+			return std::min(cpu / machine.cpus_per_socket, machine.sockets - 1);
+		return static_cast<uint64_t>(cpu) * machine.sockets / cpus;
+	};
 
 	for (unsigned int cpu = 0; cpu < cpus; cpu++)
 		for (unsigned int other = 0; other < cpus; other++)

@@ -35,6 +35,8 @@ public:
 		}
 	}
 
+	bool has(const std::string &name) const { return values_.count(name); }
+
 	double take(const std::string &name, double least, double most)
 	{
 		auto at = values_.find(name);
@@ -83,6 +85,7 @@ Machine read_machine(const std::string &path)
 	Machine machine;
 
 	machine.sockets = values.whole("sockets", 1, 8);
+	machine.cpus_per_socket = values.has("cpus_per_socket") ? values.whole("cpus_per_socket", 0, 64) : 0;
 	machine.cycles_per_instruction = values.take("cycles_per_instruction", 0.05, 100);
 	machine.overlap = values.take("overlap", 0, 1);
 	machine.atomic_cycles = values.take("atomic_cycles", 0, MOST_CYCLES);

@@ -8,6 +8,7 @@
 
 struct Machine {
 	uint32_t sockets;
+	uint32_t cpus_per_socket; /* 0: as many on each */
 	double cycles_per_instruction;
 	double overlap; /* share of a plain access's latency that the core hides, 0 to 1 */
 	double atomic_cycles; /* an atomic on a line that the CPU owns */

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machines that recorded accesses can be replayed on: numbers, each with where it comes from.
 
-The ones we know are files in machines/; a description may give its own numbers. What the numbers mean:
-docs/contention.md.
+The ones we know are files in machines/; a description may give its own numbers, as a table or as text:
+
+    machine = { base = "two-socket", cpus_per_socket = 8, transfer_cycles = 90 }
+    machine = "two-socket, cpus_per_socket=8, transfer_cycles=90"
+
+What the numbers mean: docs/contention.md.
 """
 
 from __future__ import annotations
@@ -11,19 +15,21 @@ import hashlib
 import math
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workers.errors import MachineModelInvalid
+from workloads.errors import MachineModelInvalid
 
 _FILES = Path(__file__).parent / "machines"
-_SIZES = ("sockets", "l1_bytes", "l1_ways", "l2_bytes", "l2_ways")
+_WHOLE = ("sockets", "cpus_per_socket", "l1_bytes", "l1_ways", "l2_bytes", "l2_ways")
 _LINE = 64
 # As in native/replay/machine.cc: name → least, most. Cycles not named here are 0 to 1,000,000.
 _BOUNDS = {
     "sockets": (1, 8),
+    "cpus_per_socket": (0, 64),
     "cycles_per_instruction": (0.05, 100),
     "overlap": (0, 1),
     "l1_bytes": (_LINE, 16 << 20),
@@ -32,6 +38,8 @@ _BOUNDS = {
     "l2_ways": (1, 64),
 }
 _CYCLES = (0, 1_000_000)
+# Of a machine as text: all numbers with all their digits.
+_LONGEST = 1000
 # What the sensitivity table halves and doubles.
 LATENCIES = (
     "atomic_cycles", "l2_cycles", "shared_cycles", "memory_cycles", "transfer_cycles", "far_transfer_cycles", "wake_cycles",
@@ -40,7 +48,10 @@ LATENCIES = (
 
 @dataclass(frozen=True, slots=True)
 class MachineNumbers:
-    """The numbers of a machine that the replay needs; latencies in cycles, overlap the share of them that is hidden."""
+    """The numbers of a machine that the replay needs; latencies in cycles, overlap the share of them that is hidden.
+
+    cpus_per_socket: 0 for as many on each socket.
+    """
 
     sockets: int
     cycles_per_instruction: float
@@ -56,10 +67,14 @@ class MachineNumbers:
     transfer_cycles: float
     far_transfer_cycles: float
     wake_cycles: float
+    cpus_per_socket: int = 0
 
     def lines(self) -> str:
-        """Return them as the replay program reads them."""
-        return "".join(f"{field.name}={getattr(self, field.name):.17g}\n" for field in fields(self))
+        """Return them as the replay program reads them, and as a model's key is made of them."""
+        given = (
+            field.name for field in fields(self) if field.name != "cpus_per_socket" or self.cpus_per_socket
+        )
+        return "".join(f"{name}={getattr(self, name):.17g}\n" for name in given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +126,72 @@ def own_machine(numbers: Mapping[str, object], base: str = "one-socket") -> Mach
     unknown = set(numbers) - {field.name for field in fields(MachineNumbers)} - {"ghz"}
     if unknown:
         names = ", ".join(sorted(field.name for field in fields(MachineNumbers)))
-        raise MachineModelInvalid(f"a machine model has no such number; it has ghz, {names}")
+        raise MachineModelInvalid(f"a machine model has no such number; it has base, ghz, {names}")
     _check(numbers)
-    own: dict[str, Any] = {name: value for name, value in numbers.items() if name != "ghz"}
-    ghz = numbers.get("ghz", known.ghz)
-    model = MachineModel(
-        f"{base} with own numbers", known.title, float(ghz) if isinstance(ghz, int | float) else known.ghz,
-        replace(known.numbers, **own), {},
-    )  # fmt: skip
+    given: dict[str, Any] = dict(numbers)
+    ghz = float(given.pop("ghz", known.ghz))
+    model = replace(known, ghz=ghz, numbers=replace(known.numbers, **given))
     _check_caches(model.numbers)
-    return model
+    if model.key == known.key:
+        return known
+    return replace(model, name=_written(model, known), sources={})
+
+
+def described_machine(value: object) -> MachineModel:
+    """Return the machine that a description gives: a name, a table of numbers, or both as text. Raises MachineModelInvalid."""
+    if isinstance(value, str):
+        value = _table(value)
+    if not isinstance(value, Mapping):
+        raise MachineModelInvalid(
+            f"a machine is a name ({', '.join(machine_names())}) or a table of numbers, such as {{ sockets = 2 }}"
+        )
+    numbers = {str(name): number for name, number in value.items()}
+    base = numbers.pop("base", "one-socket")
+    if not isinstance(base, str):
+        raise MachineModelInvalid("the machine model's base must be the name of a machine")
+    return own_machine(numbers, base)
+
+
+def _table(text: str) -> dict[str, object]:
+    """Read "NAME, NUMBER=VALUE, …"; the name may be left out."""
+    table: dict[str, object] = {}
+    for place, part in enumerate(text[:_LONGEST].split(",")):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals and place == 0:
+            table["base"] = name
+        elif not equals or name in table:
+            raise MachineModelInvalid(
+                "a machine as text is a name and numbers, each once: one-socket, sockets=2, transfer_cycles=90"
+            )
+        else:
+            table[name] = _number(value)
+    return table
+
+
+def _number(text: str) -> object:
+    """Read a number; what is none stays text, which is refused with the number's name."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _written(model: MachineModel, base: MachineModel) -> str:
+    """Return a machine as text: the base, then each number that differs from its, in a fixed order."""
+    numbers = [
+        (field.name, getattr(model.numbers, field.name), getattr(base.numbers, field.name))
+        for field in fields(MachineNumbers)
+    ]
+    differ = [(name, own) for name, own, theirs in [("ghz", model.ghz, base.ghz), *numbers] if own != theirs]
+    return ", ".join(
+        [
+            base.name,
+            *(
+                f"{name}={value:g}" if float(f"{value:g}") == value else f"{name}={value!r}"
+                for name, value in differ
+            ),
+        ]
+    )
 
 
 def _model(name: str, data: dict[str, Any]) -> MachineModel:
@@ -132,13 +203,28 @@ def _model(name: str, data: dict[str, Any]) -> MachineModel:
 
 def _check(numbers: Mapping[str, object]) -> None:
     for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or value != value
+            or abs(value) == math.inf
+        ):
             raise MachineModelInvalid(f"the machine model's {name} must be a number")
-        if name in _SIZES and not isinstance(value, int):
+        if name in _WHOLE and not isinstance(value, int):
             raise MachineModelInvalid(f"the machine model's {name} must be a whole number")
         least, most = (0.1, 100) if name == "ghz" else _BOUNDS.get(name, _CYCLES)
         if not least <= value <= most:
             raise MachineModelInvalid(f"the machine model's {name} must be from {least:g} to {most:g}")
+
+
+def check_fits(machine: MachineModel, cpus: int) -> None:
+    """Raise MachineModelInvalid for more CPUs than a machine has, if it says how many."""
+    room = machine.numbers.sockets * machine.numbers.cpus_per_socket
+    if room and cpus > room:
+        raise MachineModelInvalid(
+            f"cpus = {cpus} does not fit the machine, which has {room}: sockets = {machine.numbers.sockets}, "
+            f"cpus_per_socket = {machine.numbers.cpus_per_socket}"
+        )
 
 
 def _check_caches(numbers: MachineNumbers) -> None:
