@@ -12,7 +12,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast process kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,7 +39,7 @@ test: setup-dev  ## check, tests that start processes, and one of each real thin
 	$(call parts,lint+fast process kernel guests+pages+postgres)
 
 test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint+fast audit process kernel guests+pages+postgres campaign fleet)
+	$(call parts,lint+fast audit process thorough kernel guests+pages+postgres campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
 	$(call parts,lint+fast)
@@ -60,7 +60,7 @@ timed-%:
 unexport PYTHONDONTWRITEBYTECODE
 
 # What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
-ALONE := real or browser or api or service or provision or containers or faults or campaign
+ALONE := real or browser or api or service or provision or containers or faults or campaign or thorough
 FLEET := service or provision or containers
 PARALLEL := --timeout 300 -n auto --dist loadfile
 
@@ -68,9 +68,9 @@ PARALLEL := --timeout 300 -n auto --dist loadfile
 fast:
 	@.venv/bin/pytest $(PARALLEL) -m 'not process and not ($(ALONE))'
 
-# In the order of the files: by the number of their tests, as xdist would sort them, the longest of all come last.
+# Four at a time, for they wait for other programs half of the time. In the order of the files: by the number of their tests, as xdist would sort them, the longest of all come last.
 process:
-	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -m 'process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -n 4 -m 'process and not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
 QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
@@ -93,6 +93,10 @@ guests:
 
 pages:
 	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)'
+
+# Further cases of what quicker tests show, and simulations of thousands of experiments.
+thorough:
+	@.venv/bin/pytest $(PARALLEL) -m 'thorough and not campaign'
 
 campaign:
 	@.venv/bin/pytest -m 'campaign and not ($(FLEET))'

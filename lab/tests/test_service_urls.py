@@ -143,6 +143,7 @@ def test_the_deployment_check_is_clean(url: str, tmp_path: Path) -> None:
     assert "no issues" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_plain_http_for_others_is_remarked_upon(tmp_path: Path) -> None:
     done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", KPERFLAB_URL="http://lab.example")
@@ -158,6 +159,7 @@ def test_a_wrong_setting_is_one_line_at_the_command_line(tmp_path: Path) -> None
     assert done.stderr.startswith("manage.py: KPERFLAB_DATABASE is no PostgreSQL URL")
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_with_https_cookies_and_redirects_are_secure(tmp_path: Path) -> None:
     code = (

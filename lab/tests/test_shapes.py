@@ -69,6 +69,7 @@ def test_a_noisier_candidate_and_skewed_noise_stay_within_the_goal(name: str, bo
     assert GOAL[0] <= alarms(by_name(name), 10_000, boots, seed=1) <= GOAL[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["candidate bimodal 1:1", "candidate in three clusters"])
 def test_early_looks_do_not_take_a_few_boots_of_one_cluster_for_a_shift(name: str) -> None:
     called, _ = stopped(by_name(name), 10_000, seed=1)

@@ -75,7 +75,11 @@ def check(
 
 @pytest.mark.parametrize(
     ("ns", "status", "verdict"),
-    [(1250.0, "fail", "regression"), (800.0, "pass", "improvement"), (None, "warn", "inconclusive")],
+    [
+        (1250.0, "fail", "regression"),
+        pytest.param(800.0, "pass", "improvement", marks=pytest.mark.thorough),
+        pytest.param(None, "warn", "inconclusive", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_patch_is_submitted_once_and_its_verdict_is_the_status(
     check: Check, ns: float | None, status: str, verdict: str

@@ -85,6 +85,7 @@ def series(fake_lab: FakeLab, line: list[str]) -> str:
     return mails.replace("From: kperflab <kperflab@localhost>", "From: Eve <eve@example.org>") + "\n"
 
 
+@pytest.mark.thorough
 def test_the_patch_of_a_series_that_made_it_slower_is_found(
     fake_lab: FakeLab, line: list[str], series: str, asked: BisectionRequest
 ) -> None:
@@ -137,6 +138,7 @@ def test_the_commit_that_made_it_slower_is_found(
     assert bad.experiment.name == f"bisection {row.pk}, step 4: change 6"
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_built_leaves_a_range_that_names_it(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
@@ -158,6 +160,7 @@ def test_a_range_without_the_step_is_not_searched(
     assert (get_bisection(found.pk).answer, get_bisection(found.pk).suspects) == ("no-step", [])
 
 
+@pytest.mark.thorough
 def test_an_improvement_is_searched_as_well(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:
@@ -167,6 +170,7 @@ def test_an_improvement_is_searched_as_well(
     assert get_bisection(found.pk).suspects == [line[2]]
 
 
+@pytest.mark.thorough
 def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], asked: BisectionRequest) -> None:
     behave(fake_lab, line, lambda number: 1250.0 if number >= 2 else 1000.0)
     panic = Script(problem=GuestPanicked("Kernel panic - not syncing: Fatal exception"))
@@ -177,6 +181,7 @@ def test_a_kernel_that_panics_is_skipped(fake_lab: FakeLab, line: list[str], ask
     assert get_bisection(found.pk).suspects == [line[2]]
 
 
+@pytest.mark.thorough
 def test_boots_that_cannot_tell_are_asked_again_and_then_are_ambiguous(
     fake_lab: FakeLab, line: list[str], asked: BisectionRequest
 ) -> None:

@@ -116,6 +116,7 @@ def test_without_a_store_the_other_machine_has_it_built_again(machines: Machines
     assert (Build.objects.get().state, Build.objects.get().corrupted) == ("queued", 0)
 
 
+@pytest.mark.thorough
 def test_a_spoilt_artifact_is_removed_counted_and_built_again(
     machines: Machines, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

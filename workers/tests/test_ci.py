@@ -112,7 +112,14 @@ def behaves(fake_lab: FakeLab, ns: float | None) -> None:
     fake_lab.scripts["series"] = script  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize(("ns", "code"), [(800.0, 0), (1250.0, 1), (None, 2)])
+@pytest.mark.parametrize(
+    ("ns", "code"),
+    [
+        pytest.param(800.0, 0, marks=pytest.mark.thorough),
+        (1250.0, 1),
+        pytest.param(None, 2, marks=pytest.mark.thorough),
+    ],
+)
 def test_the_script_ends_with_the_verdict_and_leaves_reports(
     ns: float | None,
     code: int,
@@ -203,7 +210,7 @@ def test_who_waits_too_long_is_told_and_the_experiment_goes_on(
     assert Experiment.objects.get().state == "queued"
 
 
-@pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), (None, 0)])
+@pytest.mark.parametrize(("ns", "code"), [(1250.0, 1), pytest.param(None, 0, marks=pytest.mark.thorough)])
 def test_githubs_step_runs_as_it_stands(
     ns: float | None,
     code: int,
@@ -234,7 +241,7 @@ def test_githubs_step_runs_as_it_stands(
     assert ("::warning::" in done.stdout) is (ns is None)
 
 
-@pytest.mark.parametrize(("ns", "code"), [(800.0, 0), (None, 2)])
+@pytest.mark.parametrize(("ns", "code"), [(800.0, 0), pytest.param(None, 2, marks=pytest.mark.thorough)])
 def test_gitlabs_script_runs_as_it_stands(
     ns: float | None,
     code: int,

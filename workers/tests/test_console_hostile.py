@@ -114,6 +114,7 @@ def test_a_console_of_every_word_is_examined_no_more_often_than_its_words_allow(
     assert examined.call_count <= len(FORMS) * (50 + MAX_FINDINGS)
 
 
+@pytest.mark.thorough
 def test_a_million_reports_are_counted_and_the_first_are_kept() -> None:
     found = scan_console(REPORT * 1_000_000)
     assert len(found) == MAX_FINDINGS
@@ -139,6 +140,7 @@ def test_noise_of_one_literal_hides_no_other() -> None:
     assert [one.kind for one in found] == ["panic", "more"]
 
 
+@pytest.mark.thorough
 def test_a_line_of_64_megabytes_holds_no_report_and_does_not_hide_the_next() -> None:
     found = scan_console(b"BUG: KASAN: x in y+0x1/0x2 " + b"BUG: z " * (64 << 17) + b"\n" + REPORT)
     assert [(one.kind, one.line_no) for one in found] == [("memory", 1), ("bug", 2)]

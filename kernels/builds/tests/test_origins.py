@@ -162,6 +162,7 @@ def test_a_base_whose_makefile_makes_up_a_config_answers_for_no_other_base(
     assert "PLANTED" not in builder.build(theirs).config.read_text()
 
 
+@pytest.mark.thorough
 def test_a_config_that_the_base_answered_stays_with_that_base(
     pretend: PretendKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

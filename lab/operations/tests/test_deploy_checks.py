@@ -44,6 +44,7 @@ def test_one_machine_for_one_person_has_neither(tmp_path: Path) -> None:
     assert checked(tmp_path)[0] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -62,6 +63,7 @@ def test_each_thing_left_out_is_told(tmp_path: Path, given: dict[str, str], said
     assert "pw@" not in text
 
 
+@pytest.mark.thorough
 def test_a_home_that_others_write_and_a_key_that_they_read_are_told(tmp_path: Path) -> None:
     checked(tmp_path, **SERVICE)
     (tmp_path / "secret.key").chmod(0o644)

@@ -182,6 +182,7 @@ def test_no_single_flipped_byte_does_more_than_be_refused() -> None:
             assert len(as_stacks(tree)) <= len(tree)
 
 
+@pytest.mark.thorough
 def test_a_tree_of_a_million_nodes_takes_no_loop_over_them() -> None:
     generator = np.random.default_rng(1)
     # A walk that mostly goes one deeper, sometimes far back.

@@ -162,6 +162,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert counting.filter(block=block).values("target").distinct().count() == 1
 
 
+@pytest.mark.thorough
 def test_no_order_of_events_loses_or_doubles_anything() -> None:
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     found = settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=checks)

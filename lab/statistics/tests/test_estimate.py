@@ -62,6 +62,7 @@ def test_a_candidate_noisier_than_the_base_is_judged_by_its_own_noise() -> None:
     assert np.mean(disagreement(logs.reshape(TRIALS, -1), layout(10, 3)) < 0.01) > 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "blocks"), [("normal", 3), ("bimodal", 6), ("autocorrelated", 9)])
 def test_the_interval_covers_the_true_shift_and_agrees_with_the_p_value(kind: str, blocks: int) -> None:
     logs = experiments(kind, 100, blocks, 3, seed=8)

@@ -55,6 +55,7 @@ def family(seed: int, low: float) -> list[tuple[Verdict, Shift, float | None, Sh
     return told
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("low", [0.0, 95.0], ids=["ratios", "with zeros"])
 def test_the_interval_of_what_other_metrics_hold_back_holds_no_change_and_says_so(low: float) -> None:
     held = [row for seed in range(30) for row in family(seed, low) if row[0].held_back]
@@ -72,6 +73,7 @@ def test_the_interval_of_what_other_metrics_hold_back_holds_no_change_and_says_s
         assert shown.low <= own.low < own.high <= shown.high
 
 
+@pytest.mark.thorough
 def test_what_is_called_or_unclear_by_itself_keeps_its_interval() -> None:
     rest = [row for seed in range(10) for row in family(seed, 0.0) if not row[0].held_back]
     assert {row[0].word for row in rest} >= {"regression", "inconclusive"}

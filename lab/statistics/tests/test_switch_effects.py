@@ -55,6 +55,7 @@ def test_an_injected_interaction_is_recovered_within_its_interval() -> None:
     assert [effect.switches for effect in effects({}, "abc")][3:] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
+@pytest.mark.thorough
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     expected = {("a",): log(0.9) + log(0.93) / 2, ("a", "b"): log(0.93), ("b", "c"): 0.0}
     covered = [
@@ -153,6 +154,7 @@ def test_boots_of_0_have_differences_in_place_of_ratios_and_say_so() -> None:
     assert "both on, beyond each alone, is " in both.why
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("blocks", [3, 5, 10])
 def test_effects_of_boots_of_which_some_are_0_are_imagined_in_one_of_twenty(blocks: int) -> None:
     found = [effects(with_zeros(seed, blocks), "ab") for seed in range(400)]
