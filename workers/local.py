@@ -52,7 +52,8 @@ def work_through(experiment_id: int) -> None:
     Raises TargetUnusable where it would wait for an operator; what was measured is kept, and it goes on when run again.
     """
     while True:
-        take_all(Scope(experiment_id=experiment_id))
+        if take_one(Scope(experiment_id=experiment_id)):
+            continue
         if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN:
             return
         return_dead_claims()

@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -91,7 +92,8 @@ def take_build(scope: Scope) -> bool:
         if claim is None:
             return False
         builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME))
-        _guarded(claim, lambda: build_claimed(claim, builder))
+        with _guarded(claim):
+            build_claimed(claim, builder)
     return True
 
 
@@ -109,7 +111,8 @@ def take_boot(target: str, experiment_id: int | None = None) -> bool:
             # While this worker waited, another run came first that needs the machine in another way.
             release(claim)
             return True
-        _guarded(claim, lambda: run_claimed(claim, make_bench(settings.HOME)))
+        with _guarded(claim):
+            run_claimed(claim, make_bench(settings.HOME))
     return True
 
 
@@ -124,19 +127,21 @@ def _turn_of(run_id: int, target: str) -> Turn:
         return "alone"
 
 
-def _guarded(claim: Claim, work: Callable[[], None]) -> None:
-    """Run claimed work. An unforeseen fault is the lab's: kept with its traceback, and retried only where the disk is full.
+@contextmanager
+def _guarded(claim: Claim) -> Iterator[None]:
+    """Guard claimed work. An unforeseen fault is the lab's: kept with its traceback, and retried only where the disk is full.
 
     An interrupt returns the work to the queue, and is raised again.
     """
-    with about(**claim_subjects(claim)):
-        _caught(claim, work)
+    with about(**claim_subjects(claim)), _recorded(claim):
+        yield
     log.info("%s", ended(claim.kind, claim.id))
 
 
-def _caught(claim: Claim, work: Callable[[], None]) -> None:
+@contextmanager
+def _recorded(claim: Claim) -> Iterator[None]:
     try:
-        work()
+        yield
     except ClaimLost as exc:
         log.info("%s", exc)
     except (KeyboardInterrupt, SystemExit):

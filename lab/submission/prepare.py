@@ -91,6 +91,16 @@ class BuildInputs:
     digest: str
 
 
+@contextmanager
+def lab_at_fault() -> Iterator[None]:
+    """Blame the lab, not the description, for faults of git and of the machine here."""
+    try:
+        yield
+    except KernelsError as exc:
+        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
+
+
+@lab_at_fault()
 def prepare(
     spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None = None
 ) -> Prepared:
@@ -98,28 +108,6 @@ def prepare(
 
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
     """
-    try:
-        return _prepare(spec, root, on_progress, pin)
-    except KernelsError as exc:
-        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
-
-
-def _base(
-    spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
-) -> NamedRevision:
-    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
-    name = spec.base or tree.default_revision
-    if pin and pin.tree == source.name:
-        pinned = resolve(tree, pin.commit)
-        base = NamedRevision(pinned.commit, pinned.tree_id, name)
-        on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
-    else:
-        base = resolve(tree, name)
-    keep(tree.repository, base.commit)
-    return base
-
-
-def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None) -> Prepared:
     faults = Refusals()
     with faults.collect():
         target = find_target(spec.target)
@@ -148,6 +136,21 @@ def _prepare(spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: Pin
         combinations = _combine(spec, switches, applier, on_progress)
     toolchain = detect_toolchain()
     return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
+
+
+def _base(
+    spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
+) -> NamedRevision:
+    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
+    name = spec.base or tree.default_revision
+    if pin and pin.tree == source.name:
+        pinned = resolve(tree, pin.commit)
+        base = NamedRevision(pinned.commit, pinned.tree_id, name)
+        on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
+    else:
+        base = resolve(tree, name)
+    keep(tree.repository, base.commit)
+    return base
 
 
 _CLOCK_NAMES = {"instructions": "instruction", "contention": "contention"}

@@ -9,8 +9,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,9 +18,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from kernels.errors import KernelsError, UnknownTree
+from kernels.errors import UnknownTree
 from kernels.trees.tree import has_tag, open_tree
-from lab.errors import LabUnable
 from lab.experiments.expand import Clash, block_order
 from lab.experiments.kernel_notes import note_kernels
 from lab.experiments.priority import priority_asked
@@ -41,6 +39,7 @@ from lab.submission.prepare import (
     boots_at_most,
     build_inputs,
     group_asked,
+    lab_at_fault,
     pin_of,
     prepare,
 )
@@ -80,7 +79,7 @@ def submit_experiment(
     prepared = prepare(spec, root, on_progress, pin_of(spec, origin))
     planned = plan_variants(prepared)
     commits = [plan.inputs.revision.commit for plan in planned if plan.inputs]
-    with _lab_at_fault():
+    with lab_at_fault():
         share_sources(prepared.tree, prepared.source, prepared.base, commits, on_progress)
     with transaction.atomic():
         experiment = _write_experiment(prepared, by, origin, priority)
@@ -93,15 +92,6 @@ def submit_experiment(
         tell_experiment(experiment.pk)
         on_written(experiment)
     return experiment
-
-
-@contextmanager
-def _lab_at_fault() -> Iterator[None]:
-    """Blame the lab, not the description, for git's failures here."""
-    try:
-        yield
-    except KernelsError as exc:
-        raise LabUnable(f"the lab cannot take this in now: {exc}", exc.detail) from exc
 
 
 def find_unfinished(

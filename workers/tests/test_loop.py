@@ -48,9 +48,9 @@ def test_one_machine_and_a_fleet_take_the_same_pieces_in_the_same_order(
     taken: list[tuple[str, int]] = []
     guarded = loop._guarded
 
-    def noted(claim: Any, work: Any) -> None:
+    def noted(claim: Any) -> Any:
         taken.append((claim.kind, claim.id))
-        guarded(claim, work)
+        return guarded(claim)
 
     monkeypatch.setattr(loop, "_guarded", noted)
     woken = submit_experiment(spec=fake_lab.spec({}, name="woken"), home=fake_lab.home)
