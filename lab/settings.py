@@ -175,10 +175,10 @@ LORE = read_variable("KPERFLAB_LORE", "https://lore.kernel.org/all").rstrip("/")
 PROXIES = int(read_number("KPERFLAB_PROXIES", 0))
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "web.api.doors.TokenDoor",
+        "web.api.auth.TokenAuth",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["web.api.doors.Allowed"],
+    "DEFAULT_PERMISSION_CLASSES": ["web.api.auth.Allowed"],
     "DEFAULT_THROTTLE_CLASSES": ["web.api.limits.PersonLimit", "web.api.limits.StrangerLimit"],
     "DEFAULT_PARSER_CLASSES": ["web.api.bodies.StrictJSON"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],

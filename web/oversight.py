@@ -12,7 +12,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from lab.people.permissions import may
 from web.addresses import client_address, is_of_this_machine
-from web.api.doors import TokenDoor
+from web.api.auth import TokenAuth
 
 
 def may_watch(request: HttpRequest) -> bool:
@@ -31,7 +31,7 @@ def _from_a_network(request: HttpRequest) -> bool:
 def _operates(request: HttpRequest) -> bool:
     """By a session, or `Authorization: Token …` of an operator with the scope "operate"."""
     try:
-        found = TokenDoor().authenticate(request)
+        found = TokenAuth().authenticate(request)
         if found is not None:
             user, token = found
             return may(user, "operate", scopes=token.scopes)

@@ -132,15 +132,8 @@ class PluginUnusable(WorkersError):
     spares_target = True
 
 
-class CallTreeUnsaved(WorkersError):
-    """The call tree of an exact profile could not be written: the disk of the state root is full, or fails."""
-
-    retry = True
-    spares_target = True
-
-
 class RecordingLost(WorkersError):
-    """The emulator could not write down what a guest did: the disk of the state root is full, or fails."""
+    """Call trees or accesses that a boot recorded could not be written: the disk of the state root is full, or fails."""
 
     retry = True
     spares_target = True

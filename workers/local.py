@@ -12,10 +12,11 @@ from django.core.management import call_command
 from lab.errors import SubmissionRejected, TargetUnusable
 from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec
+from lab.models.states import OPEN_EXPERIMENT
 from lab.runs.claiming import is_worked_on, next_build, next_run
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.settle import cancel_experiment, settle
-from lab.submission.submit import OPEN, find_unfinished, submit_experiment
+from lab.submission.submit import find_unfinished, submit_experiment
 from lab.targets.usable import why_unusable
 from workers.drivers.libvirt import LibvirtDriver
 from workers.drivers.metal import MetalDriver
@@ -54,7 +55,7 @@ def work_through(experiment_id: int) -> None:
     while True:
         if take_one(Scope(experiment_id=experiment_id)):
             continue
-        if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN:
+        if settle(experiment_id) or get_experiment(experiment_id).state not in OPEN_EXPERIMENT:
             return
         return_dead_claims()
         why = why_idle(builds=next_build(experiment_id) is not None) or why_unusable(experiment_id)

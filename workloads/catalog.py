@@ -17,7 +17,6 @@ from workloads.errors import (
     NotVerifiable,
     UnknownParam,
     UnknownPreset,
-    UnknownWorkload,
 )
 from workloads.guest.plan import DiskShape, Plan
 from workloads.guest.records import Record
@@ -242,13 +241,6 @@ def load_catalog(programs: Path = PROGRAMS) -> dict[str, Workload]:
             except (BadParam, UnknownParam) as exc:
                 raise BadWorkloadFile(f"{workload.name}, preset {preset}: {exc}") from exc
     return found
-
-
-def find_workload(name: str, catalog: Mapping[str, Workload]) -> Workload:
-    """A workload by name. Raises UnknownWorkload, which names the nearest and all valid ones."""
-    if name not in catalog:
-        raise UnknownWorkload(_unknown("workload", name, catalog))
-    return catalog[name]
 
 
 def _unknown(what: str, name: str, valid: Mapping[str, object]) -> str:

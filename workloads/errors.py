@@ -19,12 +19,6 @@ class WorkloadsError(Exception):
         self.detail = detail
 
 
-class UnknownWorkload(WorkloadsError):
-    """No folder of that name."""
-
-    blame: Blame = "submission"
-
-
 class UnknownPreset(WorkloadsError):
     """The workload has no preset of that name."""
 

@@ -10,7 +10,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from lab.comparisons.triage import Regression, newest_decision
+from lab.comparisons.triage import Regression
 from lab.errors import UnknownRow
 from lab.models import BisectionStep, Case, Comparison, Experiment, Tree, Triage
 from lab.models.states import Role
@@ -184,20 +184,6 @@ def comparison_of(on: Regression) -> tuple[int, int]:
     if row is None:
         raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
     return row
-
-
-def regression_of(comparison_id: int) -> Regression:
-    """Return the identity of a comparison, which stays when it is computed again. Raises UnknownRow."""
-    row = Comparison.objects.filter(pk=comparison_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no comparison {comparison_id}")
-    return Regression(row.case_id, row.variant_id, row.metric)
-
-
-def seen_decision(on: Regression) -> int | None:
-    """The number of the decision a form is made from, None while nothing was decided."""
-    newest = newest_decision(on)
-    return newest.pk if newest else None
 
 
 def _newest(field: str, otherwise: str) -> Coalesce:

@@ -122,11 +122,6 @@ def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) 
     return ListPage(lines(rows[(page - 1) * size : page * size]), page, pages, total)
 
 
-def experiment_list(*, limit: int = 100) -> tuple[ExperimentLine, ...]:
-    """Return the newest experiments first."""
-    return lines(experiments_found(ExperimentFilter())[:limit])
-
-
 def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
     """Return rows as the list shows them, in six questions."""
     found = list(rows.select_related("tree", "target", "submitter").defer("spec"))

@@ -11,11 +11,9 @@ from django.contrib.auth.models import AnonymousUser
 
 from lab.errors import FieldRefused, NotAllowed, Outdated, SubmissionRejected, UnknownRow
 from lab.models import Experiment, User
-from lab.models.states import ExperimentState
+from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may, may_change
 from lab.validation_messages import nearest
-
-ACTIVE = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 
 # What Experiment.priority holds; room between for what may come.
 PRIORITIES: Final[Mapping[str, int]] = MappingProxyType({"low": -10, "normal": 0, "high": 10})
@@ -67,7 +65,7 @@ def set_priority(
         raise NotAllowed(f"experiment {experiment_id}: its submitter and operators may change its priority")
     if by is not None and number > PRIORITIES["normal"] and not may(by, "operate", scopes=scopes):
         raise NotAllowed(f"experiment {experiment_id}: only operators may give it priority {priority}")
-    if not Experiment.objects.filter(pk=experiment_id, state__in=ACTIVE).update(priority=number):
+    if not Experiment.objects.filter(pk=experiment_id, state__in=OPEN_EXPERIMENT).update(priority=number):
         row.refresh_from_db()
         raise Outdated(
             f"experiment {experiment_id} is {row.state} already: its priority says nothing any more"

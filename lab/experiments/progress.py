@@ -12,7 +12,7 @@ from django.utils import timezone
 from lab.errors import UnknownRow
 from lab.experiments.build_steps import steps_left_s, steps_percent
 from lab.models import Build, Experiment, Run, Variant
-from lab.models.states import BuildState, ExperimentState, RunState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 
 _OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "block")
 
@@ -120,7 +120,7 @@ def _progress(experiment: Experiment, variants: list[Variant], runs: list[Run]) 
     builds = sorted(named, key=lambda build: build.pk)
     made = Counter(build.state for build in builds)
     ran = Counter(run.state for run in runs)
-    finished = experiment.state not in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    finished = experiment.state not in OPEN_EXPERIMENT
     return ExperimentProgress(
         experiment_id=experiment.pk,
         name=experiment.name,

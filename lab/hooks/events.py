@@ -18,7 +18,7 @@ from lab.comparisons.exit_code import exit_code
 from lab.experiments.counts import count_experiments
 from lab.hooks.request import Event, request_for
 from lab.models import Alert, Delivery, Experiment, Hook, Quarantine
-from lab.models.states import ExperimentState, Role
+from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role
 
 QUEUED, DONE, FAILED, CANCELLED, ALERT, QUARANTINED, RELEASED = EVENTS = (
     "experiment.queued",
@@ -75,7 +75,7 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
     exit_code: as `labctl` ends with it, None while it is open.
     """
     counted = count_experiments([experiment.pk])[experiment.pk]
-    is_open = experiment.state in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    is_open = experiment.state in OPEN_EXPERIMENT
     return {
         "event": event,
         "at": timezone.now().isoformat(timespec="seconds"),

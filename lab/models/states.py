@@ -33,6 +33,9 @@ class ExperimentState(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+OPEN_EXPERIMENT = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+
+
 class Role(models.TextChoices):
     """The role of a variant. Controls differ from the base in nothing that should matter."""
 

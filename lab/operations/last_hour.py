@@ -11,7 +11,7 @@ from django.db.models import Count, Max
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from lab.models import Build, Delivery, Experiment, HealthCheck, LateAnswer, Run, Target
+from lab.models import Build, Delivery, Experiment, HealthCheck, LateAnswer, Run
 from lab.models.states import BuildState, DeliveryState, ExperimentState
 
 HOUR = timedelta(hours=1)
@@ -121,8 +121,3 @@ def drifts() -> tuple[Drift, ...]:
         Drift(name, last / median(before) - 1 if before and median(before) else None)
         for name, (last, *before) in values.items()
     )
-
-
-def target_names() -> tuple[str, ...]:
-    """All targets."""
-    return tuple(Target.objects.order_by("name").values_list("name", flat=True))

@@ -24,14 +24,13 @@ from django.utils import timezone
 from kernels.files.scratch import remove_tree
 from lab.comparisons.regressions import RegressionFilter, regression_rows
 from lab.models import BisectionStep, Build, Experiment, Note, Profile, Run, Triage, Variant
-from lab.models.states import BisectionState, BuildState, ExperimentState, RunState
+from lab.models.states import OPEN_EXPERIMENT, BisectionState, BuildState, ExperimentState, RunState
 from lab.storage.artifact_locks import unless_in_use
 from lab.storage.artifacts import drop_artifact
 from lab.storage.inventory import KINDS, Holding, Kind, holdings
 from lab.storage.raw_profiles import raw_path
 from lab.storage.store import Store, lab_store
 
-OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 # Of a sending that broke off: nobody finishes it after so long.
 BROKEN_OFF = timedelta(days=1)
 _AT_ONCE = 500
@@ -90,7 +89,7 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[Holding, ...]:
 def needed_experiments(before: datetime) -> frozenset[int]:
     """The experiments of which nothing is removed."""
     rows = Experiment.objects
-    found = set(rows.filter(Q(kept=True) | Q(state__in=OPEN)).values_list("pk", flat=True))
+    found = set(rows.filter(Q(kept=True) | Q(state__in=OPEN_EXPERIMENT)).values_list("pk", flat=True))
     found |= set(
         rows.filter(Q(finished_at__isnull=True) | Q(finished_at__gte=before)).values_list("pk", flat=True)
     )

@@ -14,9 +14,8 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from lab.experiments.priority import ACTIVE
 from lab.models import Build, Experiment, Run, Target
-from lab.models.states import BuildState, RunState, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.blocks import may_boot_on
 from lab.targets.usable import usable_targets
 
@@ -80,7 +79,7 @@ def _left_to_build() -> QuerySet[Build]:
 
 
 def _open(experiment_id: int | None) -> QuerySet[Experiment]:
-    found = Experiment.objects.filter(state__in=ACTIVE).order_by()
+    found = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
     return found if experiment_id is None else found.filter(pk=experiment_id)
 
 

@@ -10,9 +10,8 @@ from django.db.models import Min
 from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
-from lab.experiments.priority import ACTIVE
 from lab.models import Build, Run, Target
-from lab.models.states import BuildState, RunState, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.queues import target_queue, waiting_queues
 from lab.runs.workers import WorkerLine, worker_lines
 
@@ -80,10 +79,12 @@ def _running() -> dict[str, int]:
 
 def _oldest() -> dict[str, datetime]:
     """By queue, since when the oldest could have been taken: from its submission, a boot from its kernel's end on."""
-    builds = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__state__in=ACTIVE).order_by()
+    builds = Build.objects.filter(
+        state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
+    ).order_by()
     found = dict(builds.values_list("queue").annotate(since=Min("created_at")))
     runs = Run.objects.filter(
-        state=RunState.QUEUED, experiment__state__in=ACTIVE, variant__state=VariantState.READY
+        state=RunState.QUEUED, experiment__state__in=OPEN_EXPERIMENT, variant__state=VariantState.READY
     ).order_by()
     ready = Greatest("created_at", Coalesce("variant__build__finished_at", "created_at"))
     rows = runs.values_list("target", "experiment__group", "experiment__target").annotate(since=Min(ready))

@@ -13,9 +13,8 @@ from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
 from kernels.architecture import BUILT
-from lab.experiments.priority import ACTIVE
 from lab.models import Build, Run, Target, Worker
-from lab.models.states import BuildState, RunState, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.order import OPEN_BUILD
 from lab.targets.health_checks import due_checks
 from lab.targets.usable import usable_targets
@@ -61,7 +60,9 @@ def waiting_queues() -> Mapping[str, WaitingQueue]:
 
 
 def _build_queues() -> list[WaitingQueue]:
-    wanted = Build.objects.filter(state__in=OPEN_BUILD, variants__experiment__state__in=ACTIVE).order_by()
+    wanted = Build.objects.filter(
+        state__in=OPEN_BUILD, variants__experiment__state__in=OPEN_EXPERIMENT
+    ).order_by()
     counted = Counter(
         {
             (queue, state): number
@@ -83,7 +84,7 @@ def _target_queues() -> list[WaitingQueue]:
     ready = Run.objects.filter(
         ~Exists(building),
         state=RunState.QUEUED,
-        experiment__state__in=ACTIVE,
+        experiment__state__in=OPEN_EXPERIMENT,
         variant__state=VariantState.READY,
         variant__build__state=BuildState.BUILT,
     ).order_by()

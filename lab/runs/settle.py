@@ -10,6 +10,7 @@ from lab.experiments.kernel_notes import note_kernels
 from lab.hooks.events import tell_experiment
 from lab.models import Build, Experiment, Run, Standing, Variant
 from lab.models.states import (
+    OPEN_EXPERIMENT,
     BuildState,
     ExperimentState,
     Outcome,
@@ -101,7 +102,7 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
     states = [BuildState.QUEUED, BuildState.BUILDING] if running else [BuildState.QUEUED]
     for build in Build.objects.filter(variants__experiment=experiment_id, state__in=states).distinct():
         others = build.variants.exclude(experiment=experiment_id).filter(
-            experiment__state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
+            experiment__state__in=OPEN_EXPERIMENT
         )
         if not others.exists():
             now = timezone.now()
@@ -117,7 +118,7 @@ def cancel_experiment(experiment_id: int) -> bool:
         now = timezone.now()
         moved = any(
             move(Experiment, experiment_id, start, ExperimentState.CANCELLED, finished_at=now)
-            for start in (ExperimentState.QUEUED, ExperimentState.RUNNING)
+            for start in OPEN_EXPERIMENT
         )
         if moved:
             runs = Run.objects.filter(experiment=experiment_id)
@@ -130,9 +131,7 @@ def cancel_experiment(experiment_id: int) -> bool:
 
 def experiments_of(build_id: int) -> list[int]:
     """Return the open experiments that use a build."""
-    found = Experiment.objects.filter(
-        variants__build=build_id, state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING)
-    )
+    found = Experiment.objects.filter(variants__build=build_id, state__in=OPEN_EXPERIMENT)
     return list(found.order_by("pk").values_list("pk", flat=True).distinct())
 
 
@@ -174,7 +173,7 @@ def _tell_over(experiment_id: int) -> None:
 
 def settle_open() -> list[int]:
     """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
-    still = (ExperimentState.QUEUED, ExperimentState.RUNNING)
+    still = OPEN_EXPERIMENT
     found = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
     return [pk for pk in list(found) if settle(pk)]
 

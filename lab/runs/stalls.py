@@ -17,7 +17,7 @@ from lab.errors import UnknownRow
 from lab.experiments.progress import ExperimentProgress, progress_of
 from lab.leases.process import is_alive
 from lab.models import Build, Experiment, Run, Worker
-from lab.models.states import BuildState, ExperimentState, RunState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.claiming import lease_seconds
 from lab.runs.queue_places import queue_places
 from lab.runs.queues import GONE_S, target_queue
@@ -25,7 +25,6 @@ from lab.targets.usable import usable_targets, why_unusable
 
 # In leases: a worker that was silent for longer, or work that nobody took for longer, is stalled.
 PATIENCE_LEASES = 1.5
-OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 _START = "Start a worker (labctl work), or carry it out on the lab's machine: labctl run {id} --local."
 _BACK = "It goes back into the queue as soon as any worker runs. " + _START
 _ASK = "Operators see the reason on /lab/."
@@ -75,7 +74,7 @@ def current_progress_of(
     What waits for its turn has its place in the queue.
     """
     found = progress_of(experiments)
-    rows = [row for row in experiments if row.state in OPEN]
+    rows = [row for row in experiments if row.state in OPEN_EXPERIMENT]
     if not rows:
         return found
     held, queues, workers, moving = _held(rows), _queues(rows), _listening(), _moving(rows)

@@ -24,12 +24,12 @@ from lab.audit.refusals import note_refusal, rule_of
 from lab.errors import LabError, SpecError, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment, Run, Standing, Tree
-from lab.models.states import RunState
+from lab.models.states import OPEN_EXPERIMENT, RunState
 from lab.people.permissions import may
 from lab.standing.quiet_hours import is_quiet
 from lab.submission.git_addresses import tree_address
 from lab.submission.prepare import boots_at_most
-from lab.submission.submit import OPEN, submit_experiment
+from lab.submission.submit import submit_experiment
 from lab.submission.tree_history import open_named, remember
 
 SHORT = 12
@@ -116,7 +116,7 @@ class _Look:
         measured = tip == standing.last_commit
         # What was said of the last revision stays until there is another.
         said = standing.problem if measured and tip[:SHORT] in standing.problem else ""
-        running = standing.experiments.filter(state__in=OPEN).order_by("pk").first()
+        running = standing.experiments.filter(state__in=OPEN_EXPERIMENT).order_by("pk").first()
         if measured and (running or not standing.backfill):
             return self._nothing(said)
         if running:

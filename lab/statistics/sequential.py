@@ -13,7 +13,7 @@ Sources: Lan & DeMets, Biometrika 70(3), 1983; Kim & DeMets, Biometrika 74(1), 1
 """
 
 from functools import lru_cache
-from math import exp, log1p, sqrt
+from math import exp, sqrt
 
 import numpy as np
 import scipy
@@ -100,27 +100,6 @@ def detectable(sd: float, boots: int, arms: int, *, level: float = ALPHA) -> flo
         return float(scipy.stats.nct.sf(bound, freedom, shift)) - POWER
 
     return exp(error * float(scipy.optimize.brentq(lacking, 0.01, 50 + 10 * bound))) - 1
-
-
-def boots_for(effect: float, sd: float, arms: int, *, level: float = ALPHA) -> int | None:
-    """Return the fewest boots of a variant that find a relative change of that size, None beyond 10,000."""
-    wanted = abs(log1p(effect))
-    if wanted == 0 or arms < 2:
-        return None
-    low, high = 1, 2
-    while not _finds(wanted, sd, high, arms, level):
-        low, high = high, high * 2
-        if high > MOST_BOOTS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _finds(wanted, sd, middle, arms, level) else (middle, high)
-    return high
-
-
-def _finds(wanted: float, sd: float, boots: int, arms: int, level: float) -> bool:
-    smallest = detectable(sd, boots, arms, level=level)
-    return smallest is not None and log1p(smallest) <= wanted
 
 
 def _freedom(boots: int, arms: int, base_arms: int) -> float:

@@ -4,7 +4,7 @@
 from lab.errors import NotAllowed, Outdated
 from lab.experiments.stored_spec import experiment_row, stored_spec
 from lab.models import Experiment, Fetch, User
-from lab.models.states import ExperimentState
+from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may_change
 from lab.runs.settle import cancel_experiment
 from lab.submission.duplicates import Submitted
@@ -12,8 +12,6 @@ from lab.submission.fetches.requests import FetchRequest, request_fetch
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.submission.web_process import submit_here
-
-OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 
 
 def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None = None) -> None:
@@ -59,6 +57,6 @@ def hand_over_rerun(*, experiment_id: int, by: User) -> Fetch:
 
 def _over(experiment_id: int) -> Experiment:
     row = experiment_row(experiment_id)
-    if row.state in OPEN:
+    if row.state in OPEN_EXPERIMENT:
         raise Outdated(f"experiment {experiment_id} is {row.state}: wait for its end, or cancel it first")
     return row

@@ -26,7 +26,7 @@ from lab.experiments.priority import priority_asked
 from lab.experiments.spec import BASE_AGAIN, PLACEBO, ExperimentSpec, spec_digest
 from lab.hooks.events import tell_experiment
 from lab.models import Case, Experiment, Standing, Switch, User, Variant
-from lab.models.states import BuildState, ExperimentState, Purpose, Role, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, Purpose, Role, VariantState
 from lab.models.storable import storable_text
 from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
@@ -48,7 +48,6 @@ from lab.submission.tree_history import remember_base
 from lab.submission.tree_rows import tree_row
 from workloads.catalog import Workload
 
-OPEN = (ExperimentState.QUEUED, ExperimentState.RUNNING)
 # An equal description that comes again within this time is a second click.
 SAME_S = 60.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -102,7 +101,7 @@ def find_unfinished(
     A branch may have moved since, and the description then means another commit: where it names one, only what was queued
     within SAME_S seconds is the same. Full commits, tags (which stay here) and archives do not move.
     """
-    same = Experiment.objects.filter(digest=spec_digest(spec), state__in=OPEN)
+    same = Experiment.objects.filter(digest=spec_digest(spec), state__in=OPEN_EXPERIMENT)
     if by is not None:
         same = same.filter(submitter=by)
     newest = same.select_related("tree").order_by("-pk").first()

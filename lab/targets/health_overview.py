@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from lab.models import Build, HealthCheck, Run, Target
-from lab.models.states import BuildState, ExperimentState, RunState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.targets.drivers import DRIVERS
 
 # What is older says little of a machine now.
@@ -107,7 +107,7 @@ def _still_open() -> dict[int, _Open]:
     ready = Q(state=RunState.QUEUED) & ~Q(experiment__in=building.values("variants__experiment"))
     rows = (
         Run.objects.filter(state__in=(RunState.QUEUED, RunState.RUNNING))
-        .filter(experiment__state__in=(ExperimentState.QUEUED, ExperimentState.RUNNING))
+        .filter(experiment__state__in=OPEN_EXPERIMENT)
         .order_by()
         .annotate(place=Coalesce("target", "experiment__target"))
         .values_list("place")

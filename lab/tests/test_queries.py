@@ -7,7 +7,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from lab.comparisons.page import comparison_page
 from lab.errors import UnknownRow
-from lab.experiments.list_page import experiment_list
+from lab.experiments.list_page import ExperimentFilter, list_page
 from lab.experiments.page import experiment_page
 from lab.experiments.progress import progress
 from lab.models import Build, Experiment, Run
@@ -66,13 +66,13 @@ def finished() -> Experiment:
 def test_the_list_has_the_newest_first_with_what_came_of_it() -> None:
     done = finished()
     waiting = make_grid()
-    first, second = experiment_list()
+    first, second = list_page(ExperimentFilter()).lines
     assert (first.id, second.id) == (waiting.pk, done.pk)
     assert (second.state, second.verdicts) == ("done", {"regression": 1})
     assert (second.variants, second.pruned) == (2, 1)
     assert (second.boots_over, second.boots_total) == (12, 12)
     assert (first.boots_over, first.boots_total) == (0, 4)
-    assert [line.id for line in experiment_list(limit=1)] == [waiting.pk]
+    assert [line.id for line in list_page(ExperimentFilter(), size=1).lines] == [waiting.pk]
 
 
 def test_the_page_of_an_experiment_has_its_grid_with_states() -> None:
@@ -123,8 +123,8 @@ def test_the_pages_take_few_queries_however_many_boots(
     experiment = make_grid([(f"s{n}",) for n in range(6)], blocks=20)
     with django_assert_max_num_queries(14):
         experiment_page(experiment.pk)
-    with django_assert_max_num_queries(6):
-        experiment_list()
+    with django_assert_max_num_queries(7):
+        list_page(ExperimentFilter())
     with django_assert_max_num_queries(24):
         comparison_page(experiment.pk)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, overload
@@ -54,7 +55,7 @@ class WorkloadShape(serializers.Serializer[Any]):
     params = ParamShape(many=True)
 
 
-class Choices(View):
+class Choices(View, ABC):
     """A list out of the lab's own catalogues, by name."""
 
     filter_backends = (Known,)
@@ -66,9 +67,9 @@ class Choices(View):
         """Return the serializer of an item."""
         return self.shape
 
+    @abstractmethod
     def items(self) -> Mapping[str, Row]:
         """All of them, by name."""
-        raise NotImplementedError
 
     def list(self, request: Request) -> Response:
         """A page of them."""

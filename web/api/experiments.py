@@ -31,11 +31,11 @@ from lab.experiments.page import get_experiment
 from lab.experiments.priority import PRIORITIES, priority_name, set_priority
 from lab.experiments.shown_description import shown_description, whole_description
 from lab.models import Case, Comparison, Experiment, Switch, User, Variant
-from lab.models.states import ExperimentState, Role, VariantState
+from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role, VariantState
 from lab.runs.stalls import current_progress
 from lab.statistics.verdict_words import VERDICTS
-from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
-from web.api.doors import scopes_of
+from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
+from web.api.auth import scopes_of
 from web.api.fields import Body, Word, taken
 from web.api.files import as_file, form_named, told_as_file
 from web.api.filters import Filters, IdFilter, TextFilter, WordFilter
@@ -282,7 +282,7 @@ class Experiments(Submission):
             row["url"] = f"{root}api/v1/experiments/{row['id']}/"
             row["page"] = f"{root}experiments/{row['id']}/"
             row["priority"] = priority_name(row["priority"])
-            row["exit_code"] = None if row["state"] in OPEN else exit_code(row["state"], found)
+            row["exit_code"] = None if row["state"] in OPEN_EXPERIMENT else exit_code(row["state"], found)
             row |= asdict(found)
             del row["unjudged"]
         return rows

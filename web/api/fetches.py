@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from lab.models import Fetch, User
 from lab.models.states import FetchState
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
-from web.api.doors import SignedIn, scopes_of
+from web.api.auth import SignedIn, scopes_of
 from web.api.filters import Filters, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row

@@ -27,7 +27,7 @@ from lab.hooks.events import EVENTS
 from lab.models import Delivery, Hook, User
 from lab.models.states import DeliveryState
 from lab.people.permissions import may
-from web.api.doors import Allowed, OwnThings, scopes_of
+from web.api.auth import Allowed, OwnThings, scopes_of
 from web.api.fields import Body, Text, Truth, Word, taken
 from web.api.filters import Filters, IdFilter, Known, TextFilter, TruthFilter, WordFilter
 from web.api.resource import Resource

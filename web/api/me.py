@@ -25,7 +25,7 @@ from lab.people.tokens import (
     revoke_token,
 )
 from lab.people.tokens import scopes_of as scopes_of_user
-from web.api.doors import InPerson, PasswordDoor, SignedIn, scopes_of
+from web.api.auth import InPerson, PasswordAuth, SignedIn, scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
 from web.api.resource import View
 from web.api.rows import Row
@@ -132,7 +132,7 @@ class Tokens(View):
 class Login(View):
     """A token for a user name and a password."""
 
-    authentication_classes = (PasswordDoor,)
+    authentication_classes = (PasswordAuth,)
     permission_classes = (SignedIn,)
     serializer_class = WantedLogin
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from lab.models import SavedView, User
 from lab.people.saved_views import LONGEST_QUERY, delete_view, edit_view, save_view
-from web.api.doors import OwnThings, scopes_of
+from web.api.auth import OwnThings, scopes_of
 from web.api.fields import Body, Text, Truth, taken
 from web.api.filters import Filters, TruthFilter
 from web.api.resource import Resource

@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lab.people.permissions import Action
-from web.api.doors import Allowed, PasswordDoor, TokenDoor, needed_for
+from web.api.auth import Allowed, PasswordAuth, TokenAuth, needed_for
 from web.api.problems import MEDIA_TYPE
 
 _TOLD = {
@@ -35,7 +35,7 @@ _BODIED = frozenset({"POST", "PUT", "PATCH"})
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """The schema's description of tokens."""
 
-    target_class = TokenDoor
+    target_class = TokenAuth
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -51,7 +51,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 class PasswordScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """The schema's description of names and passwords."""
 
-    target_class = PasswordDoor
+    target_class = PasswordAuth
     name = "password"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:

@@ -28,7 +28,7 @@ from lab.standing.changes import (
     remove_standing,
     run_standing,
 )
-from web.api.doors import scopes_of
+from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Truth, Whole, taken
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter
 from web.api.problems import within

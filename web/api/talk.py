@@ -16,7 +16,7 @@ from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused
 from lab.models import Experiment, Note, Revision, Run, Triage, User
 from lab.notes.changes import LONGEST, delete_note, edit_note, write_note
-from web.api.doors import scopes_of
+from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Whole, Word, taken
 from web.api.filters import MOST_ID, Filters, IdFilter, TextFilter, WordFilter
 from web.api.resource import Resource

@@ -28,7 +28,7 @@ from lab.targets.changes import (
 from lab.targets.drivers import DRIVERS
 from lab.targets.health_checks import ask_check
 from lab.targets.quarantine import release_target
-from web.api.doors import scopes_of
+from web.api.auth import scopes_of
 from web.api.fields import NO_NUL, Body, Text, Truth, Whole, Word, taken
 from web.api.filters import Filters, TextFilter, TruthFilter
 from web.api.resource import Resource

@@ -14,8 +14,9 @@ from lab.experiments.never_delete import keep_for
 from lab.experiments.page import get_experiment
 from lab.experiments.priority import set_priority
 from lab.experiments.progress import progress
+from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may_change
-from lab.submission.rerun import OPEN, cancel_for, hand_over_rerun, rerun_experiment
+from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.access import needs, person
 from web.views.missing import found
 from web.words import count
@@ -26,7 +27,11 @@ from web.words import count
 def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Ask whether to cancel an experiment, or do so; one that is over is left as it is, and said to be."""
     page = found(get_experiment, experiment_id)
-    if request.method != "POST" and page.state in OPEN and may_change(person(request), page.submitter):
+    if (
+        request.method != "POST"
+        and page.state in OPEN_EXPERIMENT
+        and may_change(person(request), page.submitter)
+    ):
         left = progress(experiment_id)
         open_now = (
             (left.boots_total - left.boots_over, "boot"),

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kernels.artifacts.store import Artifact
 from workers.errors import ProfileUnreadable, RecordingLost
+from workloads.contention import MOST_CPUS
 
-MOST_CPUS = 64
 """native/trace.h: MOST_TRACED."""
 _HEADER = struct.Struct("<4sIIIQQII")
 _MAGIC, _VERSION = b"KPMA", 1

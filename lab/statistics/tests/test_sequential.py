@@ -9,7 +9,6 @@ from lab.statistics.rank_test import p_values
 from lab.statistics.sequential import (
     ALPHA,
     LOOKS,
-    boots_for,
     detectable,
     level_at,
     next_blocks,
@@ -77,14 +76,6 @@ def test_what_is_called_detectable_is_found_four_times_in_five(blocks: int, arms
     logs[:, :, 0] += shift
     found = np.mean(p_values(logs.reshape(TRIALS, -1), layout(blocks, arms)) <= ALPHA)
     assert 0.74 <= found <= 0.85
-
-
-def test_boots_for_is_the_inverse_of_detectable() -> None:
-    boots = boots_for(0.02, 0.01, 3)
-    assert boots is not None
-    assert (detectable(0.01, boots, 3) or 1) <= 0.02 < (detectable(0.01, boots - 1, 3) or 1)
-    assert boots_for(0.0, 0.01, 3) is None
-    assert boots_for(0.0001, 0.5, 3) is None
 
 
 def test_what_no_boots_can_find_is_none() -> None:

@@ -37,11 +37,6 @@ class WantedSeries:
     each: bool = False
     form_key: str = ""
 
-    @property
-    def fetches_series(self) -> bool:
-        """Tell whether a branch or a message is to be fetched."""
-        return self.branch is not None or bool(self.message)
-
     def as_json(self) -> dict[str, Any]:
         """Return it as the table keeps it."""
         return asdict(self)

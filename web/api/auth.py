@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
-class TokenDoor(TokenAuthentication):  # type: ignore[misc]  # the library has no types
+class TokenAuth(TokenAuthentication):  # type: ignore[misc]  # the library has no types
     """`Authorization: Token …`; the row, and with it the scopes, becomes request.auth."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, Token]:
@@ -34,7 +34,7 @@ class TokenDoor(TokenAuthentication):  # type: ignore[misc]  # the library has n
         return found.user, found
 
 
-class PasswordDoor(BasicAuthentication):
+class PasswordAuth(BasicAuthentication):
     """User name and password, for the one address that gives a token for them."""
 
     www_authenticate_realm = "kperflab"
