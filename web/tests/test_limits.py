@@ -77,7 +77,6 @@ OTHERS = {
     "workers.collect": "what is shown, or the format of a file; lab.runs.guest_limits has what is refused",
     "workers.ctl": "the caller's own terminal and files",
     "workers.drivers.calls": "what the lab's own plugin of QEMU may write",
-    "workers.microscope.accesses": "CPUs that the lab's own plugin of QEMU records",
     "workers.microscope.contention": "numbers of JSON",
     "workers.microscope.line_names": "how much of a name is shown",
     "workers.microscope.replay": "memory and processors of the lab's own model",
