@@ -12,10 +12,9 @@ from typing import Any
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from lab.experiments.priority import ACTIVE
 from lab.experiments.progress import QueuePlace
 from lab.models import Build, Experiment, Run
-from lab.models.states import BuildState, RunState, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.order import LAST, LATELY, OPEN_BUILD, boots_used, builds_used, in_turn
 from lab.targets.usable import usable_targets
 
@@ -35,7 +34,9 @@ def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
     asked = set(wanted)
     if not asked:
         return {}
-    rows = Experiment.objects.filter(state__in=ACTIVE).select_related("target").defer("spec").order_by()
+    rows = (
+        Experiment.objects.filter(state__in=OPEN_EXPERIMENT).select_related("target").defer("spec").order_by()
+    )
     active = {row.pk: row for row in rows}
     builds, boots = _builds(), _boots(active)
     found: dict[int, QueuePlace] = {}
@@ -75,7 +76,9 @@ def _ordered(active: Mapping[int, Experiment], waiting: Mapping[int, Waiting], u
 
 
 def _builds() -> dict[int, Waiting]:
-    queued = Build.objects.filter(state=BuildState.QUEUED, variants__experiment__state__in=ACTIVE).order_by()
+    queued = Build.objects.filter(
+        state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
+    ).order_by()
     counted = queued.values_list("variants__experiment", "queue").annotate(number=Count("pk", distinct=True))
     queues, pieces = defaultdict[int, set[str]](set), defaultdict[int, int](int)
     for experiment, queue, number in counted:
