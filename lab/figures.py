@@ -51,18 +51,32 @@ def medians_note(
     median: float | None,
     ratio: float | None,
     *,
+    low: float | None = None,
+    high: float | None = None,
     shown_base: float | None = None,
     fine: bool = False,
 ) -> str:
-    """Return why two medians and the change beside them differ, for the same line; nothing where they agree.
+    """Return why two medians and the change beside them differ, for the same line; nothing where no reader would object.
 
-    A change is estimated within blocks of boots, a median is taken over all blocks. shown_base: the base's median as
-    the reader sees it; that of the A/A control is another, since its base is the base's first boots alone.
+    A change is estimated within blocks of boots, a median is taken over all blocks. A reader with a calculator objects
+    where the medians make a change outside the interval, or one with the other sign, a hundredth or more apart (a
+    thousandth of exact counts). shown_base: the base's median as the reader sees it; that of the A/A control is
+    another, since its base is the base's first boots alone.
     """
     own = medians_ratio(base_median, median)
     if own is None or ratio is None:
         return ""
     alone = shown_base is not None and number(shown_base) != number(base_median)
-    differ = change(own, fine=fine) != change(ratio, fine=fine)
+    differ = change(own, fine=fine) != change(ratio, fine=fine) and _contradicts(
+        own, ratio, low, high, fine=fine
+    )
     against = f"against {number(base_median)}" if alone else "within blocks" if differ else ""
     return f"{against}; medians {change(own, fine=fine)}" if differ else against
+
+
+def _contradicts(own: float, ratio: float, low: float | None, high: float | None, *, fine: bool) -> bool:
+    """Return whether the medians' ratio speaks against an estimate; without an interval a hundredth apart does."""
+    apart = abs(own - ratio) >= (0.001 if fine else 0.01)
+    if low is None or high is None:
+        return apart
+    return (apart and (own < 1) != (ratio < 1)) or not low <= own <= high

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from lab import figures
 
@@ -61,12 +60,6 @@ def prose(text: str) -> str:
     """Return a sentence with its numbers in the signs of print: −45.1 %, 1 825."""
     text = re.sub(r"(?<![\w.])-(?=\d)", _MINUS, text)
     return re.sub(r"(?<=\d)%", f"{_SPACE}%", re.sub(r"(?<=\d),(?=\d{3})", _THIN, text))
-
-
-def medians_note(base: float | None, median: float | None, ratio: float | None, **more: Any) -> str:
-    """Return figures.medians_note() in the signs of print."""
-    told = _typographic(figures.medians_note(base, median, ratio, **more))
-    return told.replace("%", f"{_SPACE}%")
 
 
 def share(part: float, whole: float) -> str:

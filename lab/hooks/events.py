@@ -14,6 +14,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.exit_code import exit_code
 from lab.experiments.counts import count_experiments
 from lab.hooks.request import Event, request_for
@@ -72,7 +73,7 @@ def listening(event: str, tree_id: int | None) -> list[Hook]:
 def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
     """The payload of an experiment's event. commit: which one of its tree it is about, "" if none.
 
-    exit_code: as `labctl` ends with it, None while it is open.
+    exit_code: as `labctl` ends with it, None while it is open; so is the conclusion.
     """
     counted = count_experiments([experiment.pk])[experiment.pk]
     is_open = experiment.state in OPEN_EXPERIMENT
@@ -95,8 +96,15 @@ def experiment_payload(experiment: Experiment, event: str) -> dict[str, Any]:
             "verdicts": counted.verdicts,
             "exit_code": None if is_open else exit_code(experiment.state, counted),
             "problem": experiment.problem,
+            "conclusion": None if is_open else _conclusion(experiment),
         },
     }
+
+
+def _conclusion(experiment: Experiment) -> dict[str, str]:
+    """Return the conclusion in words; the API has it with its numbers."""
+    found = conclusion_data(experiment)
+    return {"headline": found["headline"], "text": found["text"], "next": found["next"]["text"]}
 
 
 def alert_payload(alert: Alert) -> dict[str, Any]:

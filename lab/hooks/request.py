@@ -93,7 +93,9 @@ def status_of(payload: Mapping[str, Any]) -> Status | None:
 
 def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
     verdicts: Mapping[str, int] = told["verdicts"]
-    words = ", ".join(count for _, count in counted_verdicts(verdicts))
+    # A delivery that was queued by an older version has no conclusion.
+    headline = (told.get("conclusion") or {}).get("headline")
+    words = headline or ", ".join(count for _, count in counted_verdicts(verdicts))
     if told["exit_code"] is None:
         return "pending", told["state"]
     if told["exit_code"] == EXIT_LAB:
@@ -103,7 +105,7 @@ def _answer(told: Mapping[str, Any]) -> tuple[State, str]:
     if not told["compared"]:
         return "success", "measured for its trends; a step would be told as an alert"
     if told["exit_code"] != EXIT_OK:
-        return "untold", f"inconclusive: {words or 'nothing was compared'}"
+        return "untold", words or "nothing was compared"
     return "success", words
 
 

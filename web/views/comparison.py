@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from lab.comparisons.exports.figures import own_medians
 from lab.comparisons.page import CaseBoots, ShownBoot, comparison_page
 from lab.comparisons.regressions import triage_states
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, InvalidData, MetricData
@@ -30,7 +31,7 @@ from web.views.contention import ContentionSection, contention
 from web.views.distribution import SpreadSection, spread
 from web.views.exact import ExactTable, exact_tables
 from web.views.missing import found
-from web.words import change, medians_note, quantity, settings
+from web.words import change, prose, quantity, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,13 +321,7 @@ def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine:
         shown=shown_verdict(cell["verdict"], cell["role"]),
         control=CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
         change=change(cell["ratio"], fine=fine),
-        medians=medians_note(
-            cell["base_median"],
-            cell["median"],
-            cell["ratio"],
-            shown_base=metric["base_median"],
-            fine=fine,
-        ),
+        medians=prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
         interval=interval,
         bar=drawn,
         certainty=certainty(cell["q"]),

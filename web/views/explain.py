@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, MovedSymbol, explanation
-from lab.comparisons.exports.figures import held_back
+from lab.comparisons.exports.figures import held_back, own_medians
 from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
 from lab.statistics.verdict_words import CONTROLS, DIRECTIONS
@@ -22,7 +22,7 @@ from web.views.counters import CounterText, counter_text
 from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile import Share, share_of
-from web.words import change, medians_note, quantity, settings
+from web.words import change, prose, quantity, settings
 
 _STATES = {
     "new": "not yet triaged",
@@ -92,7 +92,7 @@ def explain(
         "params": settings(page.case.params),
         "better": DIRECTIONS.get(page.better, ""),
         "medians": (quantity(cell["base_median"], page.unit), quantity(cell["median"], page.unit)),
-        "medians_note": medians_note(cell["base_median"], cell["median"], cell["ratio"], fine=fine),
+        "medians_note": prose(own_medians(cell, fine=fine)),
         "certainty": certainty(cell["q"]),
         "effect": f"{cell['effect']:+.1f}" if cell["effect"] is not None else "",
         "margin": change(1 + cell["margin"]).lstrip("+"),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -14,9 +15,10 @@ from django.test import Client
 from rich.console import Console
 
 from lab.comparisons.compare import compare_experiment
+from lab.comparisons.exports.figures import own_medians
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
-from lab.figures import change, medians_note, number
+from lab.figures import change, medians_note, number, percent
 from lab.models import Experiment
 from lab.tests.factories import (
     finish_builds,
@@ -73,6 +75,10 @@ def test_medians_that_a_calculator_makes_another_change_of_say_so() -> None:
     assert medians_note(100.0, 99.52, 0.9952) == ""
     assert medians_note(100.0, 110.0, 1.1, shown_base=104.0) == "against 100"
     assert medians_note(100.0, 110.0, 0.99, shown_base=104.0) == "against 100; medians +10.0%"
+    assert medians_note(100.0, 101.9, 1.01, low=0.98, high=1.04) == ""
+    assert medians_note(100.0, 100.2, 0.997, low=0.98, high=1.02) == ""
+    assert medians_note(100.0, 103.0, 0.985, low=0.95, high=1.04) == "within blocks; medians +3.0%"
+    assert medians_note(100.0, 105.0, 1.01, low=0.98, high=1.04) == "within blocks; medians +5.0%"
     assert medians_note(0.0, 110.0, None) == medians_note(None, 1.0, 1.1) == ""
 
 
@@ -113,7 +119,7 @@ def test_json_and_csv_have_both_ratios(experiment: Experiment) -> None:
 def test_the_page_and_the_terminal_say_the_same(experiment: Experiment, client: Client) -> None:
     _, cell = cell_of(experiment)
     _, twin = cell_of(experiment, "a/a")
-    note = medians_note(cell["base_median"], cell["median"], cell["ratio"])
+    note = own_medians(cell)  # type: ignore[arg-type]  # a copy of the data
     against = f"against {number(twin['base_median'])}"
     console = Console(file=io.StringIO(), width=120)
     show_comparison(console, comparison_data(experiment.pk))
@@ -125,3 +131,34 @@ def test_the_page_and_the_terminal_say_the_same(experiment: Experiment, client: 
         assert change(cell["ratio"]).rstrip("%") in text
     assert number(cell["base_median"]) in terminal
     assert number(cell["median"]) in terminal
+
+
+def test_the_conclusion_is_the_same_everywhere(experiment: Experiment, client: Client) -> None:
+    data = comparison_data(experiment.pk)
+    said = data["conclusion"]["text"]
+    console = Console(file=io.StringIO(), width=120)
+    show_comparison(console, data)
+    places = {
+        "page": plain(client.get(f"/experiments/{experiment.pk}/comparison/").content.decode()),
+        "overview": plain(client.get(f"/experiments/{experiment.pk}/").content.decode()),
+        "terminal": plain(console.file.getvalue()),  # type: ignore[attr-defined]  # a StringIO
+        "markdown": plain(REPORT_FORMS["markdown"].render(data)),
+        "reply": plain(REPORT_FORMS["reply"].render(data)),
+        "junit": plain(REPORT_FORMS["junit"].render(data).replace('value="', ">")),
+        "ktap": plain(REPORT_FORMS["ktap"].render(data)),
+        "API": client.get(f"/api/v1/experiments/{experiment.pk}/").json()["conclusion"]["text"],
+    }
+    for place, text in places.items():
+        assert said in html.unescape(text).replace("Next: ", ""), place
+
+
+def test_the_numbers_of_the_conclusion_are_those_of_the_tables(experiment: Experiment) -> None:
+    _, cell = cell_of(experiment)
+    _, twin = cell_of(experiment, "a/a")
+    conclusion = comparison_data(experiment.pk)["conclusion"]
+    low, high = (percent(100 * (cell[end] - 1)) for end in ("low", "high"))
+    assert f"{change(cell['ratio'])} ({low} to {high})" in conclusion["text"]
+    assert change(twin["ratio"]) in conclusion["control"]
+    (outcome,) = conclusion["outcomes"]
+    assert (outcome["ratio"], outcome["low"], outcome["high"]) == (cell["ratio"], cell["low"], cell["high"])
+    assert conclusion["next"]["boots"] in {None, cell["boots_needed"]}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from lab.comparisons.conclusion.facts import Locks
 from lab.models import Experiment, Profile, Switch
 from lab.models.states import Role
+from lab.profiles.analysis.frame_tree import TreeDamaged
 from lab.profiles.analysis.symbol_counts import caller_counts
 from lab.profiles.case_profiles import CPU, case_profiles, watched
 
@@ -61,7 +62,11 @@ def lock_facts(row: Experiment, *, sampled: bool) -> Locks:
     case = profiled.order_by("run__case__position").values_list("run__case", flat=True).first()
     if case is None:
         return Locks()
-    profiles = case_profiles(row.pk, case)
+    try:
+        profiles = case_profiles(row.pk, case)
+    except TreeDamaged:
+        # A conclusion is also drawn in the transaction that ends an experiment: it does without the share.
+        return Locks()
     names = tuple(name for name in watched(profiles) if name in profiles.tree.names)
     if not names or profiles.base is None:
         return Locks()

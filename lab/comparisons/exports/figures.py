@@ -56,7 +56,15 @@ def told_change(cell: CellData | EffectData, *, fine: bool = False) -> str:
 
 def own_medians(cell: CellData, *, shown_base: float | None = None, fine: bool = False) -> str:
     """Return why a cell's medians and its change differ, for the line that shows both; nothing where they agree."""
-    return medians_note(cell["base_median"], cell["median"], cell["ratio"], shown_base=shown_base, fine=fine)
+    return medians_note(
+        cell["base_median"],
+        cell["median"],
+        cell["ratio"],
+        low=cell["low"],
+        high=cell["high"],
+        shown_base=shown_base,
+        fine=fine,
+    )
 
 
 def sides(cell: CellData, metric: MetricData) -> str:

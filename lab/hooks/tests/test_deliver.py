@@ -310,7 +310,7 @@ def test_a_commit_status_is_posted_where_the_forge_takes_it(
     assert (got.method, got.path, got.headers[header]) == ("POST", path, value)
     body = json.loads(got.body)
     assert body["target_url"].endswith(f"/experiments/{judged.pk}/")
-    assert body["description"].startswith("inconclusive")
+    assert body["description"] == "No answer: no boot counted."
 
 
 def test_a_check_finds_its_patch_by_message_id(judged: Experiment, receiver: Receiver, alice: User) -> None:
