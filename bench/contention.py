@@ -18,9 +18,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from workers.collect.kernelsymbols import KernelSymbols
+from workers.collect.waiting_reader import chain
 from workers.errors import WorkersError
 from workers.microscope.accesses import read_recordings
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
@@ -125,7 +127,7 @@ def read_boot(directory: str, cpus: str, system_map: str) -> Boot:
     tree = read_call_tree(recording.calls.read_bytes(), KernelSymbols(Path(system_map)), ProgramSymbols(""))
     text = Path(system_map).read_text()
     return Boot(
-        Path(directory).name, Trace(recording.calls, recording.accesses), lock_function_lines(text), tree, LineNames(text, tree)
+        Path(directory).name, Trace(recording.calls, recording.accesses), lock_function_lines(text), tree, LineNames(text, partial(chain, tree))
     )  # fmt: skip
 
 

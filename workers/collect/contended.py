@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from workers.collect.waiting_reader import MOST_CHAIN
 from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import Recording, read_recordings
 from workers.microscope.contention import Contention, WaitShare
+from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import lock_function_lines
 from workers.microscope.looking import PROGRAM_MAP
 from workers.microscope.replay import Trace, compile_replay, replay
@@ -36,7 +36,6 @@ from workloads.readings import Readings
 # Of locks, of lines and of functions: what people look at.
 _MOST_ROWS = 20
 _MOST_CALLERS = 3
-_KERNEL_IMAGE = 0xFFFFFFFF80000000
 READER = "workers.collect.waiting_reader:prepare"
 LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
 Chains = Mapping[int, list[str]]
@@ -81,7 +80,7 @@ def replayed(
             path.unlink()
     most = max(results)
     chains, tree = _named(recording, results[most], round(done), artifact, directory / PROGRAM_MAP)
-    said = evidence(results[most], chains, DataSymbols(artifact.system_map.read_text()))
+    said = evidence(results[most], chains, LineNames(artifact.system_map.read_text(), chains.__getitem__))
     recorded = {"records": recording.records, "bytes": recording.stored}
     operation = workload.definition.contending.operation if workload.definition.contending else ""
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
@@ -127,7 +126,7 @@ def _nodes(result: Contention) -> set[int]:
     """Return the nodes of the call tree that the evidence names."""
     waiting = {row.node for row in result.nodes[:_MOST_ROWS]}
     for rows in (result.locks[:_MOST_ROWS], result.lines[:_MOST_ROWS]):
-        waiting |= {share.node for row in rows for share in row.nodes[:_MOST_CALLERS]}
+        waiting |= {share.node for row in rows for share in row.nodes}
     return waiting
 
 
@@ -150,7 +149,8 @@ def _values(
     for count, result in results.items():
         if len(result.windows) != len(operations):
             raise ProfileUnreadable(
-                f"{len(result.windows)} intervals were recorded, and {len(operations)} iterations were timed"
+                f"{len(result.windows)} intervals were recorded, and {len(operations)} iterations were timed: "
+                "something else in the guest executed the microscope's mark, or the workload ended early"
             )
         for each, done, cycles in zip(values, operations, result.windows, strict=True):
             each[f"cycles_per_{operation}_{label(count)}"] = cycles.total / (done * count)
@@ -159,25 +159,7 @@ def _values(
     return values
 
 
-class DataSymbols:
-    """The names of a kernel's static data."""
-
-    def __init__(self, system_map: str) -> None:
-        """Read lines "ADDRESS TYPE NAME"."""
-        rows = (line.split() for line in system_map.splitlines())
-        known = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3)
-        self._addresses = [address for address, _ in known]
-        self._names = [name for _, name in known]
-
-    def name(self, address: int) -> str:
-        """Return symbol and offset of what is static; the address alone of what is not."""
-        at = bisect_right(self._addresses, address) - 1
-        if address < _KERNEL_IMAGE or at < 0 or at == len(self._names) - 1:
-            return f"{address:x}"
-        return f"{self._names[at]}+{address - self._addresses[at]:#x}"
-
-
-def evidence(result: Contention, chains: Chains, data: DataSymbols) -> dict[str, Any]:
+def evidence(result: Contention, chains: Chains, names: LineNames) -> dict[str, Any]:
     """Return who waited for what in a replay, the largest waits first, as JSON; cycles of all CPUs and intervals.
 
     chains: of functions, innermost first, by node of the call tree.
@@ -193,14 +175,14 @@ def evidence(result: Contention, chains: Chains, data: DataSymbols) -> dict[str,
         ],
         "locks": [
             {
-                "name": data.name(row.address), "kind": row.kind, "cycles": row.cycles,
+                "name": names.lock(row), "kind": row.kind, "cycles": row.cycles,
                 "acquisitions": row.acquisitions, "contended": row.contended, "callers": _callers(chains, row.nodes),
             }
             for row in result.locks[:_MOST_ROWS]
         ],
         "lines": [
             {
-                "name": data.name(row.address), "cycles": row.cycles, "transfers": row.transfers, "cpus": row.cpus,
+                "name": names.line(row), "cycles": row.cycles, "transfers": row.transfers, "cpus": row.cpus,
                 "false_sharing": row.false_sharing, "callers": _callers(chains, row.nodes),
             }
             for row in result.lines[:_MOST_ROWS]

@@ -221,7 +221,8 @@ def plugin_refused(error: DomainRefused) -> WorkersError:
     if "plugin" not in str(error):
         return error
     return PluginUnusable(
-        f"{error}; exact profiles need a QEMU built with --enable-plugins, such as Debian's", error.detail
+        f"{error}; exact profiles and the contention clock need a QEMU built with --enable-plugins, such as Debian's",
+        error.detail,
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from workers.microscope.calltree import CallTree
 from workers.microscope.contention import LineWaits, LockWaits, WaitShare
 from workers.microscope.lock_functions import is_lock_function
 
@@ -23,14 +22,14 @@ _MOST_NAMES = 3
 class LineNames:
     """Names of one kernel's lines and locks, for waits by the nodes of one call tree."""
 
-    def __init__(self, system_map: str, tree: CallTree) -> None:
-        """Read the symbols of data in a System.map."""
+    def __init__(self, system_map: str, chain: Callable[[int], Sequence[str]]) -> None:
+        """Read the symbols of data in a System.map. chain: the functions of a node, innermost first."""
         symbols = {int(digits, 16): name for digits, name in _DATA.findall(system_map)}
         # Each symbol ends where any other begins: data has no sizes in a System.map.
         starts = sorted({int(digits, 16) for digits in _ANY.findall(system_map)})
         self._starts = [start for start in starts if start >= _IMAGE]
         self._symbols = symbols
-        self._tree = tree
+        self._chain = chain
 
     def line(self, line: LineWaits) -> str:
         """Return a line's name, such as "inode_hash_lock" or "kernel memory of a → down_read, b"."""
@@ -60,10 +59,8 @@ class LineNames:
 
     def _user(self, node: int) -> str:
         """The function of a node; one that is the same for every lock comes with its caller."""
-        name, above = self._tree.names[node], int(self._tree.parent[node])
-        if above < 0 or not is_lock_function(name):
-            return name
-        return f"{self._tree.names[above]} → {name}"
+        name, *above = self._chain(node) or ("",)
+        return f"{above[0]} → {name}" if above and is_lock_function(name) else name
 
 
 def _list(names: list[str]) -> str:

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from kernels.artifacts.store import Artifact
 from lab.errors import SpecError
 from lab.models import Experiment, Profile, Sample
 from lab.profiles.exports.files import profile_file
 from lab.profiles.page import profile_page
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script, played
+from workers.errors import PluginUnusable, ProfileUnreadable
+from workers.microscope.accesses import check_cpus
 from workers.tests.conftest import FakeLab
 from workers.tests.fakeexact import PROGRAM, call_tree
 from workers.tests.tracewriter import ATOMIC, HEAP, Recorder
@@ -141,7 +146,7 @@ def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(
     extras = experiment.runs.filter(outcome="finished").values_list("extras", flat=True)
     for one in extras:
         assert one["contention"]["machine"] == "one-socket"
-        assert one["contention"]["lines"][0]["name"] == f"{HEAP:x}"
+        assert one["contention"]["lines"][0]["name"] == "kernel memory of find_inode_fast"
         assert one["contention"]["lines"][0]["callers"][0]["chain"][0] == "find_inode_fast"
 
 
@@ -167,6 +172,71 @@ def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
     assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {(blame, True)}
     assert not Sample.objects.filter(run__experiment=experiment).exists()
     assert not [path for one in fake_lab.driver.requests for path in one.directory.glob("accesses.*")]
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("intervals", [1, 3, 100])
+def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, patch: str, intervals: int) -> None:
+    def script(request: BootRequest) -> Script:
+        for cpu in range(max(CPUS)):
+            one = Recorder(cpu, NODE)
+            for interval in range(intervals):
+                one.access(ATOMIC, HEAP, after=50)
+                one.end(50)
+                if interval < intervals - 1:
+                    one.begin()
+            (request.directory / f"accesses.0.{cpu}").write_bytes(one.bytes(why=len(one.bytes()) << 32))
+        return printed(calls(request))
+
+    fake_lab.scripts[""] = script
+    experiment = run(fake_lab, patch)
+    assert {(outcome, blame) for outcome, blame, _ in outcomes(experiment)} == {("workload-failed", "kernel")}
+    assert {problem for _, _, problem in outcomes(experiment)} == {
+        f"{intervals} intervals were recorded, and 2 iterations were timed: something else in the guest executed the "
+        "microscope's mark, or the workload ended early"
+    }
+    assert not Sample.objects.filter(run__experiment=experiment).exists()
+
+
+@pytest.mark.hostile
+def test_a_program_that_watches_twice_is_a_named_outcome(fake_lab: FakeLab, patch: str) -> None:
+    def script(request: BootRequest) -> Script:
+        write(request, shared=True)
+        for cpu in range(max(CPUS)):
+            recorded = (request.directory / f"accesses.0.{cpu}").read_bytes()
+            (request.directory / f"accesses.1.{cpu}").write_bytes(recorded)
+        return printed(calls(request), calls(request))
+
+    fake_lab.scripts[""] = script
+    (only,) = outcomes(run(fake_lab, patch))
+    assert only[1:] == ("kernel", "2 programs were recorded, where one was to measure")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("CONFIG_NR_CPUS=3\n", "cpus = 4 cannot be recorded: the kernel's CONFIG_NR_CPUS allows 1 to 3"),
+        ("CONFIG_NR_CPUS=1\n", "cpus = 4 cannot be recorded: the kernel's CONFIG_NR_CPUS allows 1 to 1"),
+    ],
+)
+def test_more_cpus_than_the_kernel_has_are_refused_before_the_boot(
+    tmp_path: Path, config: str, said: str
+) -> None:
+    kept = tmp_path / "config"
+    kept.write_text(config)
+    with pytest.raises(ProfileUnreadable) as refused:
+        check_cpus(cast(Artifact, SimpleNamespace(config=kept)), 4)
+    assert str(refused.value) == said
+    check_cpus(cast(Artifact, SimpleNamespace(config=kept)), 1)
+
+
+@pytest.mark.hostile
+def test_a_qemu_without_plugins_is_the_labs_fault_and_named(fake_lab: FakeLab, patch: str) -> None:
+    problem = "this QEMU takes no plugin; exact profiles and the contention clock need one built with --enable-plugins"
+    fake_lab.scripts[""] = lambda request: Script(problem=PluginUnusable(problem), boots=False)
+    assert outcomes(run(fake_lab, patch)) == {("lost", "lab", problem)}
+    assert not Sample.objects.exists()
 
 
 @pytest.mark.hostile

@@ -151,7 +151,9 @@ def test_a_disk_that_is_full_when_the_tree_comes_home_is_the_labs_fault(tmp_path
 )
 def test_a_qemu_that_takes_no_plugin_of_ours_says_what_is_needed(words: str) -> None:
     refused = plugin_refused(DomainRefused(f"libvirt would not start the guest: {words}"))
-    assert str(refused).endswith("exact profiles need a QEMU built with --enable-plugins, such as Debian's")
+    assert str(refused).endswith(
+        "exact profiles and the contention clock need a QEMU built with --enable-plugins, such as Debian's"
+    )
     assert words in str(refused)
     assert (type(refused), refused.blame, refused.retry) == (PluginUnusable, "lab", False)
     other = DomainRefused("libvirt would not start the guest: no memory")

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+from workers.collect.waiting_reader import chain
 from workers.microscope.calltree import CallTree
 from workers.microscope.contention import LineWaits, LockWaits, WaitShare
 from workers.microscope.line_names import LineNames
@@ -53,16 +56,18 @@ def line(address: int, *nodes: int) -> LineWaits:
     ],
 )
 def test_a_line_is_named_by_what_is_static_in_it(address: int, name: str) -> None:
-    assert LineNames(SYSTEM_MAP, TREE).line(line(address, 6)) == name
+    assert LineNames(SYSTEM_MAP, partial(chain, TREE)).line(line(address, 6)) == name
 
 
 def test_a_line_of_a_lock_is_named_by_who_calls_the_lock_function() -> None:
-    name = LineNames(SYSTEM_MAP, TREE).line(line(0xFFFF888000159340, 5, 6, 5))
+    name = LineNames(SYSTEM_MAP, partial(chain, TREE)).line(line(0xFFFF888000159340, 5, 6, 5))
     assert name == "kernel memory of kernfs_dop_revalidate → down_read, generic_permission"
 
 
 def test_a_line_that_no_node_is_known_of_has_a_name_too() -> None:
-    assert LineNames("", TREE).line(line(0xFFFF888000159340)) == "kernel memory of nobody known"
+    assert (
+        LineNames("", partial(chain, TREE)).line(line(0xFFFF888000159340)) == "kernel memory of nobody known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_a_line_that_no_node_is_known_of_has_a_name_too() -> None:
 )
 def test_a_lock_is_named_by_its_own_address(address: int, name: str) -> None:
     lock = LockWaits(address, "mutex", 1, 1, 1, (WaitShare(5, 1, 1),))
-    assert LineNames(SYSTEM_MAP, TREE).lock(lock) == name
+    assert LineNames(SYSTEM_MAP, partial(chain, TREE)).lock(lock) == name
 
 
 @pytest.mark.parametrize(
