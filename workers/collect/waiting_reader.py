@@ -20,7 +20,7 @@ from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
 
 MOST_CHAIN = 4
-"""Functions of a chain that are told: the innermost, and those that called it."""
+"""Functions of a chain that are kept: the innermost, and those that called it."""
 REFUSALS = (ArtifactCorrupt, ProfileUnreadable)
 
 Result = tuple[Any, Sequence[bytes]]

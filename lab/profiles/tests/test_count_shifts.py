@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far apart exact counts must lie to be the patch's."""
+"""The distance between exact counts from which a difference is the patch's."""
 
 from __future__ import annotations
 
