@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from lab.experiments.list_page import NEWEST, ORDERS, ExperimentFilter, FilterChoices
 
@@ -124,3 +124,9 @@ def _date(text: str) -> tuple[datetime | None, str]:
     except ValueError:
         return None, f"“{text[:40]}” is no date; write it as 2026-11-20."
     return found if found.tzinfo else found.replace(tzinfo=UTC), ""
+
+
+def kept_filters(query: str) -> str:
+    """Return the filters of an address without the page, such as "?state=running"; "" if none is set."""
+    kept = [pair for pair in parse_qsl(query.lstrip("?")) if pair[0] != "page"]
+    return f"?{urlencode(kept)}" if kept else ""

@@ -8,7 +8,7 @@ from lab.models.hardware import Chore, Deployment, HealthCheck, Quarantine, Sign
 from lab.models.measurement import Comparison, Effect, Profile, Sample
 from lab.models.netboot import Netboot, NetbootPiece
 from lab.models.note import Note, Triage
-from lab.models.people import IdempotencyKey, SavedView, Token, User
+from lab.models.people import IdempotencyKey, Token, User
 from lab.models.standing import Alert, Delivery, Hook, Standing
 from lab.models.tree import Tree
 from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision
@@ -40,7 +40,6 @@ __all__ = [
     "Revision",
     "Run",
     "Sample",
-    "SavedView",
     "SigningKey",
     "Standing",
     "Switch",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Users, tokens, idempotency keys and saved views."""
+"""Users, tokens and idempotency keys."""
 
 from __future__ import annotations
 
@@ -70,22 +70,3 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return self.key
-
-
-class SavedView(models.Model):
-    """A name for a filtered list: a page's address without the host."""
-
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views")
-    name = models.CharField(max_length=100)
-    # Such as "?state=running&tree=debian-6.1", of the list of experiments.
-    query = models.CharField(max_length=1000)
-    # Shown to everybody, not to its owner alone.
-    shared = models.BooleanField(default=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ("name",)
-        constraints = (models.UniqueConstraint(fields=["user", "name"], name="saved_view_once"),)
-
-    def __str__(self) -> str:
-        return self.name

@@ -31,7 +31,6 @@ from lab.comparisons import triage
 from lab.experiments import expand, limits, spec, spec_size
 from lab.hooks import changes as hooks
 from lab.notes import changes as notes
-from lab.people import saved_views as savedviews
 from lab.people import sign_in as signin
 from lab.people import tokens
 from lab.profiles.analysis import frame_tree as frametree
@@ -199,7 +198,6 @@ _TABLE: dict[str, Sequence[Row]] = {
         (tokens, "LONGEST_NAME", "token_name", "characters", "of a token's name"),
         (notes, "LONGEST", "note", "characters", "of a note"),
         (triage, "LONGEST", "triage_text", "characters", "of a triage's text"),
-        (savedviews, "LONGEST_QUERY", "view_query", "characters", "of a saved view's query"),
         (hooks, "MOST_HOOKS", "hooks", "hooks", "of one person"),
         (hooks, "LONGEST_URL", "hook_url", "characters", "of a hook's address"),
         (standing, "MOST_ADDRESSES", "standing_addresses", "addresses", "that a standing experiment writes to"),

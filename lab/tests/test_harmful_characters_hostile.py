@@ -14,7 +14,6 @@ from lab.experiments.spec import spec_from_mapping
 from lab.harmful_characters import harmful
 from lab.models import Experiment, User
 from lab.notes.changes import write_note
-from lab.people.saved_views import save_view
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_experiment, make_user
 
@@ -85,7 +84,6 @@ def test_no_name_that_people_give_holds_it_either(char: str) -> None:
     ]
     # Line separators count as blanks in names, and become a single one.
     if not f"a{bad}b".split()[1:]:
-        ways.append(lambda: save_view(user=user, name=f"mine{bad}!", query="?state=running"))
         ways.append(lambda: issue_token(user=user, name=f"ci{bad}!", scopes=["read"]))
     for refused in ways:
         with pytest.raises(FieldRefused) as caught:

@@ -21,7 +21,6 @@ from web.api.profiles import Profiles
 from web.api.root import Problems, SchemaView
 from web.api.runs import Runs
 from web.api.samples import Samples
-from web.api.savedviews import SavedViews
 from web.api.standing import Alerts, Standings
 from web.api.talk import Notes, Triages
 from web.api.targets import Targets
@@ -45,7 +44,6 @@ router.register("trees", Trees, "api-trees")
 router.register("workloads", Workloads, "api-workloads")
 router.register("notes", Notes, "api-notes")
 router.register("triage", Triages, "api-triage")
-router.register("saved-views", SavedViews, "api-saved-views")
 router.register("hooks", Hooks, "api-hooks")
 router.register("deliveries", Deliveries, "api-deliveries")
 router.register("standing", Standings, "api-standing")

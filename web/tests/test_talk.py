@@ -5,7 +5,7 @@ import pytest
 from django.test import Client
 
 from lab.comparisons.triage import Decision, Regression, decide
-from lab.models import Comparison, Note, SavedView, Triage, User
+from lab.models import Comparison, Note, Triage, User
 from lab.notes.changes import write_note
 from lab.tests.factories import make_comparison, make_experiment, make_grid, make_user
 from web.templatetags.links import linked
@@ -162,38 +162,3 @@ def test_only_web_addresses_become_links(text: str, shown: str) -> None:
     assert shown in made
     assert made.count("<a ") == made.count("http") // 2
     assert "<b>" not in made
-
-
-def test_a_view_is_saved_from_the_list_and_deleted_again(page: Page, submitter: Client) -> None:
-    make_experiment()
-    assert "Save this view" in page("/experiments/?state=running", by=submitter)
-    assert "Save this view" not in page("/experiments/", by=submitter)
-    posted = {"name": f"mine {SCRIPT}", "query": "?state=running", "shared": "on"}
-    answer = submitter.post("/views/", posted)
-    assert answer.headers["Location"] == "/experiments/?state=running"
-    text = page("/experiments/")
-    assert "(alice)" in text
-    assert SCRIPT not in text
-    again = submitter.post("/views/", posted)
-    assert (again.status_code, "already" in again.content.decode()) == (422, True)
-    submitter.post(f"/views/{SavedView.objects.get().pk}/delete")
-    assert not SavedView.objects.exists()
-
-
-def test_a_view_of_ones_own_is_seen_by_nobody_else(page: Page, submitter: Client, viewer: Client) -> None:
-    submitter.post("/views/", {"name": "secret", "query": "?state=done"})
-    assert "secret" in page("/experiments/", by=submitter)
-    assert "secret" not in page("/experiments/", by=viewer)
-    assert viewer.post(f"/views/{SavedView.objects.get().pk}/delete").status_code == 404
-    shared = viewer.post("/views/", {"name": "b", "query": "?state=done", "shared": "on"})
-    assert shared.status_code == 403
-    assert viewer.post("/views/", {"name": "b", "query": "?state=done"}).status_code == 302
-
-
-def test_a_stranger_saves_no_view(client: Client, db: None) -> None:
-    assert (
-        client.post("/views/", {"name": "b", "query": "?state=done"})
-        .headers["Location"]
-        .startswith("/sign-in/")
-    )
-    assert not SavedView.objects.exists()

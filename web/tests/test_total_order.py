@@ -67,7 +67,7 @@ API = (
         "workers",
         "profiles",
     ),
-    *("patches", "trees", "workloads", "notes", "triage", "saved-views", "hooks", "deliveries", "standing"),
+    *("patches", "trees", "workloads", "notes", "triage", "hooks", "deliveries", "standing"),
     *("alerts", "trends", "tokens", "queues", "claims", "late-answers"),
 )
 ORDERED = (

@@ -21,7 +21,7 @@ from web.tests.routes import routes
 
 # Pages that a link cannot be in a menu for: files, fragments, other doors.
 NOT_PAGES = {
-    "health", "ready", "metrics", "lab_live", "login", "front", "save_view",
+    "health", "ready", "metrics", "lab_live", "login", "front",
 }  # fmt: skip
 HREF = re.compile(r'href="([^"#?]*)')
 

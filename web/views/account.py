@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Signing in and out, and one's own account: tokens, views, password. All by Django's own views, in our look."""
+"""Signing in and out, and one's own account: tokens, password. All by Django's own views, in our look."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from lab.errors import FieldRefused, NotAllowed
-from lab.people.saved_views import own_views
 from lab.people.sign_in import redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,
@@ -169,7 +168,6 @@ def _account(
         "example": _example(request, made[1]) if made else "",
         "tokens": [(token, has_ended(token)) for token in list_tokens(user)],
         "scopes": [(scope, _SCOPES[scope], scope in chosen) for scope in scopes_of(user)],
-        "views": own_views(user),
         "has_password": user.has_usable_password(),
     }
     return render(request, "web/account.html", ctx, status=status)

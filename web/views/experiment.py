@@ -17,12 +17,11 @@ from lab.experiments.priority import priorities_for
 from lab.experiments.progress import ExperimentProgress
 from lab.notes.pages import experiment_notes
 from lab.people.permissions import may, may_change
-from lab.people.saved_views import kept_filters, views_for
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
 from lab.statistics.verdict_words import counted_verdicts
 from web.conclusion import conclusion_block
-from web.listing import address, columns, read_asked, selects
+from web.listing import address, columns, kept_filters, read_asked, selects
 from web.logs import printable
 from web.views.missing import found
 from web.words import count, duration, last_lines, settings
@@ -68,8 +67,6 @@ def listing(request: HttpRequest) -> HttpResponse:
         if page.page == 2
         else "",
         "later": address(given, page=str(page.page + 1)) if page.page < page.pages else "",
-        "views": views_for(request.user),
-        "filters": filters,
     }
     return render(request, "web/experiments.html", ctx)
 

@@ -21,8 +21,8 @@ from lab.comparisons.regressions import (
 )
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused, Outdated, UnknownRow
-from lab.people.saved_views import kept_filters
 from web.access import needs, person
+from web.listing import kept_filters
 from web.views.explain import TypedDecision, explain
 from web.views.missing import found
 from web.words import change

@@ -21,7 +21,6 @@ from lab.models import (
     Revision,
     Run,
     Sample,
-    SavedView,
     Tree,
     Triage,
     User,
@@ -138,8 +137,6 @@ def _talk(people: dict[str, User], row: Experiment) -> None:
     Triage.objects.create(
         case=case, variant=variant, metric="ns_per_open", state="acknowledged", author=people["dora"]
     )
-    SavedView.objects.create(user=people["alice"], name="running", query="?state=running", shared=True)
-    SavedView.objects.create(user=people["dora"], name="mine", query="?state=done")
 
 
 def _hooks(people: dict[str, User]) -> None:

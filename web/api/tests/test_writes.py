@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.models import Alert, Delivery, Experiment, Hook, Note, Revision, SavedView, Standing, User
+from lab.models import Alert, Delivery, Experiment, Hook, Note, Revision, Standing, User
 from lab.tests.factories import make_experiment
 from web.api.tests.conftest import As
 from web.api.tests.store import TREND, fill
@@ -79,21 +79,6 @@ def test_a_decision_must_know_the_newest_one(ask: As, lab: Experiment) -> None:
     assert ask("alice").post("triage/", body | {"case": 10**6}).status_code == 404
     wrong = ask("alice").post("triage/", body | {"state": "expcted"})
     assert 'did you mean "expected"?' in wrong.json()["detail"]
-
-
-def test_saved_views_are_ones_own_unless_they_are_shared(ask: As, lab: Experiment) -> None:
-    assert [one["name"] for one in ask("alice").get("saved-views/").json()["results"]] == ["running"]
-    assert [one["name"] for one in ask("dora").get("saved-views/").json()["results"]] == ["mine", "running"]
-    assert ask().get("saved-views/").status_code == 401
-    hidden = SavedView.objects.get(name="mine")
-    assert ask("alice").get(f"saved-views/{hidden.pk}/").status_code == 404
-    assert ask("alice")("DELETE", f"saved-views/{hidden.pk}/").status_code == 404
-    made = ask("alice").post("saved-views/", {"name": "worse", "query": "?verdict=regression"})
-    assert made.status_code == 201
-    path = f"saved-views/{made.json()['id']}/"
-    assert ask("alice")("PATCH", path, {"shared": True}).json()["shared"] is True
-    assert ask("alice", "read")("DELETE", path).status_code == 403
-    assert ask("alice")("DELETE", path).status_code == 204
 
 
 def test_a_hook_tells_its_secret_when_it_is_made_and_never_again(ask: As, lab: Experiment) -> None:

@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 from lab.comparisons.triage import Decision, Regression, decide
 from lab.models import Alert, Comparison, Experiment, Standing, Triage, User
 from lab.notes.changes import write_note
-from lab.people.saved_views import save_view
 from lab.people.sign_in import issue_secret
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_grid
@@ -24,7 +23,7 @@ PASSWORD = "rcu-walk-42"
 
 @pytest.fixture
 def talked(profiled: Experiment, alice: User, charlie: User) -> Experiment:
-    """A regression with decisions, notes, a saved view, an alert, an ill target; what people typed is hostile."""
+    """A regression with decisions, notes, an alert, an ill target; what people typed is hostile."""
     Comparison.objects.update(verdict="regression", ratio=1.31, low=1.27, high=1.36)
     row = profiled.comparisons.get()
     on = Regression(row.case_id, row.variant_id, row.metric)
@@ -34,7 +33,6 @@ def talked(profiled: Experiment, alice: User, charlie: User) -> Experiment:
     decide(by=alice, on=on, decision=Decision("acknowledged", "not quite"), seen=second.pk)
     write_note(author=alice, experiment=profiled, text=f"Boots 3–5 ran hot.\n{HOSTILE} https://example.org/")
     write_note(author=charlie, experiment=profiled, text="Seen. " * 40)
-    save_view(user=alice, name="my failed ones", query="?state=failed", shared=True)
     issue_token(user=alice, name="laptop", scopes=["read", "submit"], days=30)
     grid = make_grid()
     grid.name = f"a running one {HOSTILE}"
@@ -171,20 +169,6 @@ def test_a_note_is_written_edited_and_deleted(visit: Open, profiled: Experiment,
     page.get_by_role("button", name="Delete this note").click()
     expect(page.get_by_text("The note is deleted.")).to_be_visible()
     expect(note).to_have_count(0)
-
-
-def test_a_view_is_kept_under_a_name(visit: Open, profiled: Experiment, alice: User) -> None:
-    page = visit("/experiments/?state=done", by=alice)
-    page.get_by_text("Save this view").click()
-    page.get_by_label("Name of the view").fill("done ones")
-    page.get_by_role("group", name="Saved views").get_by_role("button", name="Save").click()
-    expect(page).to_have_url(re.compile(r"\?state=done$"))
-    page.goto(page.url.replace("?state=done", ""))
-    page.get_by_role("link", name="done ones").click()
-    expect(page).to_have_url(re.compile(r"\?state=done$"))
-    page.get_by_role("link", name="Your account: alice").click()
-    page.get_by_role("button", name="Delete the view done ones").click()
-    expect(page.get_by_text("The view is deleted.")).to_be_visible()
 
 
 def test_an_operator_invites_somebody(visit: Open, charlie: User) -> None:
