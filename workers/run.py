@@ -171,7 +171,9 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     readings, collected = measured.readings, measured.collected
     profiles = collected.profiles
     if clock == "contention":
-        replay = replayed(workload, order.params, directory, readings, artifact, bench.home)
+        replay = replayed(
+            workload, order.params, directory, readings, artifact, bench.home, sensitive=order.block == 0
+        )
         readings, profiles = replay.readings, (replay.profile,)
     return RunRecord(
         outcome=Outcome.FINISHED,

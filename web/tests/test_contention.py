@@ -145,3 +145,43 @@ def test_other_metrics_are_folded_into_a_line_that_says_whether_one_changed(
     folded = text[text.index("2 other metrics: 1 significant change<") :]
     assert "slowdown_8" in folded
     assert "slowdown_8" not in text[: text.index("2 other metrics")]
+
+
+@pytest.mark.parametrize(
+    ("halved", "said"),
+    [
+        (
+            300.0,
+            "p: −50.0 %; −25.0 % with every latency halved, −55.0 % with every one doubled: holds with both.",
+        ),
+        (
+            404.0,
+            "p: −50.0 %; +1.0 % with every latency halved, −55.0 % with every one doubled: depends on them.",
+        ),
+    ],
+)
+def test_the_page_says_whether_a_change_depends_on_the_machine_s_latencies(
+    page: Page, contended: Experiment, halved: float, said: str
+) -> None:
+    assert "latency" not in page(f"/experiments/{contended.pk}/comparison/")
+    for run in contended.runs.all():
+        own = (
+            {"0.5": halved, "1": 400.0, "2": 450.0}
+            if run.variant.name == "p"
+            else {"0.5": 400.0, "1": 800.0, "2": 1000.0}
+        )
+        run.extras["contention"]["latencies"] = own
+        run.save()
+    assert said in page(f"/experiments/{contended.pk}/comparison/").replace("\xa0", " ").replace(
+        "\u202f", " "
+    )
+
+
+def test_a_line_names_all_functions_that_wait_for_it(page: Page, contended: Experiment) -> None:
+    for run in contended.runs.all():
+        callers = [
+            {"chain": [name, "do_syscall_64"], "cycles": 3} for name in ("counts", "uncounts", "counts")
+        ]
+        run.extras["contention"]["lines"][0]["callers"] = callers
+        run.save()
+    assert "counts ← do_syscall_64; also uncounts" in page(f"/experiments/{contended.pk}/comparison/")

@@ -12,16 +12,19 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from lab.comparisons.latencies import cycles_by_latency
 from lab.comparisons.page import ShownBoot
 from lab.comparisons.shape import CaseData, ComparisonData
 from lab.profiles.case_profiles import WAITING, profiled_variants
 from lab.statistics.verdict_words import CONTROLS
 from web.scalingchart import ScalingPlot, scaling_plot
-from web.words import share
+from web.words import change, share
 
 # As workloads/contention.py names the metric of each number of CPUs.
 _CYCLES = re.compile(r"cycles_per_(\w+)_(\d{1,2})")
 _MOST_FUNCTIONS, _MOST_PLACES = 12, 6
+# As workloads/contention.py has it of every metric.
+_MARGIN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class ContentionSection:
     functions: tuple[WaitingFunction, ...]
     places: tuple[tuple[str, tuple[WaitingPlace, ...]], ...]
     graphs: tuple[WaitingGraph, ...]
+    sensitivity: tuple[str, ...]
 
 
 def contention(
@@ -90,6 +94,7 @@ def contention(
         functions=_functions(found),
         places=tuple((boot.variant, _places(boot)) for boot in boots),
         graphs=_graphs(data, case, [boot.variant for boot in boots]),
+        sensitivity=_sensitivity(data, case),
     )
 
 
@@ -164,5 +169,30 @@ def _places(boot: ShownBoot) -> tuple[WaitingPlace, ...]:
 
 
 def _chain(row: Mapping[str, Any]) -> str:
-    """Return the chain of calls that waits most, the innermost function first."""
-    return " ← ".join(row["callers"][0]["chain"]) if row["callers"] else ""
+    """Return the chain of calls that waits most, the innermost function first, and the other functions that wait."""
+    chains = [each["chain"] for each in row["callers"] if each["chain"]]
+    if not chains:
+        return ""
+    others = {chain[0]: None for chain in chains[1:] if chain[0] != chains[0][0]}
+    return "; ".join([" ← ".join(chains[0]), *(f"also {name}" for name in others)])
+
+
+def _sensitivity(data: ComparisonData, case: CaseData) -> tuple[str, ...]:
+    """Return for each variant whether its change stays where every latency of the machine is half or twice as long."""
+    cycles = cycles_by_latency(case["id"])
+    controls = {one["name"] for one in data["variants"] if one["role"] in CONTROLS}
+    base = cycles.pop(data["base"]["name"], {})
+    lines = []
+    for variant, own in cycles.items():
+        if variant in controls or not set(base) == set(own) == {"0.5", "1", "2"}:
+            continue
+        half, as_is, twice = (own[times] / base[times] for times in ("0.5", "1", "2"))
+        numbers = f"{change(as_is)}; {change(half)} with every latency halved, {change(twice)} with every one doubled"
+        alike = len({_kind(ratio) for ratio in (half, as_is, twice)}) == 1
+        lines.append(f"{variant}: {numbers}: {'holds with both' if alike else 'depends on them'}")
+    return tuple(lines)
+
+
+def _kind(ratio: float) -> int:
+    """Return 1 for a change upwards, -1 downwards, 0 for none that matters."""
+    return 0 if abs(ratio - 1) < _MARGIN else 1 if ratio > 1 else -1

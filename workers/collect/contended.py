@@ -60,9 +60,12 @@ def replayed(
     readings: Readings,
     artifact: Artifact,
     home: Path,
+    *,
+    sensitive: bool = False,
 ) -> Replayed:
     """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
+    sensitive: tell also what the most CPUs take where every latency is half or twice as long, for two more replays.
     directory: of the run. The recording is removed: it is large, and the next boot makes another. Raises
     ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow,
     ReaderUnavailable: the lab's.
@@ -75,12 +78,16 @@ def replayed(
             raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
         (recording,) = recordings
         results = _replays(recording, params, artifact, home)
+        latencies = _other_latencies(recording, params, artifact, home) if sensitive else {}
     finally:
         for path in directory.glob("accesses.*"):
             path.unlink()
     most = max(results)
     chains, tree = _named(recording, results[most], round(done), artifact, directory / PROGRAM_MAP)
     said = evidence(results[most], chains, LineNames(artifact.system_map.read_text(), chains.__getitem__))
+    if latencies:
+        taken = {1.0: results[most], **latencies}
+        said["latencies"] = {f"{times:g}": result.total.total / done for times, result in taken.items()}
     recorded = {"records": recording.records, "bytes": recording.stored}
     operation = workload.definition.contending.operation if workload.definition.contending else ""
     values = _values(operation, results, [iteration.values[OPERATIONS] / most for iteration in timed])
@@ -139,6 +146,17 @@ def _replays(
     machine = described_machine(params[MACHINE.name])
     trace = Trace(recording.calls, recording.accesses)
     return {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
+
+
+def _other_latencies(
+    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path
+) -> dict[float, Contention]:
+    """By what every latency is multiplied with, the replay of all CPUs."""
+    program = compile_replay(home / "programs")
+    roles = lock_function_lines(artifact.system_map.read_text())
+    machine = machine_model(str(params[MACHINE.name]))
+    trace = Trace(recording.calls, recording.accesses)
+    return {times: replay(program, trace, roles, machine.scaled(times)) for times in (0.5, 2.0)}
 
 
 def _values(

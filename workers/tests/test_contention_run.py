@@ -103,6 +103,8 @@ def test_cpus_that_meet_in_one_line_are_told_from_those_that_do_not(fake_lab: Fa
     fake_lab.scripts["apart"] = contending(shared=False)
     experiment = run(fake_lab, patch)
     assert outcomes(experiment) == {("finished", "", "")}
+    sensitive = [run.variant.name for run in experiment.runs.all() if "latencies" in run.extras["contention"]]
+    assert sorted(sensitive) == sorted(experiment.variants.values_list("name", flat=True)), "a boot of each"
     samples = Sample.objects.filter(run__experiment=experiment)
     assert set(samples.values_list("metric", flat=True)) == {
         f"{stem}_{count}" for stem in ("cycles_per_open", "slowdown", "waiting") for count in CPUS
