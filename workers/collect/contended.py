@@ -29,7 +29,8 @@ from workers.microscope.looking import PROGRAM_MAP
 from workers.microscope.replay import Trace, compile_replay, replay
 from workloads.catalog import Workload
 from workloads.contention import MACHINE, OPERATIONS, cpus_of
-from workloads.machines import described_machine
+from workloads.errors import MachineModelInvalid
+from workloads.machines import MachineModel, described_machine
 from workloads.param import label
 from workloads.readings import Readings
 
@@ -77,8 +78,7 @@ def replayed(
         if len(recordings) != 1:
             raise ProfileUnreadable(f"{len(recordings)} programs were recorded, where one was to measure")
         (recording,) = recordings
-        results = _replays(recording, params, artifact, home)
-        latencies = _other_latencies(recording, params, artifact, home) if sensitive else {}
+        results, latencies = _replays(recording, params, artifact, home, sensitive=sensitive)
     finally:
         for path in directory.glob("accesses.*"):
             path.unlink()
@@ -138,25 +138,24 @@ def _nodes(result: Contention) -> set[int]:
 
 
 def _replays(
-    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path
-) -> dict[int, Contention]:
-    """By number of CPUs, what the first ones of the recorded ones do to each other."""
+    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path, *, sensitive: bool
+) -> tuple[dict[int, Contention], dict[float, Contention]]:
+    """By number of CPUs, what the first ones of the recorded ones do to each other; and by other latencies, all of them."""
     program = compile_replay(home / "programs")
     roles = lock_function_lines(artifact.system_map.read_text())
     machine = described_machine(params[MACHINE.name])
     trace = Trace(recording.calls, recording.accesses)
-    return {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
+    results = {count: replay(program, trace.first(count), roles, machine) for count in cpus_of(params)}
+    others = _other_latencies(machine) if sensitive else {}
+    return results, {times: replay(program, trace, roles, other) for times, other in others.items()}
 
 
-def _other_latencies(
-    recording: Recording, params: Mapping[str, object], artifact: Artifact, home: Path
-) -> dict[float, Contention]:
-    """By what every latency is multiplied with, the replay of all CPUs."""
-    program = compile_replay(home / "programs")
-    roles = lock_function_lines(artifact.system_map.read_text())
-    machine = machine_model(str(params[MACHINE.name]))
-    trace = Trace(recording.calls, recording.accesses)
-    return {times: replay(program, trace, roles, machine.scaled(times)) for times in (0.5, 2.0)}
+def _other_latencies(machine: MachineModel) -> dict[float, MachineModel]:
+    """By what every latency is multiplied with, the machine; none where that is beyond what a machine may have."""
+    try:
+        return {times: machine.scaled(times) for times in (0.5, 2.0)}
+    except MachineModelInvalid:
+        return {}
 
 
 def _values(
