@@ -80,6 +80,7 @@ OTHERS = {
     "workers.microscope.contention": "numbers of JSON",
     "workers.microscope.line_names": "how much of a name is shown",
     "workers.microscope.replay": "memory and processors of the lab's own model",
+    "workloads.machines": "how much of a machine's own numbers is read",
     "workers.microscope.calltree": "how much of a call tree is kept",
     "workers.drivers.kexec": "how much of a refusal is shown",
     "workers.drivers.metal": "what operators write",
