@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pieces.h"
+
+#include <algorithm>
+
+#include "words.h"
+
+namespace front {
+
+namespace {
+
+constexpr uint32_t BAD = UINT32_MAX;
+
+Role role_of(const Token &token) {
+    if (token.kind != Kind::Word || token.name >= std::size(WORDS))
+        return Role::Name;
+    return WORDS[token.name].role;
+}
+
+bool is_name(const Token &token) { return token.kind == Kind::Word && role_of(token) == Role::Name; }
+bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
+bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
+
+// Reads one piece as "specifiers, declarators". Whatever else it is stays in always.
+class Declaration {
+public:
+    Declaration(const Unit &unit, Piece &piece, std::vector<uint32_t> &names)
+        : tokens_(unit.tokens), piece_(piece), names_(names), at_(piece.first) {}
+
+    // Returns whether nothing comes of the piece by itself, however little of it is used.
+    bool is_passive() {
+        if (!specifiers())
+            return false;
+        if (tokens_[at_].is(';'))
+            return at_ + 1 == piece_.end;
+        if (!typed_)
+            return false;
+        for (;;) {
+            bool function = false, value = false;
+            if (!declarator(function))
+                return false;
+            if (!suffixes(function, value))
+                return false;
+            if (at_ >= piece_.end)
+                return false;
+            if (tokens_[at_].is('{'))
+                return function && !value && !typedef_ && (static_ || (extern_ && inline_ && gnu_inline_));
+            if (!(typedef_ || static_ || (extern_ && !value) || (function && !value && !inline_)))
+                return false;
+            if (tokens_[at_].is(';'))
+                return at_ + 1 == piece_.end;
+            if (!tokens_[at_].is(','))
+                return false;
+            at_++;
+        }
+    }
+
+private:
+    bool here() const { return at_ < piece_.end; }
+
+    // Moves behind a pair of brackets.
+    bool skip_pair() {
+        if (!here() || !opens(tokens_[at_]))
+            return false;
+        int depth = 0;
+        for (; at_ < piece_.end; at_++) {
+            depth += opens(tokens_[at_]);
+            if (closes(tokens_[at_]) && !--depth) {
+                at_++;
+                return here();
+            }
+        }
+        return false;
+    }
+
+    bool attribute() {
+        uint32_t begin = at_++;
+        if (!here() || !tokens_[at_].is('(') || !skip_pair())
+            return false;
+        for (uint32_t at = begin; at < at_; at++)
+            gnu_inline_ |= tokens_[at].view() == "gnu_inline" || tokens_[at].view() == "__gnu_inline__";
+        return true;
+    }
+
+    bool tagged() {
+        at_++;
+        while (here() && role_of(tokens_[at_]) == Role::Attribute)
+            if (!attribute())
+                return false;
+        bool named = here() && is_name(tokens_[at_]);
+        at_ += named;
+        bool body = here() && tokens_[at_].is('{');
+        typed_ = true;
+        return body ? skip_pair() : named && here();
+    }
+
+    bool specifiers() {
+        while (here()) {
+            switch (role_of(tokens_[at_])) {
+            case Role::Typedef: typedef_ = true; at_++; break;
+            case Role::Extern: extern_ = true; at_++; break;
+            case Role::Static: static_ = true; at_++; break;
+            case Role::Inline: inline_ = true; at_++; break;
+            case Role::Qualifier: at_++; break;
+            case Role::Type: typed_ = true; at_++; break;
+            case Role::Attribute:
+                if (!attribute())
+                    return false;
+                break;
+            case Role::Typeof:
+                at_++;
+                typed_ = true;
+                if (!here() || !tokens_[at_].is('(') || !skip_pair())
+                    return false;
+                break;
+            case Role::Tagged:
+                if (typed_ || !tagged())
+                    return false;
+                break;
+            case Role::Name:
+                if (typed_ || !is_name(tokens_[at_]))
+                    return here();
+                if (!type_name())
+                    return false;
+                break;
+            default: return false;
+            }
+        }
+        return false;
+    }
+
+    // A name in a type's place, unless it may be what is declared, its type left out.
+    bool type_name() {
+        at_++;
+        typed_ = true;
+        if (!here())
+            return false;
+        const Token &next = tokens_[at_];
+        if (next.is('(')) {
+            if (at_ + 1 >= piece_.end)
+                return false;
+            const Token &inner = tokens_[at_ + 1];
+            return inner.is('*') || inner.is('(') || role_of(inner) == Role::Attribute;
+        }
+        return next.kind == Kind::Word || next.is('*');
+    }
+
+    bool pointers() {
+        for (; here(); at_++) {
+            Role role = role_of(tokens_[at_]);
+            if (role == Role::Attribute) {
+                if (!attribute())
+                    return false;
+                at_--;
+            } else if (!tokens_[at_].is('*') && role != Role::Qualifier) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    bool declarator(bool &function) {
+        if (!pointers())
+            return false;
+        if (is_name(tokens_[at_])) {
+            names_.push_back(tokens_[at_++].name);
+            function = here() && tokens_[at_].is('(');
+            return here();
+        }
+        if (!tokens_[at_].is('('))
+            return false;
+        uint32_t begin = at_;
+        while (here() && tokens_[at_].is('(')) {
+            at_++;
+            if (!pointers())
+                return false;
+        }
+        if (!here() || !is_name(tokens_[at_]))
+            return false;
+        names_.push_back(tokens_[at_].name);
+        at_ = begin;
+        return skip_pair();
+    }
+
+    bool suffixes(bool function, bool &value) {
+        bool parameters = false;
+        while (here()) {
+            const Token &token = tokens_[at_];
+            Role role = role_of(token);
+            if (role == Role::Attribute) {
+                if (!attribute())
+                    return false;
+            } else if (role == Role::Asm) {
+                at_++;
+                if (!here() || !tokens_[at_].is('(') || !skip_pair())
+                    return false;
+            } else if (token.is('(') || token.is('[')) {
+                parameters |= token.is('(');
+                if (!skip_pair())
+                    return false;
+            } else if (token.is('=')) {
+                value = true;
+                return initializer();
+            } else {
+                return !function || parameters;
+            }
+        }
+        return false;
+    }
+
+    bool initializer() {
+        while (here() && !tokens_[at_].is(',') && !tokens_[at_].is(';')) {
+            if (opens(tokens_[at_])) {
+                if (!skip_pair())
+                    return false;
+            } else if (closes(tokens_[at_++])) {
+                return false;
+            }
+        }
+        return here();
+    }
+
+    const std::vector<Token> &tokens_;
+    Piece &piece_;
+    std::vector<uint32_t> &names_;
+    uint32_t at_;
+    bool typedef_ = false, extern_ = false, static_ = false, inline_ = false, typed_ = false, gnu_inline_ = false;
+};
+
+class Splitter {
+public:
+    Splitter(const Unit &unit, Pieces &pieces) : unit_(unit), tokens_(unit.tokens), pieces_(pieces) {
+        for (auto word : KEEPING)
+            if (auto number = unit.names.find(word); number >= 0)
+                keeping_.push_back(number);
+        for (auto word : LIBRARY)
+            if (auto number = unit.names.find(word); number >= 0)
+                library_.push_back(number);
+        declared_.resize(unit.names.count());
+    }
+
+    std::string run() {
+        for (uint32_t at = 0; at < tokens_.size();) {
+            uint32_t end = piece_end(at);
+            if (end == BAD)
+                return "unbalanced";
+            piece(at, end);
+            at = end;
+        }
+        index();
+        return "";
+    }
+
+private:
+    // One after the last token of the piece that begins here.
+    uint32_t piece_end(uint32_t first) const {
+        int depth = 0;
+        bool value = false;
+        // Whether a '{' here would be a struct's: 1 after "struct" and its attributes, 2 after its tag.
+        int tag = 0;
+        bool attribute = false;
+        if (tokens_[first].kind == Kind::Pragma)
+            return first + 1;
+        for (uint32_t at = first; at < tokens_.size(); at++) {
+            const Token &token = tokens_[at];
+            if (depth == 0) {
+                Role role = role_of(token);
+                if (token.is('{') && !value && !tag)
+                    return body_end(at);
+                if (token.is(';'))
+                    return at + 1;
+                if (token.is('='))
+                    value = true;
+                if (role == Role::Tagged)
+                    tag = 1;
+                else if (role == Role::Attribute)
+                    attribute = tag != 0;
+                else if (is_name(token) && tag == 1)
+                    tag = 2;
+                else if (!(token.is('(') && attribute) && !token.is(')') && token.kind != Kind::Pragma)
+                    tag = 0;
+                if (role != Role::Attribute)
+                    attribute = false;
+            }
+            if (opens(token))
+                depth++;
+            else if (closes(token) && --depth < 0)
+                return BAD;
+        }
+        return BAD;
+    }
+
+    uint32_t body_end(uint32_t at) const {
+        int depth = 0;
+        for (; at < tokens_.size(); at++) {
+            depth += opens(tokens_[at]);
+            if (closes(tokens_[at]) && !--depth)
+                return at + 1;
+        }
+        return BAD;
+    }
+
+    void piece(uint32_t first, uint32_t end) {
+        Piece piece{first, end, 0, 0, false, false, true, tokens_[first].file, tokens_[first].line, 0};
+        bool keeping = false, mixed = false;
+        piece.line = UINT32_MAX;
+        for (uint32_t at = first; at < end; at++) {
+            const Token &token = tokens_[at];
+            piece.header &= token.file != 0;
+            mixed |= token.file != piece.file;
+            piece.line = std::min(piece.line, token.line);
+            piece.last_line = std::max(piece.last_line, token.line);
+            keeping |= token.kind == Kind::Pragma;
+            if (role_of(token) == Role::Attribute)
+                keeping |= is_keeping(at, end);
+        }
+        piece.names_at = pieces_.names.size();
+        bool forward = tags(first, end);
+        bool passive = forward || Declaration(unit_, piece, pieces_.names).is_passive();
+        piece.names_end = pieces_.names.size();
+        for (uint32_t at = piece.names_at; at < piece.names_end; at++)
+            keeping |= std::find(library_.begin(), library_.end(), pieces_.names[at]) != library_.end();
+        piece.always = !passive || keeping || mixed || !piece.header;
+        piece.code = piece.always || tokens_[end - 1].is('}');
+        pieces_.all.push_back(piece);
+    }
+
+    bool is_keeping(uint32_t at, uint32_t end) const {
+        int depth = 0;
+        for (at++; at < end; at++) {
+            depth += opens(tokens_[at]);
+            if (closes(tokens_[at]) && --depth <= 0)
+                return false;
+            if (tokens_[at].kind == Kind::Word &&
+                std::find(keeping_.begin(), keeping_.end(), tokens_[at].name) != keeping_.end())
+                return true;
+        }
+        return false;
+    }
+
+    // Notes tags and enumerators that tokens declare; returns whether that is all they do, as in "struct inode;".
+    bool tags(uint32_t first, uint32_t end) {
+        // Within the parentheses of a prototype or a function's body a tag is that prototype's or body's own.
+        int round = 0, curly = 0;
+        bool body = tokens_[end - 1].is('}');
+        for (uint32_t at = first; at < end; at++) {
+            const Token &token = tokens_[at];
+            round += token.is('(') - token.is(')');
+            curly += token.is('{') - token.is('}');
+            if (role_of(token) != Role::Tagged)
+                continue;
+            uint32_t tag = at + 1;
+            while (tag < end && role_of(tokens_[tag]) == Role::Attribute)
+                tag = after_attribute(tag, end);
+            if (tag >= end)
+                continue;
+            bool named = is_name(tokens_[tag]);
+            uint32_t next = tag + named;
+            bool defines = next < end && tokens_[next].is('{');
+            if (named)
+                mention(tokens_[tag].name, defines, round == 0 && !(body && curly));
+            if (defines && token.view() == "enum")
+                enumerators(next, end);
+        }
+        return end - first == 3 && role_of(tokens_[first]) == Role::Tagged && is_name(tokens_[first + 1]) &&
+               tokens_[end - 1].is(';');
+    }
+
+    void mention(uint32_t tag, bool defines, bool global) {
+        if (defines || !declared_[tag])
+            pieces_.names.push_back(tag);
+        if (global)
+            declared_[tag] = true;
+    }
+
+    uint32_t after_attribute(uint32_t at, uint32_t end) const {
+        int depth = 0;
+        for (at++; at < end; at++) {
+            depth += opens(tokens_[at]);
+            if (closes(tokens_[at]) && --depth <= 0)
+                return at + 1;
+            if (!depth)
+                return at;
+        }
+        return end;
+    }
+
+    void enumerators(uint32_t at, uint32_t end) {
+        int depth = 0;
+        bool expected = true;
+        for (at++; at < end; at++) {
+            const Token &token = tokens_[at];
+            if (opens(token))
+                depth++;
+            else if (closes(token) && --depth < 0)
+                return;
+            else if (depth == 0 && token.is(','))
+                expected = true;
+            else if (expected && is_name(token)) {
+                pieces_.names.push_back(token.name);
+                expected = false;
+            }
+        }
+    }
+
+    void index() {
+        auto &from = pieces_.from;
+        from.assign(unit_.names.count() + 1, 0);
+        for (auto name : pieces_.names)
+            from[name + 1]++;
+        for (size_t name = 1; name < from.size(); name++)
+            from[name] += from[name - 1];
+        std::vector<uint32_t> next(from.begin(), from.end() - 1);
+        pieces_.by_name.resize(pieces_.names.size());
+        for (uint32_t number = 0; number < pieces_.all.size(); number++)
+            for (uint32_t at = pieces_.all[number].names_at; at < pieces_.all[number].names_end; at++)
+                pieces_.by_name[next[pieces_.names[at]]++] = number;
+    }
+
+    const Unit &unit_;
+    const std::vector<Token> &tokens_;
+    Pieces &pieces_;
+    std::vector<uint32_t> keeping_, library_;
+    std::vector<bool> declared_;
+};
+
+}
+
+std::string split(const Unit &unit, Pieces &pieces) { return Splitter(unit, pieces).run(); }
+
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The top-level declarations of a file, and what each of them declares.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tokens.h"
+
+namespace front {
+
+struct Piece {
+    uint32_t first, end;  // tokens
+    uint32_t names_at, names_end;
+    bool always;  // makes code or data by itself, or is not understood
+    bool code;    // the compiler may name its lines
+    bool header;  // no token of it is in the input itself
+    uint16_t file;
+    uint32_t line, last_line;
+};
+
+struct Pieces {
+    std::vector<Piece> all;
+    std::vector<uint32_t> names;  // that the pieces declare: names_at to names_end
+
+    // The pieces that declare a name are by_name[from[name]] to by_name[from[name + 1]], in order.
+    std::vector<uint32_t> from, by_name;
+};
+
+// Returns why the file is not understood, or "".
+std::string split(const Unit &unit, Pieces &pieces);
+
+}
