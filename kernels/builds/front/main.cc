@@ -217,7 +217,8 @@ private:
         std::string content;
         for (size_t number = 0; number < pieces.size(); number++) {
             const Piece &piece = pieces_.all[number];
-            if (!pieces[number])
+            // One that is not kept still has a say in the numbers of the variables after it.
+            if (!pieces[number] && !piece.locals)
                 continue;
             if (piece.code)
                 add_text(content, unit_.files[piece.file]);

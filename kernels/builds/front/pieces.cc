@@ -236,6 +236,9 @@ public:
         for (auto word : LIBRARY)
             if (auto number = unit.names.find(word); number >= 0)
                 library_.push_back(number);
+        for (auto word : FUNCTION_NAMES)
+            if (auto number = unit.names.find(word); number >= 0)
+                function_names_.push_back(number);
         declared_.resize(unit.names.count());
     }
 
@@ -301,9 +304,9 @@ private:
     }
 
     void piece(uint32_t first, uint32_t end) {
-        Piece piece{first, end, 0, 0, false, false, true, tokens_[first].file, tokens_[first].line, 0};
+        Piece piece{first, end, 0, 0, false, false, true, tokens_[first].file, UINT32_MAX, 0, false};
         bool keeping = false, mixed = false;
-        piece.line = UINT32_MAX;
+        int depth = 0;
         for (uint32_t at = first; at < end; at++) {
             const Token &token = tokens_[at];
             piece.header &= token.file != 0;
@@ -313,6 +316,10 @@ private:
             keeping |= token.kind == Kind::Pragma;
             if (role_of(token) == Role::Attribute)
                 keeping |= is_keeping(at, end);
+            depth += opens(token) - closes(token);
+            piece.locals |= depth && role_of(token) == Role::Static;
+            for (auto name : function_names_)
+                piece.locals |= depth && token.kind == Kind::Word && token.name == name;
         }
         piece.names_at = pieces_.names.size();
         bool forward = tags(first, end);
@@ -420,7 +427,7 @@ private:
     const Unit &unit_;
     const std::vector<Token> &tokens_;
     Pieces &pieces_;
-    std::vector<uint32_t> keeping_, library_;
+    std::vector<uint32_t> keeping_, library_, function_names_;
     std::vector<bool> declared_;
 };
 

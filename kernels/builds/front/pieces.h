@@ -17,6 +17,7 @@ struct Piece {
     bool header;  // no token of it is in the input itself
     uint16_t file;
     uint32_t line, last_line;
+    bool locals;  // has variables of static storage within a function: the compiler numbers them through the file
 };
 
 struct Pieces {

@@ -105,6 +105,9 @@ inline constexpr std::string_view KEEPING[] = {
     "copy", "__copy__", "scalar_storage_order", "target_clones", "__target_clones__",
 };
 
+// A function that mentions one has a variable of this name.
+inline constexpr std::string_view FUNCTION_NAMES[] = {"__func__", "__FUNCTION__", "__PRETTY_FUNCTION__"};
+
 // The compiler calls these of its own accord, some only where a declaration of them was seen.
 inline constexpr std::string_view LIBRARY[] = {
     "abort", "exit", "_exit", "_Exit", "abs", "labs", "llabs", "imaxabs", "ffs", "ffsl", "ffsll", "alloca", "malloc",
