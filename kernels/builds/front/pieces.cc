@@ -44,8 +44,9 @@ public:
             if (at_ >= piece_.end)
                 return false;
             if (tokens_[at_].is('{'))
-                return function && !value && !typedef_ && (static_ || (extern_ && inline_ && gnu_inline_));
-            if (!(typedef_ || static_ || (extern_ && !value) || (function && !value && !inline_)))
+                return function && !value && !typedef_ && inline_ && (static_ || (extern_ && gnu_inline_));
+            // Of other static things the compiler says at the end of a file that nobody uses them.
+            if (!(typedef_ || (static_ && (inline_ || unused_ || (const_ && !function))) || (extern_ && !value) || (function && !value && !inline_ && !static_)))
                 return false;
             if (tokens_[at_].is(';'))
                 return at_ + 1 == piece_.end;
@@ -78,15 +79,19 @@ private:
         if (!here() || !tokens_[at_].is('(') || !skip_pair())
             return false;
         for (uint32_t at = begin; at < at_; at++)
+            unused_ |= tokens_[at].view() == "unused" || tokens_[at].view() == "__unused__";
+        for (uint32_t at = begin; at < at_; at++)
             gnu_inline_ |= tokens_[at].view() == "gnu_inline" || tokens_[at].view() == "__gnu_inline__";
         return true;
     }
 
     bool tagged() {
         at_++;
+        bool unused = unused_;
         while (here() && role_of(tokens_[at_]) == Role::Attribute)
             if (!attribute())
                 return false;
+        unused_ = unused;
         bool named = here() && is_name(tokens_[at_]);
         at_ += named;
         bool body = here() && tokens_[at_].is('{');
@@ -101,7 +106,7 @@ private:
             case Role::Extern: extern_ = true; at_++; break;
             case Role::Static: static_ = true; at_++; break;
             case Role::Inline: inline_ = true; at_++; break;
-            case Role::Qualifier: at_++; break;
+            case Role::Qualifier: const_ |= tokens_[at_++].view() == "const"; break;
             case Role::Type: typed_ = true; at_++; break;
             case Role::Attribute:
                 if (!attribute())
@@ -225,6 +230,7 @@ private:
     std::vector<uint32_t> &names_;
     uint32_t at_;
     bool typedef_ = false, extern_ = false, static_ = false, inline_ = false, typed_ = false, gnu_inline_ = false;
+    bool unused_ = false, const_ = false;
 };
 
 class Splitter {

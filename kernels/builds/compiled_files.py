@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Keep what the compiler front compiled: one store for builds of trusted code, one for each untrusted origin.
+
+A build reads the trusted store and its own origin's, and writes only to a folder of its own. What it wrote is taken over
+after it ended, into its origin's store: so no build can put an object where another origin reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+TRUSTED = "trusted"
+_FOLDER = re.compile(r"[0-9a-f]{2}")
+_FILE = re.compile(r"[0-9a-f]{30,62}\.[ork]")
+_ORIGIN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_EVENT = re.compile(r"([a-z-]{1,40})(?: ([0-9a-f]{32,64}\.[ork]))?")
+_DIGEST = 32
+# Of one file, and of a build's list of events.
+LARGEST_FILE, LARGEST_LIST = 256 << 20, 4 << 20
+
+
+class CompiledFiles:
+    """The stores below one folder, one folder an origin."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def readable(self, origin: str) -> list[Path]:
+        """Return the stores that a build of this origin reads: the trusted one, and its own."""
+        return [self._store(name) for name in dict.fromkeys((TRUSTED, origin))]
+
+    def take(self, origin: str, written: Path) -> Counter[str]:
+        """Take what a build wrote into its origin's store, and return its events by kind, as the build reports them.
+
+        Anything but whole files by the front's names is left, and counted as "refused".
+        """
+        counts = Counter[str]()
+        store = self._store(origin)
+        for folder in sorted(_folders(written)):
+            if not _FOLDER.fullmatch(folder):
+                counts["refused"] += 1
+                continue
+            for path in sorted((written / folder).iterdir()):
+                data = _read(path, LARGEST_FILE) if _FILE.fullmatch(path.name) else b""
+                kept = store / folder / path.name
+                if not is_whole(data):
+                    counts["refused"] += 1
+                elif not is_whole(_read(kept, LARGEST_FILE)):
+                    _write(kept, data)
+        self._follow_events(origin, written / "counts", counts)
+        return counts
+
+    def trim(self, most_bytes: int) -> int:
+        """Remove what was used longest ago until all stores together fit; return how many bytes went."""
+        files = [(path, path.stat()) for path in self.root.glob("*/*/*") if path.is_file()]
+        size = sum(about.st_size for _, about in files)
+        # Small files that many compilations share go last.
+        files.sort(key=lambda entry: (entry[0].suffix != ".o", entry[1].st_mtime))
+        gone = 0
+        for path, about in files:
+            if size - gone <= most_bytes:
+                break
+            path.unlink(missing_ok=True)
+            gone += about.st_size
+        return gone
+
+    def forget(self, origin: str) -> None:
+        """Remove an origin's store."""
+        for path in self._store(origin).glob("*/*"):
+            path.unlink(missing_ok=True)
+
+    def _store(self, origin: str) -> Path:
+        if not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} names no origin")
+        return self.root / origin
+
+    def _follow_events(self, origin: str, path: Path, counts: Counter[str]) -> None:
+        for line in _read(path, LARGEST_LIST).decode(errors="replace").splitlines():
+            event = _EVENT.fullmatch(line)
+            if event is None:
+                continue
+            counts[event[1]] += 1
+            if not event[2]:
+                continue
+            for store in self.readable(origin):
+                kept = store / event[2][:2] / event[2][2:]
+                if event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
+                    kept.unlink()
+                elif event[1] == "hit":
+                    with suppress(FileNotFoundError):
+                        os.utime(kept)
+
+
+def is_whole(data: bytes) -> bool:
+    """Return whether a kept file's bytes are those that the front wrote."""
+    return (
+        len(data) > _DIGEST
+        and hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest() == data[:_DIGEST]
+    )
+
+
+def _folders(folder: Path) -> list[str]:
+    """Return the folders in a folder that a build wrote; symbolic links are none."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _read(path: Path, most: int) -> bytes:
+    """Return a plain file's bytes; b"" for anything else, or more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > most:
+            return b""
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.parent / f".{path.name}.{os.getpid()}"
+    part.write_bytes(data)
+    part.chmod(0o644)
+    part.rename(path)

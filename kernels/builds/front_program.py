@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prepares the compiler front (front/*.cc): compiles it once, and puts it where a build finds it in the compiler's place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernels.errors import ToolMissing
+from kernels.processes.environment import minimal
+
+SOURCES = Path(__file__).parent / "front"
+FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build-id=none")
+_DEADLINE_S = 300
+
+
+def compile_front(root: Path) -> Path:
+    """Return the front's program, kept below root under the hash of its sources. Raises ToolMissing."""
+    files = sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")])
+    key = hashlib.sha256(_run("g++", "--version").encode())
+    for path in files:
+        key.update(f"\0{path.name}\0".encode() + path.read_bytes())
+    kept = root / key.hexdigest()[:16] / "front"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root) as place:
+            made = Path(place, "front")
+            sources = [str(path) for path in files if path.suffix == ".cc"]
+            _run("g++", *FLAGS, "-o", str(made), *sources, "-lz")
+            made.chmod(0o755)
+            made.rename(kept)
+    return kept
+
+
+def compiler_identity(cc: str) -> str:
+    """Return 64 hex digits over the bytes of a compiler: its driver, what compiles and what assembles. Raises ToolMissing."""
+    digest = hashlib.sha256()
+    for name in (cc, _program(cc, "cc1"), _program(cc, "as")):
+        path = shutil.which(name, path="/usr/bin")
+        if path is None:
+            raise ToolMissing(f'program "{name}" is missing; run: apt-get install gcc binutils')
+        with Path(path).open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def place_front(program: Path, folder: Path, cc: str, identity: str, read: Sequence[str], write: str) -> Path:
+    """Put the front into a folder under the compiler's name, and return that file.
+
+    read, write: folders of compiled files as the build sees them; write may be "", then nothing is kept.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"compiler /usr/bin/{cc}", f"identity {identity}", *(f"read {path}" for path in read)]
+    lines += [f"write {write}"] if write else []
+    (folder / "front.conf").write_text("\n".join(lines) + "\n")
+    placed = folder / cc
+    shutil.copyfile(program, placed)
+    placed.chmod(0o755)
+    return placed
+
+
+def _program(cc: str, name: str) -> str:
+    return _run(cc, f"-print-prog-name={name}").strip()
+
+
+def _run(program: str, *arguments: str) -> str:
+    # Nothing of the caller's environment may change what the compiler finds.
+    environment = {**minimal(), "LC_ALL": "C", "TMPDIR": os.environ.get("TMPDIR", tempfile.gettempdir())}
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=_DEADLINE_S, env=environment
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired) as exc:
+        raise ToolMissing(
+            f'program "{program}" does not answer; run: apt-get install gcc g++ zlib1g-dev'
+        ) from exc
+    if done.returncode:
+        raise ToolMissing(f'program "{program}" fails; run: apt-get install gcc g++ zlib1g-dev', done.stderr)
+    return done.stdout

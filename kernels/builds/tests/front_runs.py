@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the compiler front beside the compiler itself, for the front's tests."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kernels.builds.front_program import place_front
+
+FLAGS = ("-std=gnu11", "-O2", "-Wall", "-fno-PIE", "-g1")
+IDENTITY = "ab" * 32
+
+
+@dataclass(slots=True)
+class Bench:
+    """A folder with a header and a source, a front with a store, and one with none."""
+
+    folder: Path
+    program: Path
+    store: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = self.folder / "store"
+        self.store.mkdir(parents=True)
+        place_front(self.program, self.folder / "front", "gcc", IDENTITY, [], str(self.store))
+        place_front(self.program, self.folder / "clean", "gcc", IDENTITY, [], "")
+
+    def write(self, **files: str) -> None:
+        """Write files by name, "_" for "."."""
+        for name, text in files.items():
+            (self.folder / name.replace("_", ".")).write_text(text)
+
+    def run(self, compiler: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run "front", "clean" or "/usr/bin/gcc" in the folder."""
+        program = compiler if "/" in compiler else str(self.folder / compiler / "gcc")
+        return subprocess.run(
+            [program, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"PATH": "/usr/bin", "LC_ALL": "C", **environment},
+        )
+
+    def compile(self, compiler: str = "front", *more: str, source: str = "a.c") -> bytes:
+        """Return the object of the source. Raises AssertionError with what the compiler said."""
+        out = self.folder / "out.o"
+        out.unlink(missing_ok=True)
+        done = self.run(compiler, *FLAGS, *more, "-c", "-o", "out.o", source)
+        assert done.returncode == 0, done.stderr
+        return out.read_bytes()
+
+    def code(self, compiler: str, *more: str) -> bytes:
+        """Return the object without its debugging information."""
+        self.compile(compiler, *more)
+        subprocess.run(["objcopy", "-g", "out.o", "code.o"], cwd=self.folder, check=True)
+        return (self.folder / "code.o").read_bytes()
+
+    def events(self) -> list[str]:
+        """Return what has happened since the last call, without names of files."""
+        counts = self.store / "counts"
+        lines = counts.read_text().splitlines() if counts.exists() else []
+        counts.unlink(missing_ok=True)
+        return [line.split(" ")[0] for line in lines]

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The compiler front: an answer of the store is the object that a clean compile makes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernels.builds.compiled_files import CompiledFiles
+from kernels.builds.front_program import compile_front, compiler_identity, place_front
+from kernels.builds.tests.front_cases import CHANGES, HEADER, LOST, MAIN, MISTAKES, Change
+from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The front, compiled once."""
+    return compile_front(tmp_path_factory.mktemp("front"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, program: Path) -> Bench:
+    """A folder whose store knows HEADER and MAIN."""
+    made = Bench(tmp_path / "bench", program)
+    made.write(h_h=HEADER, a_c=MAIN)
+    made.compile()
+    assert made.events() == ["miss"]
+    return made
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_an_object_after_a_change_is_that_of_a_clean_compile(bench: Bench, change: Change) -> None:
+    assert HEADER.count(change.old) >= 1
+    bench.write(h_h=HEADER.replace(change.old, change.new, 1))
+    assert bench.compile("front") == bench.compile("clean")
+    assert ("hit" in bench.events()) == change.hit
+    assert bench.code("front") == bench.code("/usr/bin/gcc")
+
+
+@pytest.mark.parametrize("text", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_that_the_source_does_not_use_is_reported_as_by_the_compiler(
+    bench: Bench, text: str
+) -> None:
+    bench.write(h_h=HEADER + text)
+    for _ in range(2):  # nor does the first complaint make it good
+        ours = bench.run("front", *FLAGS, "-c", "-o", "out.o", "a.c")
+        theirs = bench.run("/usr/bin/gcc", *FLAGS, "-c", "-o", "out.o", "a.c")
+        assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+        assert theirs.stderr
+
+
+@pytest.mark.parametrize(("old", "new", "user"), LOST.values(), ids=LOST)
+def test_what_is_lost_to_something_unused_is_reported(bench: Bench, old: str, new: str, user: str) -> None:
+    bench.write(h_h=HEADER + (user if new or "last_one" not in old else ""))
+    bench.run("front", *FLAGS, "-c", "-o", "out.o", "a.c")
+    bench.write(h_h=HEADER.replace(old, new, 1) + user)
+    ours = bench.run("front", *FLAGS, "-c", "-o", "out.o", "a.c")
+    theirs = bench.run("/usr/bin/gcc", *FLAGS, "-c", "-o", "out.o", "a.c")
+    assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+    assert theirs.stderr
+
+
+def test_lines_of_an_answer_are_those_of_the_header_as_it_is_now(bench: Bench) -> None:
+    bench.write(h_h="extern int fresh(void);\n" * 3 + HEADER)
+    ours = bench.compile("front")
+    assert "hit" in bench.events()
+    listed = subprocess.run(
+        ["objdump", "--dwarf=decodedline", "out.o"],
+        cwd=bench.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = HEADER.splitlines()
+    place = lines.index("\treturn shape->width * FACTOR;") + 1 + 3
+    assert f"h.h {place} " in " ".join(listed.stdout.split())
+    assert ours == bench.compile("clean")
+
+
+@pytest.mark.parametrize(
+    "flags", [["-Wp,-MMD,deps"], ["-MD", "-MF", "deps"], ["-MMD", "-MF", "deps", "-MT", "x"]]
+)
+def test_an_answer_writes_the_dependency_file(bench: Bench, flags: list[str]) -> None:
+    bench.compile("/usr/bin/gcc", *flags)
+    theirs = (bench.folder / "deps").read_text()
+    (bench.folder / "deps").unlink()
+    bench.compile("front", *flags)
+    assert "hit" in bench.events()
+    assert (bench.folder / "deps").read_text() == theirs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["-E", "a.c"], "flag"),
+        (["-O2", "-S", "a.c", "-o", "a.s"], "flag"),
+        (["-M", "a.c"], "flag"),
+        (["-O2", "-c", "a.c"], "inputs"),
+        (["-O2", "-c", "a.c", "b.c"], "inputs"),
+        (["-O2", "-c", "a.S", "-o", "a.o"], "language"),
+        (["-c", "a.c", "-o", "a.o"], "unoptimised"),
+        (["-O2", "-O0", "-c", "a.c", "-o", "a.o"], "unoptimised"),
+        (["-O2", "-g", "-c", "a.c", "-o", "a.o"], "debug"),
+        (["-O2", "-fsanitize=undefined", "-c", "a.c", "-o", "a.o"], "unfit-flag"),
+        (["-O2", "-fplugin=x.so", "-c", "a.c", "-o", "a.o"], "unfit-flag"),
+        (["-O2", "-flto", "-c", "a.c", "-o", "a.o"], "unfit-flag"),
+        (["-O2", "-x", "c", "-c", "a.c", "-o", "a.o"], "flag"),
+        (["-O2", "--target=x86_64", "-c", "a.c", "-o", "a.o"], "flag"),
+        (["-O2", "@flags", "-c", "a.c", "-o", "a.o"], "flag"),
+        (["-O2", "-save-temps", "-c", "a.c", "-o", "a.o"], "flag"),
+        (["a.o", "-o", "a"], "not-c"),
+        (["--version"], "flag"),
+    ],
+)
+def test_what_is_not_understood_is_the_compilers(bench: Bench, arguments: list[str], reason: str) -> None:
+    ours, theirs = bench.run("front", *arguments), bench.run("/usr/bin/gcc", *arguments)
+    assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout)
+    assert bench.events() == [reason]
+
+
+def test_a_file_that_the_assembler_would_read_is_never_kept(bench: Bench) -> None:
+    (bench.folder / "data").write_text("one")
+    bench.write(a_c='asm(".section .data; .incbin \\"data\\"");\nint x;\n')
+    bench.compile()
+    assert bench.events() == ["incbin"]
+
+
+def test_another_compiler_or_flag_is_another_object(bench: Bench, program: Path) -> None:
+    bench.compile("front", "-fno-common")
+    assert bench.events() == ["miss"]
+    place_front(program, bench.folder / "front", "gcc", "cd" * 32, [], str(bench.store))
+    bench.compile()
+    assert bench.events() == ["miss"]
+
+
+def test_a_store_that_cannot_be_written_only_costs_time(bench: Bench, program: Path) -> None:
+    place_front(program, bench.folder / "front", "gcc", IDENTITY, ["/nowhere"], "/nowhere/else")
+    assert bench.compile("front") == bench.compile("clean")
+
+
+def test_stores_keep_the_newest_within_their_bound(bench: Bench, tmp_path: Path) -> None:
+    stores = CompiledFiles(tmp_path / "stores")
+    assert stores.take("trusted", bench.store) == {}
+    assert stores.trim(1 << 30) == 0
+    assert stores.trim(0) > 0
+    assert [path for path in (tmp_path / "stores").glob("*/*/*") if path.is_file()] == []
+
+
+def test_a_compilers_identity_is_its_bytes() -> None:
+    assert compiler_identity("gcc") == compiler_identity("gcc")
+    assert len(compiler_identity("gcc")) == 64
