@@ -55,6 +55,7 @@ OTHERS = {
     "kernels.trees.tarball.MAKEFILE_BYTES": "how much of a Makefile is searched for a version",
     "kernels.repair.base_text": "effort of repairs",
     "kernels.repair.damage": "effort of repairs",
+    "kernels.builds.compiled_files": "what the store of compiled files takes; the rest is compiled again",
     "kernels.builds.decode_oops": "how much of an oops is decoded",
     "kernels.artifacts.elf": "the kernel's own format",
     "kernels.artifacts.elf_segments": "the kernel's own format",
