@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the newest experiment was built from: the examples of the help page name a tree that this lab has."""
+"""The base of the newest experiment: the examples of the help page name a tree that this lab has."""
 
 from __future__ import annotations
 

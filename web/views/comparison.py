@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -27,8 +27,8 @@ from lab.statistics.verdict_words import (
 )
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.conclusion import conclusion_block
-from web.views.contention import ContentionSection, contention
-from web.views.distribution import SpreadSection, spread
+from web.views.contention import CYCLES, ContentionSection, contention
+from web.views.distribution import MetricPlot, SpreadSection, spread
 from web.views.exact import ExactTable, exact_tables
 from web.views.missing import found
 from web.words import change, prose, quantity, settings
@@ -105,8 +105,8 @@ class Proof:
 class CaseSection:
     """One case.
 
-    groups: its primary metrics, or all metrics if none is primary. others: the remaining metrics. moved: the number of
-    significant changes among the others.
+    groups: the metric that decides, or all metrics if none is primary. others: the remaining metrics. moved: the number of
+    significant changes among the others. strips: the boots of the metrics in groups; spread has those of the others.
     """
 
     title: str
@@ -122,6 +122,7 @@ class CaseSection:
     effects: tuple[EffectGroup, ...]
     notes: tuple[str, ...]
     invalid: list[InvalidData]
+    strips: tuple[MetricPlot, ...]
     spread: SpreadSection | None
     contention: ContentionSection | None
     exact: tuple[ExactTable, ...]
@@ -199,7 +200,9 @@ def _section(
 ) -> CaseSection:
     metrics = case["metrics"]
     cells = [cell for metric in metrics for cell in metric["cells"]]
-    first = [metric for metric in metrics if metric["primary"]] or metrics
+    first = _deciding(metrics)
+    shown = {metric["name"] for metric in first}
+    drawn = spread(boots.spread)
     others = [metric for metric in metrics if metric not in first]
     return CaseSection(
         title=case["title"],
@@ -222,8 +225,21 @@ def _section(
         contention=contention(data, case, boots.medians),
         exact=tuple(exact_tables(exact_changes(case["id"]), brief=True)),
         exact_at=f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
-        spread=spread(boots.spread),
+        strips=tuple(one for one in drawn.plots if one.metric in shown),
+        spread=replace(drawn, plots=tuple(one for one in drawn.plots if one.metric not in shown)),
     )
+
+
+def _deciding(metrics: list[MetricData]) -> list[MetricData]:
+    """Return the metric to show open, or all where none is primary.
+
+    Of a case on several numbers of CPUs it is the one on the most, where waiting shows; the curve has the others.
+    """
+    primary = [metric for metric in metrics if metric["primary"]]
+    by_cpus = {int(name[2]): metric for metric in primary if (name := CYCLES.fullmatch(metric["name"]))}
+    if by_cpus:
+        return [by_cpus[max(by_cpus)]]
+    return primary or metrics
 
 
 def _is_called(cell: CellData) -> bool:

@@ -21,7 +21,7 @@ from web.scalingchart import ScalingPlot, scaling_plot
 from web.words import change, share
 
 # As workloads/contention.py names the metric of each number of CPUs.
-_CYCLES = re.compile(r"cycles_per_(\w+)_(\d{1,2})")
+CYCLES = re.compile(r"cycles_per_(\w+)_(\d{1,2})")
 _MOST_FUNCTIONS, _MOST_PLACES = 12, 6
 # As workloads/contention.py has it of every metric.
 _MARGIN = 0.02
@@ -123,7 +123,7 @@ def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]
     cycles: dict[str, dict[int, float]] = defaultdict(dict)
     operation = ""
     for metric in case["metrics"]:
-        if not (name := _CYCLES.fullmatch(metric["name"])):
+        if not (name := CYCLES.fullmatch(metric["name"])):
             continue
         operation, cpus = name[1], int(name[2])
         values = {base: metric["base_median"]}

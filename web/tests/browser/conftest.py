@@ -21,7 +21,7 @@ from lab.trends.page import trend_list
 HOSTILE = '<img src=x onerror="document.title=`run`">'
 WIDTHS = (1280, 390)
 # What `make test` opens in a browser; `make test-all` opens the rest, too.
-JOURNEYS = {"test_journey.py"}
+JOURNEYS = {"test_answers.py", "test_journey.py"}
 STACKS = {
     "base": {("sys", "walk", "down_read"): 60, ("sys", "walk", HOSTILE): 25, ("sys", "old"): 10, ("irq",): 5},
     "p": {("sys", "walk", "down_read"): 20, ("sys", "walk", HOSTILE): 40, ("sys", "new"): 30, ("irq",): 10},

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.models import Experiment, User
-from web.tests.browser.conftest import Open
+from web.tests.browser.conftest import WIDTHS, Open
+from web.tests.browser.pictures import faults
 from web.tests.browser.test_layout import pages_of
 
 AXE = Path(__file__).resolve().parents[2] / "front" / "node_modules" / "axe-core" / "axe.min.js"
@@ -26,3 +27,16 @@ def test_axe_finds_nothing_wrong_on_any_page(
         page.wait_for_load_state("networkidle")
         page.evaluate(source)
         assert page.evaluate(_RUN) == [], name
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_axe_finds_nothing_wrong_on_the_ways_in(
+    visit: Open, profiled: Experiment, charlie: User, width: int, dark: bool
+) -> None:
+    pair = f"/compare/?first={profiled.pk}&second={profiled.pk}"
+    for address in ("/", "/help/", "/help/api/", "/mine/", pair, "/regressions/", "/standing/", "/lab/"):
+        page = visit(address, width=width, dark=dark, by=charlie)
+        page.wait_for_load_state("domcontentloaded")
+        assert faults(page) == [], address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
