@@ -44,7 +44,17 @@ def _waits(cycles: int) -> dict[str, object]:
 def demo(transactional_db: None) -> Experiment:
     """An experiment shaped like the demo's: six numbers of CPUs, two patches and the base again."""
     experiment = make_experiment(name="kernfs iattr rwsem, contention", clock="contention", state="done")
-    case, base = make_case(experiment), make_variant(experiment)
+    metrics = [
+        {
+            "name": f"cycles_per_open_{cpus}",
+            "unit": "cycles",
+            "better": "lower",
+            "margin": 0.02,
+            "primary": True,
+        }
+        for cpus in CPUS
+    ]
+    case, base = make_case(experiment, metrics=metrics), make_variant(experiment)
     patches = [make_variant(experiment, name) for name in ("iattr-global", "iattr-hashed")]
     again = make_variant(experiment, "base-again", role=Role.AA)
     for cpus in CPUS:
