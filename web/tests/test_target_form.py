@@ -73,7 +73,7 @@ def box(db: None) -> Target:
 
 def inputs(text: str) -> dict[str, str]:
     """Return the values that a browser would send of the untouched form."""
-    form = text[text.index('<form class="narrow"') :]
+    form = text[text.index('<form class="narrow"') :].partition("</form>")[0]
     sent = {}
     for tag in re.findall(r"<input[^>]*>", form):
         told = dict(re.findall(r'(\w+)="([^"]*)"', tag))
