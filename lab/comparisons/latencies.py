@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a case under the contention clock takes on a machine with other latencies, as the first boots were replayed."""
+"""Cycles of a case under the contention clock on a machine with other latencies, as its first boots were replayed."""
 
 from __future__ import annotations
 
