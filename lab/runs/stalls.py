@@ -82,9 +82,11 @@ def current_progress_of(
         why = way_out = ""
         if held[row.pk]:
             why, way_out = _dead(held[row.pk], alive)
-        elif row.pk not in moving:
+        else:
             takers = [worker for worker in workers if queues[row.pk] & worker.queues]
-            why, way_out = _unusable(row, found[row.pk]) or _untaken(queues[row.pk], takers, operator)
+            # Workers that say themselves that they take nothing need no patience.
+            if row.pk not in moving or (takers and all(taker.reason for taker in takers)):
+                why, way_out = _unusable(row, found[row.pk]) or _untaken(queues[row.pk], takers, operator)
         if why:
             way_out = way_out.format(id=row.pk)
             found[row.pk] = replace(found[row.pk], eta_s=None, stalled=why, way_out=way_out)

@@ -31,11 +31,14 @@ def test_only_operators_read_which_machine_it_is_and_where_its_disk_is_full(
     address = f"/experiments/{waiting.pk}/{part}"
     for reader in (None, viewer, submitter):
         told = page(address, reader)
-        assert "its worker takes nothing at the moment; operators see why on /lab/" in told
+        assert (
+            "The workers for this experiment take nothing at the moment. Operators see the reason on /lab/."
+            in told
+        )
         assert "rack-7" not in told
         assert "/var/lib" not in told
     told = page(address, operator)
-    assert f"rack-7 takes nothing now, {PATH}" in told
+    assert f"take nothing at the moment: rack-7, {PATH}" in told
     assert SCRIPT not in told
 
 
