@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a hostile build may write for the compiler front's stores, and who must never read it."""
+"""Hostile files for the compiler front's stores, and the builds that must never read them."""
 
 from __future__ import annotations
 
