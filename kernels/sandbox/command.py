@@ -62,7 +62,7 @@ _MARK = "kperflab-sandbox:"
 # Where the kernel schedules sessions as groups, being nice within one's own says nothing to the others.
 # It takes such a word from ordinary users at most every 100 ms, from all of them together.
 _NICE = (
-    "for again in 1 2 3 4 5; do [ -e /proc/self/autogroup ] || break; "
+    "for again in $(seq 30); do [ -e /proc/self/autogroup ] || break; "
     f"{{ echo {NICE} >/proc/self/autogroup; }} 2>/dev/null && break; sleep 0.11; done; "
 )
 _INNER = (
