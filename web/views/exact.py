@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.profiles.exact import ExactChange, ExactRow
+from web.words import change
 
 # What is not the patch's is long and small. On a comparison page the whole is a link away.
 _MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
-_MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
+_MINUS, _THIN, _ARROW = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}", " \N{RIGHTWARDS ARROW} "
 
 
 @dataclass(frozen=True, slots=True)
 class ExactLine:
-    """One function: instructions and calls an operation, as text."""
+    """One function: instructions and calls an operation, as text; calls: one number, or "3 → 4" where they differ."""
 
     symbol: str
     before: str
     after: str
     change: str
-    calls: tuple[str, str]
+    calls: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class ExactTable:
     base: str
     operation: str
     change: str
+    relative: str
     of_patch: str
     of_chance: str
     equal: int
@@ -56,6 +58,7 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
         one.base,
         one.operation,
         signed(one.change),
+        change(one.after / one.before, fine=True) if one.before else "",
         signed(one.of_patch),
         signed(one.of_chance),
         one.equal,
@@ -68,8 +71,10 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
 
 
 def _line(row: ExactRow) -> ExactLine:
-    calls = counted(row.calls_before), counted(row.calls_after)
-    return ExactLine(row.symbol, counted(row.before), counted(row.after), signed(row.change), calls)
+    calls = dict.fromkeys((counted(row.calls_before), counted(row.calls_after)))
+    return ExactLine(
+        row.symbol, counted(row.before), counted(row.after), signed(row.change), _ARROW.join(calls)
+    )
 
 
 def counted(value: float) -> str:

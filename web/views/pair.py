@@ -62,8 +62,14 @@ def _read(typed: dict[str, str]) -> tuple[PairPage | None, dict[str, str]]:
         return None, dict.fromkeys(missing, f"{said[:1].upper()}{said[1:]}.")
 
 
-def _shown(page: PairPage) -> tuple[tuple[str, tuple[ShownRow, ...]], ...]:
-    return tuple((title, tuple(_row(row) for row in rows)) for title, rows in page.cases)
+def _shown(page: PairPage) -> list[tuple[str, list[ShownRow], list[ShownRow]]]:
+    """Return each case with the rows of its primary metrics and those of the others, which are folded."""
+    return [(title, *_folded([_row(row) for row in rows])) for title, rows in page.cases]
+
+
+def _folded(rows: list[ShownRow]) -> tuple[list[ShownRow], list[ShownRow]]:
+    first = [row for row in rows if row.primary] or rows
+    return first, [row for row in rows if row not in first]
 
 
 def _row(row: PairRow) -> ShownRow:
