@@ -110,6 +110,6 @@ def test_the_comparison_page_shows_the_ten_largest_functions_of_a_patch(case: Ca
         profile.tree, profile.calls = (pack(build_tree(one.items())) for one in (stacks, calls))
         profile.save()
     text = page(f"/experiments/{case.experiment_id}/comparison/")
-    assert cells(text, "new_11") == ["+12", "0", "12", "0 → 1"]
+    assert cells(text, "new_11") == ["+12", "0", "12", "0 →\u00a01"]
     assert ">new_0<" not in text
     assert "and 3 more of the patch" in text

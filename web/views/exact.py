@@ -11,7 +11,11 @@ from web.words import change
 
 # What is not the patch's is long and small. On a comparison page the whole is a link away.
 _MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
-_MINUS, _THIN, _ARROW = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}", " \N{RIGHTWARDS ARROW} "
+_MINUS, _THIN, _ARROW = (
+    "\N{MINUS SIGN}",
+    "\N{NARROW NO-BREAK SPACE}",
+    " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from lab.figures import change
 from lab.statistics.verdict_words import shown_verdict
 from workers.ctl import submit_options
 from workers.ctl.clients.base import Client, Json
@@ -180,10 +181,8 @@ def _result(client: Client, experiment: Json) -> Iterator[Json]:
     if code == EXIT_LAB:
         _say(f"experiment {number} {experiment['state']}: {experiment.get('problem') or 'the lab failed'}")
         return
-    lines = _verdicts(compared)
-    first = lines[0] if lines else "nothing was compared"
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    yield _line(STATUS.get(code, "warn"), f"{first}{more}", url, "\n".join(lines))
+    headline = str(compared["conclusion"]["headline"])
+    yield _line(STATUS.get(code, "warn"), headline, url, "\n".join(_verdicts(compared)))
 
 
 def _progress(experiment: Json) -> str:
@@ -226,9 +225,10 @@ def _verdicts(compared: Json) -> list[str]:
         for cell in metric["cells"]
         if cell["role"] == "candidate"
     ]
+    fine = compared["experiment"]["clock"] == "instructions"
     cells.sort(key=lambda pair: _weight(pair[0]["verdict"]))
     return [
-        plain_line(f"{cell['verdict']}: {cell['variant']}, {name} {_change(cell)}").rstrip()
+        plain_line(f"{cell['verdict']}: {cell['variant']}, {name} {_change(cell, fine=fine)}").rstrip()
         for cell, name in cells
     ]
 
@@ -239,9 +239,13 @@ def _weight(verdict: str) -> tuple[int, str]:
     return ("failed", "skipped", "passed").index(outcome), verdict
 
 
-def _change(cell: Json) -> str:
+def _change(cell: Json, *, fine: bool) -> str:
     if cell["ratio"] is None:
         return str(cell["reason"])
     low, high = cell["low"], cell["high"]
-    interval = f" [{low - 1:+.1%}, {high - 1:+.1%}]" if low is not None and high is not None else ""
-    return f"{cell['ratio'] - 1:+.1%}{interval}"
+    interval = (
+        f" ({change(low, fine=fine)} to {change(high, fine=fine)})"
+        if low is not None and high is not None
+        else ""
+    )
+    return f"{change(cell['ratio'], fine=fine)}{interval}"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lab.comparisons.page import comparison_page
 from lab.models import Experiment, User
 from workers import labctl, local
 from workers.drivers.base import BootRequest
@@ -98,7 +99,8 @@ def test_a_patch_is_submitted_once_and_its_verdict_is_the_status(
     local.work_through(experiment.pk)
     (ended,) = check()
     assert ended["status"] == status
-    assert ended["summary"].startswith(f"{verdict}: fs-other, showgids ns_per_open ")
+    assert ended["summary"] == comparison_page(experiment.pk).data["conclusion"]["headline"]
+    assert ended["details"].startswith(f"{verdict}: fs-other, showgids ns_per_open ")
     assert Experiment.objects.count() == 1
 
 
