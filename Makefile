@@ -12,7 +12,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -157,6 +157,9 @@ bench-microscope: setup-dev  ## the exact profile: what it costs, whether it rep
 
 bench-contention: setup-dev  ## the contention clock's model: known answers, speed; BOOTS="DIRECTORY CPUS SYSTEM_MAP …": scaling, sensitivity
 	@$(PYTHON) -m bench.contention $(BOOTS)
+
+bench-front: setup-dev  ## the compiler front on a kernel's files: objects beside a clean compile's, CPU time: BUILD=objects/…/obj SOURCE=sources/… COUNT=changes
+	@$(PYTHON) -m bench.front $(if $(BUILD),--build $(BUILD)) $(if $(SOURCE),--source $(SOURCE)) --changes $(COUNT)
 
 bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with inferno and Perl; differences; the viewer
 	@$(PYTHON) -m bench.profiles
