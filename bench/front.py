@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the compiler front's answers are the objects of a clean compile, on a kernel's own files, and what they cost.
+"""Compare the compiler front's answers with the objects of a clean compile, on a kernel's own files, and count their CPU time.
 
 Two trials. `recompile`: each file is compiled whole, and from those declarations alone that the front says it
 reaches; the objects must be equal. `change`: the store is filled, then one header after another is changed, and
@@ -39,7 +39,7 @@ _HEADER = re.compile(rf"{TREE}/((?:include/linux|include/asm-generic|arch/x86/in
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What one compilation left: b"" for no object."""
+    """The object of one compilation, b"" for none, its diagnostics and its CPU seconds."""
 
     object: bytes
     said: str
