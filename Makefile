@@ -12,7 +12,7 @@ SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -160,6 +160,9 @@ bench-contention: setup-dev  ## the contention clock's model: known answers, spe
 
 bench-front: setup-dev  ## the compiler front on a kernel's files: objects beside a clean compile's, CPU time: BUILD=objects/…/obj SOURCE=sources/… COUNT=changes
 	@$(PYTHON) -m bench.front $(if $(BUILD),--build $(BUILD)) $(if $(SOURCE),--source $(SOURCE)) --changes $(COUNT)
+
+bench-repeat: setup-dev  ## how far boots of one kernel differ, and false alarms among them: EXPERIMENTS="1 2"
+	@$(PYTHON) -m bench.repeat $(EXPERIMENTS)
 
 bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with inferno and Perl; differences; the viewer
 	@$(PYTHON) -m bench.profiles
