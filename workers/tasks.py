@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from lab.audit.log import forget_audit
+from lab.bisections.from_trend import advance_bisections
 from lab.hooks.deliver import deliver_due, forget_old
 from lab.operations.retention import bytes_left, expire, plan_expiry
 from lab.runs.expired_claims import return_dead_claims
@@ -104,6 +105,13 @@ def poll_standing() -> None:
         found = look(standing_id=standing_id)
         if found is not None and (found.experiment or found.problem):
             log.info("%s", found)
+
+
+@app.task(base=OneAtATime)
+def advance_automatic_bisections() -> None:
+    """Carry out the bisections that were started on a page, a step at a time."""
+    for line in advance_bisections():
+        log.info("%s", line)
 
 
 @app.task(base=OneAtATime)

@@ -15,6 +15,7 @@ UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.settle_experiments, 15.0),
     (tasks.poll_standing, 5.0),
     (tasks.raise_and_tell_alerts, 15.0),
+    (tasks.advance_automatic_bisections, 5.0),
     (tasks.tell_of_quarantines, 15.0),
     (tasks.forget_deliveries, LOOK_S),
     (tasks.expire_files, LOOK_S),

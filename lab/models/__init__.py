@@ -11,7 +11,7 @@ from lab.models.note import Note, Triage
 from lab.models.people import IdempotencyKey, Token, User
 from lab.models.standing import Alert, Delivery, Hook, Standing
 from lab.models.tree import Tree
-from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision
+from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision, StepDecision
 
 __all__ = [
     "Alert",
@@ -42,6 +42,7 @@ __all__ = [
     "Sample",
     "SigningKey",
     "Standing",
+    "StepDecision",
     "Switch",
     "Target",
     "Token",

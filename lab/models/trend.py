@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Revisions of trees, the base points of trends, and bisections."""
 
+from django.conf import settings
 from django.db import models
 
 from lab.models.experiment import Case, Experiment
@@ -49,6 +50,34 @@ class BasePoint(models.Model):
         return f"{self.metric} at {self.commit[:12]}"
 
 
+class StepDecision(models.Model):
+    """A person's decision about a step of a trend; the newest counts, the others are its history."""
+
+    class State(models.TextChoices):
+        """The states of a step; it is open until somebody decides, and again once that is undone."""
+
+        OPEN = "open"
+        ACCEPTED = "accepted"
+        IGNORED = "ignored"
+
+    trend = models.CharField(max_length=12)
+    # The first revision behind the step.
+    commit = models.CharField(max_length=64)
+    state = models.CharField(max_length=10, choices=State)
+    note = models.TextField(blank=True, default="")
+    # The address of a report, where there is one.
+    bug = models.CharField(max_length=500, blank=True, default="")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=["trend", "commit"], name="decision_of_step"),)
+
+    def __str__(self) -> str:
+        return f"{self.state} step of {self.trend} at {self.commit[:12]}"
+
+
 class Bisection(models.Model):
     """One search: between a good revision and a bad one, for the commit that changed a metric."""
 
@@ -77,6 +106,8 @@ class Bisection(models.Model):
     boots = models.PositiveIntegerField()
     most_boots = models.PositiveIntegerField()
     iterations = models.PositiveIntegerField()
+    # Whether the lab's upkeep submits its steps; else a command does, which is started again after a crash.
+    automatic = models.BooleanField(default=False, db_default=False)
     # "regression" or "improvement": the verdict that makes a revision bad.
     verdict = models.CharField(max_length=15)
     state = models.CharField(max_length=10, choices=BisectionState, default=BisectionState.RUNNING)

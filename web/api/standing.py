@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
 from django.http import Http404, HttpResponse
@@ -28,6 +29,7 @@ from lab.standing.changes import (
     remove_standing,
     run_standing,
 )
+from lab.trends.repeatability import repeatability, repeats
 from web.api.auth import scopes_of
 from web.api.fields import Body, Text, Truth, Whole, taken
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter
@@ -196,6 +198,24 @@ class AlertFilters(Filters):
     unseen = TruthFilter(field_name="seen_at", lookup_expr="isnull")
 
 
+class RepeatShape(serializers.Serializer[Any]):
+    """An alert whose revision was measured again, by which experiments, and whether these confirm it."""
+
+    alert = serializers.IntegerField()
+    experiments = serializers.ListField(child=serializers.IntegerField())
+    confirmed = serializers.BooleanField()
+
+
+class RepeatabilityShape(serializers.Serializer[Any]):
+    """The repeatability of all alerts. share: confirmed / repeated, null while none was repeated."""
+
+    alerts = serializers.IntegerField()
+    repeated = serializers.IntegerField()
+    confirmed = serializers.IntegerField()
+    share = Number()
+    repeats = RepeatShape(many=True)
+
+
 class Alerts(Resource):
     """Alerts."""
 
@@ -206,6 +226,15 @@ class Alerts(Resource):
     ordering_fields = ("id", "created_at")
     ordering = ("-pk",)
     needed: ClassVar = {"seen": "submit"}
+
+    @extend_schema(responses=RepeatabilityShape, filters=False)
+    @action(detail=False, methods=["get"], pagination_class=None)
+    def repeatability(self, request: Request) -> Response:
+        """The share of repeated alerts that a later experiment of the same revision confirmed."""
+        counted = repeatability()
+        return Response(
+            asdict(counted) | {"share": counted.share, "repeats": [asdict(one) for one in repeats()]}
+        )
 
     @extend_schema(request=None, responses=AlertRow)
     @action(detail=True, methods=["post"])

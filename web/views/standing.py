@@ -31,6 +31,7 @@ from lab.standing.changes import (
     run_standing,
 )
 from lab.standing.pages import alert_page, standing_lines, standing_page, unseen_alerts
+from lab.trends.repeatability import repeatability
 from web.access import needs, person
 from web.views.missing import found
 from web.words import duration
@@ -143,7 +144,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
     number = request.GET.get("page", "1")
     unseen = request.GET.get("unseen") == "1"
     page = alert_page(int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1, unseen=unseen)
-    return render(request, "web/alerts.html", {"page": page, "unseen": unseen})
+    return render(request, "web/alerts.html", {"page": page, "unseen": unseen, "repeats": repeatability()})
 
 
 @needs("submit")

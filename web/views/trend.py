@@ -10,15 +10,18 @@ from itertools import pairwise
 from statistics import median
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import BisectionLine, bisections_of
 from lab.notes.pages import TrendNote, trend_notes
+from lab.people.saved_views import kept_filters
 from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
+from lab.trends.repeatability import repeatability
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
+from web.views.steps import SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
 from web.words import change, count, number, quantity, settings
 
@@ -66,9 +69,31 @@ class PointRow:
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
-    """All trends of primary metrics with their course and last step."""
-    rows = [_row(page) for page in trend_list()]
-    return render(request, "web/trends.html", {"rows": rows})
+    """The steps by cause, then all trends of primary metrics with their course and last step."""
+    if "" in request.GET.values():
+        # A form sends what was left empty too; an address to share says only what it filters by.
+        return redirect(request.path + kept_filters(request.GET.urlencode()))
+    asked, pages = read_asked(request.GET), trend_list(all_metrics=True)
+    shown = [page for page in pages if page.line.primary and asked.fits(page.line)]
+    if asked.sort == "new":
+        shown.sort(key=lambda page: -page.points[-1].experiments[-1])
+    elif asked.sort == "name":
+        shown.sort(key=lambda page: page.line.title)
+    else:
+        shown.sort(key=lambda page: not page.steps)
+    ctx = {
+        "steps": step_rows(pages, asked),
+        "rows": [_row(page) for page in shown],
+        "any": bool(pages),
+        "asked": asked,
+        "states": STATES,
+        "sorts": SORTS.items(),
+        "trees": sorted({page.line.tree for page in pages}),
+        "targets": sorted({page.line.target for page in pages}),
+        "kept": request.GET.urlencode(),
+        "repeats": repeatability(),
+    }
+    return render(request, "web/trends.html", ctx)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Start a bisection of a step on a page, and let the lab's upkeep carry it out step by step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from lab.bisections.outcome import refused
+from lab.bisections.search import attach, conclude_step, settle_step, step_spec, take_step
+from lab.errors import FieldRefused, LabError, NotAllowed, SpecError, SubmissionRejected, UnknownRow
+from lab.models import Bisection, BisectionStep, Experiment, Tree, User
+from lab.models.states import BisectionState, ExperimentState
+from lab.people.permissions import may
+from lab.submission.prepare import find_target
+from lab.submission.submit import submit_experiment
+from lab.trends.page import StepView, TrendLine, trend_page
+
+# Of an inconclusive comparison, as `labctl bisect` has it.
+BOOTS_AT_END, ITERATIONS = 80, 3
+_OVER = (ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED)
+
+
+def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
+    """Return the bisection of the step of a trend that begins with a commit, a new one unless one is under way.
+
+    Raises NotAllowed, UnknownRow, and FieldRefused for "bisect" where there is nothing to search.
+    """
+    if not may(by, "submit"):
+        raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators start bisections")
+    page = trend_page(trend)
+    step = next((one for one in page.steps if one.bad.commit == commit), None)
+    if step is None:
+        raise UnknownRow(f"trend {trend} has no step at {commit[:12]} any more")
+    if why := why_not_searched(step):
+        raise FieldRefused("bisect", why)
+    try:
+        target = find_target(page.line.target)
+    except SubmissionRejected as exc:
+        raise FieldRefused("bisect", str(exc)) from exc
+    line = [step.good.commit, *(one.commit for one in step.suspects)]
+    digest = _digest(page.line, step, line)
+    with transaction.atomic():
+        # Two that press the button queue up at the tree's row.
+        Tree.objects.select_for_update().get(pk=page.line.tree_id)
+        under_way = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
+        return under_way or Bisection.objects.create(
+            tree_id=page.line.tree_id,
+            target=target,
+            digest=digest,
+            good_name=step.good.commit[:12],
+            bad_name=step.bad.commit[:12],
+            line=line,
+            workload=page.line.workload,
+            preset=page.line.preset,
+            params=page.line.params,
+            metric=page.line.metric,
+            clock=page.line.clock,
+            boots=0,
+            most_boots=BOOTS_AT_END,
+            iterations=ITERATIONS,
+            verdict=step.verdict,
+            automatic=True,
+        )
+
+
+def why_not_searched(step: StepView) -> str:
+    """Return why a step cannot be bisected from a page; "" if it can."""
+    if step.pending:
+        return f"the step is pending: {step.why}"
+    if step.unlisted:
+        return f"{step.unlisted} commits of the range are not known here; run labctl bisect --trend"
+    if len(step.suspects) < 2:
+        return "one commit is in the range, so there is nothing to search"
+    return ""
+
+
+def _digest(line: TrendLine, step: StepView, commits: list[str]) -> str:
+    asked = [line.key, step.verdict, commits]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def advance_bisections(home: Path | None = None) -> list[str]:
+    """Conclude the finished steps of automatic bisections and submit the next ones; returns a line for each change."""
+    running = Bisection.objects.filter(automatic=True, state=BisectionState.RUNNING).order_by("pk")
+    return [line for row in running if (line := _advance(row, home or settings.HOME))]
+
+
+def _advance(row: Bisection, home: Path) -> str:
+    step = take_step(row.pk)
+    if step is None:
+        return f"bisection {row.pk} is over"
+    if step.experiment_id is None:
+        return _submit(step, home)
+    if not Experiment.objects.filter(pk=step.experiment_id, state__in=_OVER).exists():
+        return ""
+    return f"bisection {row.pk}, step {step.number}: {conclude_step(step.pk).outcome}"
+
+
+def _submit(step: BisectionStep, home: Path) -> str:
+    what = f"bisection {step.bisection_id}, step {step.number}"
+    try:
+        found = submit_experiment(spec=step_spec(step), home=home)
+    except (SpecError, SubmissionRejected) as exc:
+        settle_step(step.pk, refused(exc))
+        return f"{what}: {exc}"
+    except LabError as exc:
+        # Tried again at the next turn.
+        return f"{what} waits: {exc}"
+    attach(step.pk, found.pk)
+    return f"{what}: experiment {found.pk} queued"

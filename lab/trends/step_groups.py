@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Group steps of trends by their cause: one change of revision of one case on one target is one row. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lab.trends.page import StepView, TrendLine, TrendPage
+
+
+@dataclass(frozen=True, slots=True)
+class MetricStep:
+    """The step of one metric."""
+
+    line: TrendLine
+    step: StepView
+
+    @property
+    def size(self) -> float:
+        """Return how large the step is, as a natural logarithm; halving and doubling are equal."""
+        ratio = self.step.ratio
+        return abs(math.log(ratio)) if ratio and ratio > 0 and math.isfinite(ratio) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """Steps with one cause. metrics: deciding ones first, then the largest change first."""
+
+    metrics: tuple[MetricStep, ...]
+
+    @property
+    def lead(self) -> MetricStep:
+        """The metric that stands for all of them."""
+        return self.metrics[0]
+
+    @property
+    def verdict(self) -> str:
+        """Return "regression" where a deciding metric got worse, or any where none decides."""
+        deciding = [one for one in self.metrics if one.line.primary] or list(self.metrics)
+        worse = any(one.step.verdict == "regression" for one in deciding)
+        return "regression" if worse else "improvement"
+
+    @property
+    def pending(self) -> bool:
+        """Return whether no metric is sure of it yet."""
+        return all(one.step.pending for one in self.metrics)
+
+    @property
+    def pick(self) -> str:
+        """Return the name by which a form picks the group: its trends, and the first revision behind the step."""
+        return f"{'-'.join(one.line.key for one in self.metrics)}:{self.lead.step.bad.commit}"
+
+
+def group_steps(pages: Iterable[TrendPage]) -> tuple[StepGroup, ...]:
+    """Return the steps of trends by cause: what is sure first, then regressions, then the largest change."""
+    groups: dict[tuple[str, ...], list[MetricStep]] = defaultdict(list)
+    for page in pages:
+        for step in page.steps:
+            groups[_cause(page.line, step)].append(MetricStep(page.line, step))
+    found = [
+        StepGroup(tuple(sorted(of, key=lambda one: (not one.line.primary, -one.size, one.line.metric))))
+        for of in groups.values()
+    ]
+    found.sort(key=lambda group: (group.pending, group.verdict != "regression", -group.lead.size))
+    return tuple(found)
+
+
+def _cause(line: TrendLine, step: StepView) -> tuple[str, ...]:
+    """Return what steps of one cause share: the case, the machine, and the revisions on both sides."""
+    case = (line.tree, line.workload, line.preset, json.dumps(line.params, sort_keys=True))
+    return *case, line.target, line.clock, line.config, step.good.commit, step.bad.commit

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The steps of all trends: grouped by cause, searched and sorted by the address, decided about and bisected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from lab.bisections.from_trend import bisect_step, why_not_searched
+from lab.bisections.pages import BisectionLine, bisections_of
+from lab.errors import FieldRefused
+from lab.models import StepDecision
+from lab.trends.page import TrendLine, TrendPage
+from lab.trends.step_decisions import decide_steps, decisions_of
+from lab.trends.step_groups import MetricStep, StepGroup, group_steps
+from web.access import needs, person
+from web.views.missing import found
+from web.words import change
+
+STATES = ("open", "accepted", "ignored", "all")
+SORTS = {"size": "largest change", "new": "newest experiment", "name": "name"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrendsAsked:
+    """The filters and the order of the page of trends, as its address has them."""
+
+    search: str = ""
+    tree: str = ""
+    target: str = ""
+    state: str = "open"
+    sort: str = "size"
+
+    def fits(self, line: TrendLine, *more: str) -> bool:
+        """Return whether a trend fits tree, target and every searched word; more: further texts to search."""
+        texts = (line.metric, line.workload, line.preset, line.tree, line.target, *more)
+        whole = " ".join(texts).casefold()
+        named = self.tree in ("", line.tree) and self.target in ("", line.target)
+        return named and all(word in whole for word in self.search.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One cause in words. why_not: why no bisection can be started here, "" if one can."""
+
+    group: StepGroup
+    change: str
+    others: tuple[tuple[MetricStep, str], ...]
+    decision: StepDecision | None
+    bisections: Sequence[BisectionLine]
+    why_not: str
+
+
+def read_asked(given: QueryDict) -> TrendsAsked:
+    """Read the address; words that are not ours are the first ones of their list."""
+    state, sort = given.get("state", ""), given.get("sort", "")
+    return TrendsAsked(
+        search=given.get("search", "").replace("\0", "").strip()[:200],
+        tree=given.get("tree", "")[:100],
+        target=given.get("target", "")[:100],
+        state=state if state in STATES else "open",
+        sort=sort if sort in SORTS else "size",
+    )
+
+
+def step_rows(pages: Iterable[TrendPage], asked: TrendsAsked) -> list[StepRow]:
+    """Return the causes that fit, in the order that is asked for."""
+    newest = {page.line.key: page.points[-1].experiments[-1] for page in pages}
+    groups = [group for group in group_steps(pages) if any(_fits(one, asked) for one in group.metrics)]
+    decisions = decisions_of(groups)
+    rows = [
+        _row(group, decisions.get(group.pick))
+        for group in groups
+        if asked.state in ("all", _state(decisions.get(group.pick)))
+    ]
+    if asked.sort == "new":
+        rows.sort(key=lambda row: -max(newest[one.line.key] for one in row.group.metrics))
+    elif asked.sort == "name":
+        rows.sort(key=lambda row: (row.group.lead.line.title, row.group.lead.line.target))
+    return rows
+
+
+def _fits(one: MetricStep, asked: TrendsAsked) -> bool:
+    return asked.fits(one.line, one.step.bad.subject, one.step.bad.commit, one.step.bad.author)
+
+
+def _state(decision: StepDecision | None) -> str:
+    return decision.state if decision else StepDecision.State.OPEN
+
+
+def _row(group: StepGroup, decision: StepDecision | None) -> StepRow:
+    lead = group.lead
+    return StepRow(
+        group=group,
+        change=change(lead.step.ratio),
+        others=tuple((one, change(one.step.ratio)) for one in group.metrics[1:]),
+        decision=decision if decision and decision.state != StepDecision.State.OPEN else None,
+        bisections=bisections_of(lead.line, lead.step),
+        why_not=why_not_searched(lead.step),
+    )
+
+
+@needs("submit")
+@require_POST
+def decide(request: HttpRequest) -> HttpResponse:
+    """Decide about the chosen steps, or bisect one, which accepts it; then show the list again."""
+    kept = request.POST.get("kept", "")[:2000]
+    back = f"{reverse('trends')}{'?' if kept else ''}{kept}"
+    try:
+        if pick := request.POST.get("bisect", ""):
+            _bisect(request, pick)
+            return redirect(back)
+        state = request.POST.get("state", "")
+        amount = found(
+            decide_steps,
+            by=person(request),
+            picks=request.POST.getlist("step"),
+            state=state,
+            note=request.POST.get("note", ""),
+            bug=request.POST.get("bug", ""),
+        )
+    except FieldRefused as exc:
+        messages.error(request, f"Nothing was changed: {exc}.")
+        return redirect(back)
+    steps = "1 step is" if amount == 1 else f"{amount} steps are"
+    undo = "" if state == StepDecision.State.OPEN else f" To undo it, show {state} steps and open them again."
+    messages.success(request, f"{steps} {state}.{undo}")
+    return redirect(back)
+
+
+def _bisect(request: HttpRequest, pick: str) -> None:
+    trends, _, commit = pick.partition(":")
+    row = found(bisect_step, by=person(request), trend=trends.partition("-")[0], commit=commit)
+    note = f"bisection {row.pk}"
+    found(decide_steps, by=person(request), picks=[pick], state=StepDecision.State.ACCEPTED, note=note)
+    messages.success(
+        request, f"Bisection {row.pk} searches {len(row.line) - 1} commits; the step is accepted."
+    )
