@@ -12,13 +12,13 @@ from statistics import median
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
-from lab.people.saved_views import kept_filters
 
 from lab.bisections.pages import BisectionLine, bisections_of
 from lab.notes.pages import TrendNote, trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
 from lab.trends.repeatability import repeatability
+from web.listing import kept_filters
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
 from web.views.steps import SORTS, STATES, read_asked, step_rows
