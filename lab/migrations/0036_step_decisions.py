@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lab', '0034_finished_seen'),
+        ('lab', '0035_no_saved_views'),
     ]
 
     operations = [
