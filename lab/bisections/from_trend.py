@@ -3,25 +3,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
+from typing import cast
 
 from django.conf import settings
 from django.db import transaction
 
 from lab.bisections.outcome import refused
 from lab.bisections.search import attach, conclude_step, settle_step, step_spec, take_step
+from lab.bisections.start import BisectionRequest, request_digest
 from lab.errors import FieldRefused, LabError, NotAllowed, SpecError, SubmissionRejected, UnknownRow
 from lab.models import Bisection, BisectionStep, Experiment, Tree, User
 from lab.models.states import BisectionState, ExperimentState
 from lab.people.permissions import may
 from lab.submission.prepare import find_target
-from lab.submission.submit import submit_experiment
+from lab.submission.submit import find_unfinished, submit_experiment
 from lab.trends.page import StepView, TrendLine, trend_page
+from workloads.instruction_clock import Clock
 
-# Of an inconclusive comparison, as `labctl bisect` has it.
-BOOTS_AT_END, ITERATIONS = 80, 3
 _OVER = (ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED)
 
 
@@ -43,7 +42,8 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
     except SubmissionRejected as exc:
         raise FieldRefused("bisect", str(exc)) from exc
     line = [step.good.commit, *(one.commit for one in step.suspects)]
-    digest = _digest(page.line, step, line)
+    asked = _request(page.line, step)
+    digest = request_digest(asked, page.line.metric, line)
     with transaction.atomic():
         # Two that press the button queue up at the tree's row.
         Tree.objects.select_for_update().get(pk=page.line.tree_id)
@@ -52,19 +52,20 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
             tree_id=page.line.tree_id,
             target=target,
             digest=digest,
-            good_name=step.good.commit[:12],
-            bad_name=step.bad.commit[:12],
+            good_name=asked.good,
+            bad_name=asked.bad,
             line=line,
             workload=page.line.workload,
             preset=page.line.preset,
             params=page.line.params,
             metric=page.line.metric,
             clock=page.line.clock,
-            boots=0,
-            most_boots=BOOTS_AT_END,
-            iterations=ITERATIONS,
+            boots=asked.boots,
+            most_boots=asked.most_boots,
+            iterations=asked.iterations,
             verdict=step.verdict,
             automatic=True,
+            starter=by,
         )
 
 
@@ -79,9 +80,20 @@ def why_not_searched(step: StepView) -> str:
     return ""
 
 
-def _digest(line: TrendLine, step: StepView, commits: list[str]) -> str:
-    asked = [line.key, step.verdict, commits]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+def _request(line: TrendLine, step: StepView) -> BisectionRequest:
+    """Return what `labctl bisect --trend` asks about the same step."""
+    return BisectionRequest(
+        tree=line.tree,
+        good=step.good.commit,
+        bad=step.bad.commit,
+        workload=line.workload,
+        preset=line.preset,
+        params=line.params,
+        metric=line.metric,
+        clock=cast(Clock, line.clock),
+        verdict=step.verdict,
+        target=line.target,
+    )
 
 
 def advance_bisections(home: Path | None = None) -> list[str]:
@@ -104,12 +116,15 @@ def _advance(row: Bisection, home: Path) -> str:
 def _submit(step: BisectionStep, home: Path) -> str:
     what = f"bisection {step.bisection_id}, step {step.number}"
     try:
-        found = submit_experiment(spec=step_spec(step), home=home)
+        spec = step_spec(step)
+        # A process that was killed may have submitted it without noting its number.
+        queued = find_unfinished(spec, home=home)
+        queued = queued or submit_experiment(spec=spec, by=step.bisection.starter, home=home)
     except (SpecError, SubmissionRejected) as exc:
         settle_step(step.pk, refused(exc))
         return f"{what}: {exc}"
     except LabError as exc:
         # Tried again at the next turn.
         return f"{what} waits: {exc}"
-    attach(step.pk, found.pk)
-    return f"{what}: experiment {found.pk} queued"
+    attach(step.pk, queued.pk)
+    return f"{what}: experiment {queued.pk} queued"

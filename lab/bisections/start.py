@@ -3,7 +3,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -76,8 +76,8 @@ def start_bisection(
         if exc.blame != "submission":
             raise
         raise SubmissionRejected(str(exc), exc.detail) from exc
-    told = {**asdict(asked), "series": "", "metric": metric, "line": [one.commit for one in commits]}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    commits_named = [one.commit for one in commits]
+    digest = request_digest(asked, metric, commits_named)
     with transaction.atomic():
         remember(row, commits)
         unfinished = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
@@ -87,7 +87,7 @@ def start_bisection(
             digest=digest,
             good_name=asked.good,
             bad_name=asked.bad,
-            line=told["line"],
+            line=commits_named,
             workload=asked.workload,
             preset=asked.preset,
             params=dict(asked.params),
@@ -98,6 +98,12 @@ def start_bisection(
             iterations=asked.iterations,
             verdict=asked.verdict,
         )
+
+
+def request_digest(asked: BisectionRequest, metric: str, commits: Sequence[str]) -> str:
+    """Return the SHA-256 of a request: equal ones join one bisection, whether a page or a command starts it."""
+    whole = {**asdict(asked), "series": "", "metric": metric, "line": list(commits)}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def _applied(tree: SourceTree, asked: BisectionRequest) -> tuple[BisectionRequest, tuple[Logged, ...]]:

@@ -18,6 +18,11 @@ class Migration(migrations.Migration):
             name='automatic',
             field=models.BooleanField(db_default=False, default=False),
         ),
+        migrations.AddField(
+            model_name='bisection',
+            name='starter',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL),
+        ),
         migrations.CreateModel(
             name='StepDecision',
             fields=[

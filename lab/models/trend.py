@@ -108,6 +108,8 @@ class Bisection(models.Model):
     iterations = models.PositiveIntegerField()
     # Whether the lab's upkeep submits its steps; else a command does, which is started again after a crash.
     automatic = models.BooleanField(default=False, db_default=False)
+    # Who pressed the button: the submitter of its experiments.
+    starter = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     # "regression" or "improvement": the verdict that makes a revision bad.
     verdict = models.CharField(max_length=15)
     state = models.CharField(max_length=10, choices=BisectionState, default=BisectionState.RUNNING)
