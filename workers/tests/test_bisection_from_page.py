@@ -30,21 +30,21 @@ MOST_TURNS = 20
 
 @pytest.fixture
 def pick(fake_lab: FakeLab, line: list[str]) -> str:
-    """The pick of a step between the fifth commit and the last, of which the sixth brought it."""
+    """The pick of a step between the second commit and the fifth, which brought it."""
 
     def script(request: Any) -> object:
-        slow = line.index(Build.objects.get(release=request.release).commit) >= 6
+        slow = line.index(Build.objects.get(release=request.release).commit) >= 5
         return opens((1250.0 if slow else 1000.0) + len(fake_lab.driver.requests) % 3)
 
     fake_lab.scripts[""] = script  # type: ignore[assignment]
     measure = {"boots": 2, "iterations": 2, "warmup": 1}
-    for commit in (line[0], line[1], line[4], line[7]):
+    for commit in (line[0], line[1], line[2], line[5], line[6], line[7]):
         fake_lab.run(fake_lab.spec({}, base=commit, name=f"at {commit[:12]}", measure=measure))
     # As a fetch notes the commits of a branch between two measured ones.
     row, tree = open_named(fake_lab.spec({}), fake_lab.home, lambda _: None)
     remember(row, history.line(tree, resolve(tree, line[0]), resolve(tree, line[7])))
     key = next(page.line.key for page in trend_list() if page.steps)
-    return f"{key}:{line[7]}"
+    return f"{key}:{line[5]}"
 
 
 def test_the_button_finds_the_commit_and_its_experiments_belong_to_who_pressed(
@@ -56,7 +56,7 @@ def test_the_button_finds_the_commit_and_its_experiments_belong_to_who_pressed(
     text = client.post("/trends/steps", {"bisect": pick}, follow=True).content.decode()
     assert "searches 3 commits" in text
     row = Bisection.objects.get()
-    assert row.line == line[4:]
+    assert row.line == line[2:6]
     # The command joins the same bisection instead of beginning another.
     assert start_bisection(asked=_step_of(pick.partition(":")[0], 0, 80)).pk == row.pk
     for _ in range(MOST_TURNS):
@@ -66,7 +66,7 @@ def test_the_button_finds_the_commit_and_its_experiments_belong_to_who_pressed(
         if row.state != "running":
             break
     steps = [(step.revision, step.outcome, step.reason) for step in BisectionStep.objects.all()]
-    assert (row.state, row.answer, row.suspects) == ("done", "commit", [line[6]]), steps
+    assert (row.state, row.answer, row.suspects) == ("done", "commit", [line[5]]), steps
     submitted = Experiment.objects.order_by("pk")[before:]
     assert [one.submitter for one in submitted] == [ann] * len(steps)
     assert advance_bisections(fake_lab.home) == []
