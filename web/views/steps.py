@@ -46,7 +46,7 @@ class TrendsAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class StepRow:
+class StepLine:
     """One cause in words. why_not: why no bisection can be started here, "" if one can."""
 
     group: StepGroup
@@ -69,7 +69,7 @@ def read_asked(given: QueryDict) -> TrendsAsked:
     )
 
 
-def step_rows(pages: Iterable[TrendPage], asked: TrendsAsked) -> list[StepRow]:
+def step_rows(pages: Iterable[TrendPage], asked: TrendsAsked) -> list[StepLine]:
     """Return the causes that fit, in the order that is asked for."""
     newest = {page.line.key: page.points[-1].experiments[-1] for page in pages}
     groups = [group for group in group_steps(pages) if any(_fits(one, asked) for one in group.metrics)]
@@ -94,9 +94,9 @@ def _state(decision: StepDecision | None) -> str:
     return decision.state if decision else StepDecision.State.OPEN
 
 
-def _row(group: StepGroup, decision: StepDecision | None) -> StepRow:
+def _row(group: StepGroup, decision: StepDecision | None) -> StepLine:
     lead = group.lead
-    return StepRow(
+    return StepLine(
         group=group,
         change=change(lead.step.ratio),
         others=tuple((one, change(one.step.ratio)) for one in group.metrics[1:]),
