@@ -18,7 +18,7 @@ from lab.standing.pages import StandingLine, standing_lines
 
 # Of each list, at most; the list of experiments has the rest.
 SHOWN = 20
-# Somebody who has never marked anything as seen is shown this much.
+# The period shown to somebody who never marked anything as seen.
 FIRST_LOOK = timedelta(days=7)
 _OPEN = (ExperimentState.RUNNING, ExperimentState.QUEUED)
 

@@ -143,7 +143,7 @@ def _controls(found: Sequence[CaseOutcome]) -> Iterator[tuple[MetricFact, Metric
 
 
 def _lacking(facts: Facts) -> str:
-    """Return the number of boots that are missing and do not come any more; nothing where none is."""
+    """Return a sentence with the number of boots that did not count; "" where none is or more may come."""
     if facts.is_open or not facts.boots_lost:
         return ""
     was = "The experiment was cancelled; " if facts.state == "cancelled" else "Partial: "
