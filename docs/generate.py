@@ -61,10 +61,10 @@ def _table(title: str, part: Mapping[str, Any]) -> Iterator[str]:
     yield f"## {title}"
     yield _escaped(str(part.get("description", "")))
     required = part.get("required", [])
-    rows = ["| field | type | default |", "|---|---|---|"]
+    rows = ["| field | type | default | what |", "|---|---|---|---|"]
     for field, about in part["properties"].items():
         default = "required" if field in required else f"`{_default(about)}`" if "default" in about else ""
-        rows.append(f"| `{field}` | {_type(about)} | {default} |")
+        rows.append(f"| `{field}` | {_type(about)} | {default} | {_escaped(about.get('description', ''))} |")
     yield "\n".join(rows)
 
 

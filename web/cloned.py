@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from web.forms import PROFILED, TypedCase, TypedForm, TypedSwitch
+from lab.experiments.measure import BY_NAME, QUESTIONS
+from web.forms import TypedCase, TypedForm, TypedSwitch
 
-# The form's word for each way to profile.
-_CHOSEN = {profile: word for word, profile in PROFILED.items()}
 _CANNOT = "The form cannot say {}. The description at the end of this page does."
 
 
@@ -36,16 +35,7 @@ def typed_from(
         patches=tuple(_switches((one for one in patches if not _is_ticked(one)), texts)),
         configs=tuple(_switches(description.get("configs", ()), texts)),
         cases=cases,
-        clock=measure.get("clock", "wall"),
-        boots=str(measure.get("boots", 10)),
-        iterations=str(measure.get("iterations", 5)),
-        warmup=str(measure.get("warmup", 1)),
-        seed=str(measure.get("seed", 1)),
-        profile_boots=str(measure.get("profile_boots", 3)),
-        placebo=bool(measure.get("placebo")),
-        profile=_CHOSEN[measure.get("profile", False)],
-        off_cpu=bool(measure.get("off_cpu")),
-        verify=bool(measure.get("verify")),
+        measure={one.name: one.typed(measure.get(one.name, one.default)) for one in QUESTIONS},
         origin=str(origin),
     )
     return typed, tuple(sentences)
@@ -62,7 +52,8 @@ def _cases(description: Mapping[str, Any]) -> tuple[dict[str, TypedCase], list[s
             sentences.append(_CANNOT.format(again))
             continue
         params = "\n".join(_line(key, value) for key, value in case.get("params", {}).items())
-        profile = _CHOSEN[case.get("profile")]
+        own = case.get("profile")
+        profile = "" if own is None else BY_NAME["profile"].typed(own)
         cases[name] = TypedCase(True, case.get("preset", "small"), params, profile)
     return cases, sentences
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from django.conf import settings as conf
 
+from lab.experiments.measure import BY_NAME, QUESTIONS
+from lab.experiments.questions import Question
 from lab.experiments.switch_names import name_of_patch
 from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
@@ -21,17 +23,6 @@ from web.words import NONE, change, count, duration, settings
 _EMPTY_SLOTS = 2
 # Ticked where nothing was measured yet: the shortest to boot of those that say something about most file system patches.
 _FIRST = "showgids"
-_CLOCKS = (
-    ("wall", "wall: time, on this machine as it is"),
-    ("instructions", "instructions: executed ones, the same in every boot"),
-    ("contention", "contention: cycles on many CPUs at once, by a model of the machine"),
-)
-_PROFILED = (
-    ("", "as for all"),
-    ("no", "no"),
-    ("yes", "sampled by perf"),
-    ("exact", "exact (instruction clock)"),
-)
 _DESIGNS = {
     "full": "every combination of the switches",
     "one-at-a-time": "each switch alone",
@@ -84,6 +75,15 @@ class CaseRow:
     choice: WorkloadChoice
     presets: tuple[tuple[str, str], ...]
     typed: TypedCase
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """One question about the measurement, with what was typed."""
+
+    question: Question
+    typed: str
     error: str
 
 
@@ -142,8 +142,11 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "errors": errors,
         "previewing": page.previewing,
         "received": page.told,
-        "clocks": _CLOCKS,
-        "profiled": _PROFILED,
+        "answered": [
+            AnsweredQuestion(one, typed.measure.get(one.name, ""), errors.get(one.name, ""))
+            for one in QUESTIONS
+        ],
+        "profiled": [("", "as for all"), *BY_NAME["profile"].options],
         # One that was typed and may not be asked for stays, to be refused in words.
         "priorities": list(dict.fromkeys((*priorities, typed.priority))),
         "told": [(key, _label(key), message) for key, message in errors.items()],
@@ -224,6 +227,8 @@ def _label(key: str) -> str:
     number, _, part = rest.partition("-")
     if number.isdecimal() and part:
         return f"{kind.capitalize()} {int(number) + 1}, {part}"
+    if key in BY_NAME:
+        return BY_NAME[key].label
     return rest if kind in ("case", "catalog") and rest else key.replace("_", " ").capitalize()
 
 

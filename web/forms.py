@@ -12,15 +12,15 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+from lab.experiments.measure import BY_NAME, QUESTIONS
+from lab.experiments.questions import Question, read_number
 
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
 LONGEST_VALUE, MOST_DOTS = 2000, 300
 _PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
-Profiled = bool | Literal["exact"]
-# Of one workload alone: as the form says of all of them, or not.
-PROFILED: Mapping[str, Profiled | None] = {"": None, "yes": True, "no": False, "exact": "exact"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,10 @@ class TypedSource:
     message: str = ""
 
 
+# The answers of a form to which nothing was typed.
+USUAL = {one.name: one.typed(one.default) for one in QUESTIONS} | {"profile": "yes"}
+
+
 @dataclass(frozen=True, slots=True)
 class TypedForm:
     """The whole form as typed; numbers are still text."""
@@ -83,17 +87,9 @@ class TypedForm:
     each: bool = False
     configs: tuple[TypedSwitch, ...] = ()
     cases: Mapping[str, TypedCase] = field(default_factory=dict)
-    clock: str = "wall"
+    # An answer to each question of lab.experiments.measure; a tick's is "yes" or "no".
+    measure: Mapping[str, str] = field(default_factory=lambda: USUAL)
     priority: str = "normal"
-    boots: str = "10"
-    iterations: str = "5"
-    warmup: str = "1"
-    seed: str = "1"
-    placebo: bool = False
-    profile: str = "yes"
-    profile_boots: str = "3"
-    off_cpu: bool = False
-    verify: bool = False
     # The number of the experiment this was cloned from, and the form's own, so that it is taken in once.
     origin: str = ""
     key: str = ""
@@ -135,20 +131,18 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
             )
             for name in workloads
         },
-        clock=text("clock") or "wall",
+        measure={one.name: _answer(given, one) for one in QUESTIONS},
         priority=text("priority") or "normal",
-        boots=text("boots"),
-        iterations=text("iterations"),
-        warmup=text("warmup"),
-        seed=text("seed"),
-        placebo="placebo" in given,
-        profile=text("profile") or "no",
-        profile_boots=text("profile_boots") or "3",
-        off_cpu="off_cpu" in given,
-        verify="verify" in given,
         origin=text("origin"),
         key=text("key"),
     )
+
+
+def _answer(given: Mapping[str, Any], question: Question) -> str:
+    """Return what was typed; a tick that is not set is not sent, and neither is a field that the form did not have."""
+    if question.kind == "tick":
+        return question.typed(question.name in given)
+    return str(given.get(question.name, question.typed(question.default))).strip()
 
 
 def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
@@ -188,10 +182,12 @@ def _describe_patches(typed: TypedForm, made: Description) -> None:
     for slot, patch in enumerate(typed.patches):
         key = f"patch-{slot}"
         made.fields.update(_places(f"patches[{len(patches)}]", key, patch))
-        number, wrong = _whole(patch.alternative) if patch.alternative else (None, "")
-        if wrong:
-            made.errors[f"{key}-alternative"] = wrong
-        chosen: dict[str, Any] = {} if number is None else {"alternative": number}
+        chosen: dict[str, Any] = {}
+        if patch.alternative:
+            try:
+                chosen["alternative"] = read_number(patch.alternative)
+            except ValueError as exc:
+                made.errors[f"{key}-alternative"] = str(exc)
         if patch.partial:
             chosen["partial"] = True
         patches.append({**_partners(patch), **chosen, **_sources(patch)})
@@ -218,39 +214,25 @@ def _describe_cases(typed: TypedForm, made: Description) -> None:
         if wrong:
             made.errors[f"case-{name}"] = wrong
         cases.append({"workload": name, "preset": case.preset, "params": params})
-        if case.profile not in PROFILED:
-            made.errors[f"case-{name}"] = "Profile: choose one of the four."
-        elif case.profile:
-            cases[-1]["profile"] = PROFILED[case.profile]
+        if case.profile:
+            try:
+                cases[-1]["profile"] = BY_NAME["profile"].read(case.profile)
+            except ValueError as exc:
+                made.errors[f"case-{name}"] = str(exc)
     if not cases:
         made.errors["cases"] = "Tick at least one workload."
     made.mapping["cases"] = cases
 
 
 def _describe_measure(typed: TypedForm, made: Description) -> None:
-    measure: dict[str, Any] = {"clock": typed.clock, "placebo": typed.placebo}
-    if typed.profile not in PROFILED:
-        made.errors["profile"] = "Profile: choose one of the three."
-    measure |= {"profile": PROFILED.get(typed.profile), "off_cpu": typed.off_cpu, "verify": typed.verify}
+    measure = made.mapping["measure"] = {}
     made.fields["measure"] = "boots"
-    made.fields.update({f"measure.{name}": name for name in ("verify", "clock", "off_cpu", "profile")})
-    for name in ("boots", "iterations", "warmup", "profile_boots", "seed"):
-        made.fields[f"measure.{name}"] = name
-        if name == "boots" and typed.boots == "auto":
-            measure[name] = "auto"
-            continue
-        measure[name], wrong = _whole(getattr(typed, name))
-        if wrong:
-            made.errors[name] = wrong
-            del measure[name]
-    made.mapping["measure"] = measure
-
-
-def _whole(text: str) -> tuple[int | None, str]:
-    """A whole number as typed, or what is wrong with it."""
-    if text.isascii() and text.isdecimal() and len(text) < 20:
-        return int(text), ""
-    return None, f"“{text[:40]}” is not a whole number." if text else "Give a whole number."
+    for question in QUESTIONS:
+        made.fields[f"measure.{question.name}"] = question.name
+        try:
+            measure[question.name] = question.read(typed.measure.get(question.name, USUAL[question.name]))
+        except ValueError as exc:
+            made.errors[question.name] = str(exc)
 
 
 def _places(place: str, key: str, switch: TypedSwitch) -> dict[str, str]:

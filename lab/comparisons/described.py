@@ -34,6 +34,7 @@ def experiment_data(row: Experiment) -> ExperimentData:
         off_cpu=measure.off_cpu,
         verify=row.verify,
         seed=row.seed,
+        measure=measure.model_dump(mode="json"),
         submitted=_moment(row.created_at),
         finished=_moment(row.finished_at),
     )

@@ -14,7 +14,10 @@ FORMAT = 1
 
 
 class ExperimentData(TypedDict):
-    """The description and the end of an experiment. Times are ISO 8601, empty where they have not come."""
+    """The description and the end of an experiment. Times are ISO 8601, empty where they have not come.
+
+    measure: every field of the description's `[measure]`, by name.
+    """
 
     id: int
     name: str
@@ -32,6 +35,7 @@ class ExperimentData(TypedDict):
     off_cpu: bool
     verify: bool
     seed: int
+    measure: dict[str, Any]
     submitted: str
     finished: str
 

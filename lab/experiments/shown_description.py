@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from kernels.mails.stored_diff import shown_diff
 from kernels.trees.git import hide_password
-from lab.experiments.spec import ExperimentSpec, MeasureSpec
+from lab.experiments.measure import MeasureSpec
+from lab.experiments.spec import ExperimentSpec
 from lab.experiments.stored_spec import spec_of, stored_description
 from lab.models import Case, Experiment, Switch
 

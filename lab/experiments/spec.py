@@ -14,15 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
     StringConstraints,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -31,6 +27,8 @@ from kernels.errors import KernelsError
 from kernels.mails.letters import as_text
 from lab.errors import SpecError
 from lab.experiments.description_faults import description_faults
+from lab.experiments.measure import FIRST_FIELDS, MeasureSpec, Profiling
+from lab.experiments.spec_part import Part
 from lab.experiments.spec_size import check_toml, check_values
 from lab.experiments.switch_names import BASE as BASE
 from lab.experiments.switch_names import BASE_AGAIN as BASE_AGAIN
@@ -38,14 +36,9 @@ from lab.experiments.switch_names import OWN_VARIANTS as OWN_VARIANTS
 from lab.experiments.switch_names import PLACEBO as PLACEBO
 from lab.experiments.switch_names import switch_name as switch_name
 from lab.experiments.switch_names import with_names
-from lab.harmful_characters import check_lines
-from lab.validation_messages import MOST_FAULTS, as_error, fault_lines, shown_value
+from lab.validation_messages import MOST_FAULTS, as_error, fault_lines
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
-# Where boots agree to the last instruction, more of them say nothing new.
-LEAST_BOOTS, MOST_BOOTS = 2, 500
-MOST_PROFILE_BOOTS = 50
-DEFAULT_BOOTS = {"wall": 10, "instructions": 2, "contention": 5}
 # A switch's text; the finer limits of a patch are kernels.patches.series's.
 TEXT_LIMIT = 8 * 1024 * 1024
 MOST_PATCHES = 16
@@ -60,32 +53,11 @@ Digest = Annotated[str, StringConstraints(max_length=64, pattern=r"^[0-9a-f]*$")
 Text = Annotated[str, StringConstraints(min_length=1, max_length=TEXT_LIMIT)]
 
 
-def _is_a_way_to_profile(given: Any) -> Any:
-    if given is None or isinstance(given, bool) or given == "exact":
-        return given
-    shown = f'"{given}"' if isinstance(given, str) else given
-    raise ValueError(f'{str(shown)[:80]} is neither true, false nor "exact"')
-
-
-# Whether boots of their own are profiled: sampled by perf, or under the microscope, which counts every instruction.
-Profiling = Annotated[StrictBool | Literal["exact"], BeforeValidator(_is_a_way_to_profile)]
 Number = StrictInt | float | str
 Param = StrictBool | Number | tuple[Number, ...] | Annotated[dict[str, Number], Field(max_length=64)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @field_validator("*", mode="after")
-    @classmethod
-    def _reads_as_it_is(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse characters that drive terminals or turn a line around, in every text of one line."""
-        if info.field_name != "text":
-            check_lines(value)
-        return value
-
-
-class _Switch(_Part):
+class _Switch(Part):
     name: SwitchName
     requires: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
     excludes: Annotated[tuple[SwitchName, ...], Field(max_length=2 * MOST_PATCHES)] = ()
@@ -143,7 +115,7 @@ class ConfigSpec(_Switch):
         return "".join(f"{line}\n" for line in self.lines)
 
 
-class CaseSpec(_Part):
+class CaseSpec(Part):
     """A workload with a preset, whose parameters `params` overrides.
 
     profile: whether this case is profiled, and how; as `measure` says where it does not.
@@ -155,61 +127,14 @@ class CaseSpec(_Part):
     profile: Profiling | None = None
 
 
-class MeasureSpec(_Part):
-    """The numbers of boots and iterations; a boot is the unit of replication.
-
-    clock: what times count. boots: of each variant; "auto" starts with few and adds blocks where
-    the data cannot tell yet. placebo: also the base with its functions aligned otherwise, a whole build.
-    profile_boots: of each variant that is profiled, and of the base once more: with one boot there is no
-    telling whether two profiles differ or boots do. off_cpu: profiled boots also record where threads wait off the CPUs.
-    profile "exact" counts every instruction instead of sampling, and takes the instruction clock.
-    """
-
-    clock: Literal["wall", "instructions", "contention"] = "wall"
-    boots: StrictInt | Literal["auto"] = DEFAULT_BOOTS["wall"]
-    iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 5
-    warmup: Annotated[StrictInt, Field(ge=0, le=100)] = 1
-    placebo: StrictBool = False
-    profile: Profiling = False
-    profile_boots: Annotated[StrictInt, Field(ge=1, le=MOST_PROFILE_BOOTS)] = 3
-    off_cpu: StrictBool = False
-    verify: StrictBool = False
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] = 1
-
-    @model_validator(mode="before")
-    @classmethod
-    def _boots_suit_the_clock(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in tuple(DEFAULT_BOOTS):
-            return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
-        return given
-
-    @field_validator("boots", mode="before")
-    @classmethod
-    def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
-        whole = isinstance(given, int) and not isinstance(given, bool)
-        if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
-            raise ValueError(
-                f'{shown_value(given)} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"'
-            )
-        return given
-
-    @model_validator(mode="after")
-    def _only_noise_needs_more_boots(self) -> Self:
-        if self.clock == "instructions" and self.boots == "auto":
-            raise ValueError(
-                "boots: under the instruction clock boots agree to the last one; give a number, 2 do"
-            )
-        return self
-
-
-class ReproducedFragment(_Part):
+class ReproducedFragment(Part):
     """A fragment of the configuration, for people to compare; what builds is this lab's own."""
 
     name: Line
     text: Text
 
 
-class ReproducedKernel(_Part):
+class ReproducedKernel(Part):
     """The kernel of one variant. config, vmlinux: SHA-256 of the resolved config and of the whole ELF file."""
 
     variant: Annotated[str, StringConstraints(max_length=500)]
@@ -223,7 +148,7 @@ class ReproducedKernel(_Part):
     toolchain_identity: Digest = ""
 
 
-class Reproduces(_Part):
+class Reproduces(Part):
     """A reproducer's record of the original experiment: its new kernels are compared with these."""
 
     experiment: StrictInt
@@ -238,7 +163,7 @@ class Reproduces(_Part):
     fragments: Annotated[tuple[ReproducedFragment, ...], Field(max_length=100)] = ()
 
 
-class ExperimentSpec(_Part):
+class ExperimentSpec(Part):
     """A whole experiment. base: any revision of the tree, its default one when empty. target: one, or a group of them.
 
     reproduces: given by a reproducer alone; it changes nothing of what is built and measured.
@@ -352,8 +277,9 @@ def spec_digest(spec: ExperimentSpec) -> str:
     said = spec.model_dump(mode="json")
     # How urgent it is changes nothing of what is asked.
     del said["priority"]
-    if not spec.measure.off_cpu:
-        del said["measure"]["off_cpu"]
+    for name in MeasureSpec.model_fields.keys() - FIRST_FIELDS:
+        if said["measure"][name] == MeasureSpec.model_fields[name].default:
+            del said["measure"][name]
     if spec.reproduces is None:
         del said["reproduces"]
     for patch in said["patches"]:

@@ -8,11 +8,11 @@ import tomli_w
 from pydantic import BaseModel
 
 from lab.errors import UnknownRow
+from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import (
     CaseSpec,
     ConfigSpec,
     ExperimentSpec,
-    MeasureSpec,
     PatchSpec,
     ReproducedFragment,
     ReproducedKernel,

@@ -28,7 +28,7 @@ from kernels.sandbox import take_files as handout
 from kernels.trees import git, listing, remote
 from kernels.trees import tarball as archive
 from lab.comparisons import triage
-from lab.experiments import expand, limits, spec, spec_size
+from lab.experiments import expand, limits, measure, spec, spec_size
 from lab.hooks import changes as hooks
 from lab.notes import changes as notes
 from lab.people import sign_in as signin
@@ -79,8 +79,8 @@ _TABLE: dict[str, Sequence[Row]] = {
         (spec_size, "DIGITS", "digits", "digits", "of a number"),
         (spec, "MOST_PATCHES", "patches", "switches", "of patches in one experiment, and as many of the config"),
         (spec, "TEXT_LIMIT", "patch_bytes", "bytes", "the text of one switch"),
-        (spec, "MOST_BOOTS", "boots", "boots", "of each variant in one cell"),
-        (spec, "MOST_PROFILE_BOOTS", "profile_boots", "boots", "under a profiler for each cell"),
+        (measure, "MOST_BOOTS", "boots", "boots", "of each variant in one cell"),
+        (measure, "MOST_PROFILE_BOOTS", "profile_boots", "boots", "under a profiler for each cell"),
         (expand, "MOST_COMBINATIONS", "combinations", "combinations", "of switches in one design"),
         (prepare, "MOST_RUNS", "runs", "boots", "of one experiment"),
         (config, "MAX_FRAGMENT_BYTES", "fragment_bytes", "bytes", "one config fragment"),

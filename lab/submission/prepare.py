@@ -18,7 +18,8 @@ from kernels.trees.tree import NamedRevision, SourceTree, keep, resolve
 from lab import models
 from lab.errors import LabUnable, Refusals, SubmissionRejected
 from lab.experiments.expand import Clash, Combination, expand
-from lab.experiments.spec import ConfigSpec, ExperimentSpec, MeasureSpec, PatchSpec
+from lab.experiments.measure import MeasureSpec
+from lab.experiments.spec import ConfigSpec, ExperimentSpec, PatchSpec
 from lab.statistics.sequential import LOOKS
 from lab.submission.claimed_base import blamed_on_claims, claimed_base, with_note
 from lab.submission.combinations import Applier

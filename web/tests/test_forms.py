@@ -26,16 +26,16 @@ def typed(**fields: Any) -> TypedForm:
 def test_what_was_typed_comes_back_as_typed() -> None:
     given = {
         "name": " a name ", "tree": "debian-6.1", "boots": "many", "patch-3-name": "p", "patch-3-text": "a\r\nb\r\n",
-        "preset-showgids": "small", "params-showgids": "threads = 2", "profile": "on",
+        "preset-showgids": "small", "params-showgids": "threads = 2", "profile": "yes",
     }  # fmt: skip
     form = read_form(given, {"case": ["showgids"], "catalog": ["vfs-iget-rcu"]})
     assert form.name == "a name"
-    assert form.boots == "many"
+    assert form.measure["boots"] == "many"
     assert form.patches == (TypedSwitch("p", "a\nb\n"),)
     assert form.cases == {"showgids": TypedCase(True, "small", "threads = 2")}
     assert form.catalog == ("vfs-iget-rcu",)
-    assert form.profile
-    assert not form.verify
+    assert form.measure["profile"] == "yes"
+    assert form.measure["verify"] == "no"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_form_becomes_the_description_labctl_would_send() -> None:
             catalog=("kernfs-iattr-rwsem",),
             patches=(TypedSwitch("mine", "diff", "", "kernfs-iattr-rwsem, other", "2"),),
             configs=(TypedSwitch("no-debug", "CONFIG_A=n\n\nCONFIG_B=y\n"),),
-            boots="7",
+            measure={"boots": "7"},
         )
     )
     assert made.errors == {}
@@ -89,7 +89,7 @@ def test_a_form_without_a_case_says_so_beside_the_cases() -> None:
 
 @pytest.mark.parametrize("value", ["", "ten", "-1", "1.5", "٣", "9" * 30])
 def test_what_is_no_whole_number_is_told_beside_its_field(value: str) -> None:
-    assert "whole number" in describe(typed(boots=value)).errors["boots"]
+    assert "whole number" in describe(typed(measure={"boots": value})).errors["boots"]
 
 
 def test_parameters_are_read_as_toml_or_else_as_text() -> None:

@@ -25,7 +25,7 @@ from workers.ctl.clients.errors import NotLetIn, SettingsWrong
 from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_client, with_options
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.preferences import git_top, read_preferences
-from workers.ctl.submit_options import Wish
+from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
 from workers.ctl.terminal import duration, stalled_line
 
 TOOL = "kperflab"
@@ -42,7 +42,7 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-@with_options(Wish)
+@with_options(Wish, measure=MEASURE_OPTIONS)
 def b4_check(
     client: Client,
     given: Wish,

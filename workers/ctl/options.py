@@ -7,7 +7,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
@@ -78,9 +78,12 @@ def through_client(command: Callable[Concatenate[Client, P], None]) -> Callable[
 
 
 def with_options(
-    options: type[Options],
+    options: type[Options], **tables: Sequence[inspect.Parameter]
 ) -> Callable[[Callable[Concatenate[Client, Options, P], None]], Callable[Concatenate[Client, P], None]]:
-    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the client."""
+    """Give a command one option for each field of a frozen dataclass; it gets them as one, after the client.
+
+    tables: further options, by the field of the dataclass that gets those of them that were given as a mapping.
+    """
     hints = get_type_hints(options, include_extras=True)
     ours = [
         inspect.Parameter(
@@ -90,6 +93,7 @@ def with_options(
         if field.default is not MISSING
     ]
     names = {our.name for our in ours}
+    ours += [option for further in tables.values() for option in further]
 
     def wrap(
         command: Callable[Concatenate[Client, Options, P], None],
@@ -98,7 +102,10 @@ def with_options(
 
         @functools.wraps(command)
         def called(client: Client, *args: Any, **given: Any) -> None:
-            wish = options(**{name: given.pop(name) for name in names & given.keys()})
+            own = {name: given.pop(name) for name in names & given.keys()}
+            for table, further in tables.items():
+                own[table] = {option.name: given.pop(option.name, None) for option in further}
+            wish = options(**own)
             command(client, wish, *args, **given)
 
         client, _, *own = signature.parameters.values()

@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lab.errors import SpecError
+from lab.experiments.measure import BY_NAME, QUESTIONS
+from lab.experiments.questions import Question
 from workers.ctl import complete
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
-from workloads.instruction_clock import CLOCKS
-
-# Options that are fields of [measure] under their own names, and in no preferences.
-_MEASURED = ("iterations", "warmup", "seed", "placebo", "profile_boots", "off_cpu", "verify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,36 +78,42 @@ class Wish:
         ),
     ] = ""
     name: Annotated[str, typer.Option(help="name of the experiment")] = ""
-    clock: Annotated[
-        str, typer.Option(help="wall, instructions or contention", autocompletion=complete.one_of(*CLOCKS))
-    ] = ""
-    boots: Annotated[str, typer.Option(metavar="N|auto", help="of each variant")] = ""
-    iterations: Annotated[int | None, typer.Option(help="of the workload in each boot")] = None
-    warmup: Annotated[int | None, typer.Option(help="iterations to discard at the start of each boot")] = None
-    seed: Annotated[int | None, typer.Option(help="seed of the order of boots")] = None
-    placebo: Annotated[
-        bool | None,
-        typer.Option(
-            "--placebo/--no-placebo", help="also boot the base with other function alignment, as a control"
-        ),
-    ] = None
     profile: Annotated[bool | None, typer.Option("--profile/--no-profile", help="also boot for profiles")] = (
         None
     )
     exact: Annotated[
         bool, typer.Option("--exact", help="profile every instruction; takes --clock instructions")
     ] = False
-    profile_boots: Annotated[int | None, typer.Option(help="profiled boots of each variant")] = None
-    off_cpu: Annotated[
-        bool | None,
-        typer.Option(
-            "--off-cpu/--no-off-cpu", help="profiled boots also record waits of threads off the CPUs"
-        ),
-    ] = None
-    verify: Annotated[
-        bool | None,
-        typer.Option("--verify/--no-verify", help="also check that the test hits the claimed path"),
-    ] = None
+    # What the options of MEASURE_OPTIONS say, by field.
+    measure: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _measure_options() -> Iterator[inspect.Parameter]:
+    """Yield an option for each question about the measurement; `--profile` and `--exact` are two for one."""
+    for question in QUESTIONS:
+        if question.name == "profile":
+            continue
+        yield inspect.Parameter(
+            question.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(question)
+        )
+
+
+def _option(question: Question) -> Any:
+    dashed = question.name.replace("_", "-")
+    text = question.help[0].lower() + question.help[1:].rstrip(".")
+    if question.kind == "tick":
+        return Annotated[bool | None, typer.Option(f"--{dashed}/--no-{dashed}", help=text)]
+    if question.kind == "number" and not question.choices:
+        return Annotated[int | None, typer.Option(help=text)]
+    words = tuple(question.choices)
+    metavar = "|".join(("N", *words) if question.kind == "number" else words)
+    return Annotated[
+        str | None,
+        typer.Option(metavar=metavar or None, help=text, autocompletion=complete.one_of(*words)),
+    ]
+
+
+MEASURE_OPTIONS = tuple(_measure_options())
 
 
 def description(source: Path | None, wish: Wish, client: Client) -> Json:
@@ -190,15 +195,15 @@ def of_series(handed: Any, wish: Wish, found: Preferences, client: Client, base:
 
 def measured(wish: Wish, defaults: Mapping[str, Any]) -> Json:
     """The fields of [measure] that options or defaults give."""
-    boots = wish.boots or defaults.get("boots", "")
-    profiled = defaults.get("profile") if wish.profile is None else wish.profile
-    given = {
-        "clock": wish.clock or defaults.get("clock", ""),
-        "boots": int(boots) if str(boots).isdecimal() else boots,
-        "profile": "exact" if wish.exact else profiled,
-    }
-    given |= {name: getattr(wish, name) for name in _MEASURED}
-    return {key: value for key, value in given.items() if value not in ("", None)}
+    given = {name: defaults[name] for name in BY_NAME if name in defaults}
+    given |= {name: value for name, value in wish.measure.items() if value not in ("", None)}
+    if wish.exact or wish.profile is not None:
+        given["profile"] = "exact" if wish.exact else wish.profile
+    return {name: int(value) if _is_number(name, value) else value for name, value in given.items()}
+
+
+def _is_number(name: str, value: Any) -> bool:
+    return BY_NAME[name].kind == "number" and str(value).isdecimal()
 
 
 def tree_field(tree: str) -> dict[str, str]:
@@ -209,9 +214,9 @@ def tree_field(tree: str) -> dict[str, str]:
 def _tree(wish: Wish, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
     if wish.tree:
         return tree_field(wish.tree)
-    for field in ("tree", "git"):
-        if field in defaults:
-            return {field: str(defaults[field])}
+    for name in ("tree", "git"):
+        if name in defaults:
+            return {name: str(defaults[name])}
     top = git_top()
     if wish.branch and client.local and top:
         return {"git": str(top)}

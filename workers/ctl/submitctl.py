@@ -13,7 +13,7 @@ from workers.ctl import complete, terminal, watchctl
 from workers.ctl import submit_options as wish
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_client, with_options
-from workers.ctl.submit_options import Wish
+from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
 
 Source = Annotated[
     Path | None,
@@ -32,7 +32,7 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-@with_options(Wish)
+@with_options(Wish, measure=MEASURE_OPTIONS)
 def submit(
     client: Client,
     given: Wish,
@@ -71,7 +71,7 @@ def _queued(client: Client, row: Json, *, wait: bool) -> None:
 
 
 @through_client
-@with_options(Wish)
+@with_options(Wish, measure=MEASURE_OPTIONS)
 def preview(client: Client, given: Wish, source: Source = None) -> None:
     """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
     from workers.ctl import tables

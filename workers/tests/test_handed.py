@@ -140,7 +140,7 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
         '[defaults]\ntree = "debian-6.1"\nworkload = "stat-walk"\npreset = "smoke"\nboots = 3\n'
         'clock = "instructions"\ntarget = "metal"\nprofile = true\n'
     )
-    spec = spec_from_mapping(description(None, Wish(branch="topic", clock="wall"), client()))
+    spec = spec_from_mapping(description(None, Wish(branch="topic", measure={"clock": "wall"}), client()))
     assert (spec.tree, spec.target, spec.cases[0].workload, spec.cases[0].preset) == (
         "debian-6.1",
         "metal",
@@ -234,7 +234,9 @@ def test_a_file_is_changed_by_what_options_say(tmp_path: Path) -> None:
         'name = "x"\ntree = "a"\nbase = "v1"\n[[patches]]\nname = "p"\nfile = "p.patch"\n'
         '[[cases]]\nworkload = "showgids"\n[measure]\nboots = 4\nseed = 9\n'
     )
-    told: dict[str, Any] = description(file, Wish(tree="/some/git", target="metal", boots="auto"), client())
+    told: dict[str, Any] = description(
+        file, Wish(tree="/some/git", target="metal", measure={"boots": "auto"}), client()
+    )
     assert "tree" not in told
     assert (told["git"], told["base"], told["target"]) == ("/some/git", "v1", "metal")
     assert told["measure"] == {"boots": "auto", "seed": 9}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How an experiment measures: the `[measure]` table of a description.
+
+A field is declared here and nowhere else: the form, labctl, clones, exports and the reference ask for it, show it and
+document it from its title, its description and the words of its choices (lab/experiments/questions.py).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, field_validator, model_validator
+
+from lab.experiments.questions import Words, questions
+from lab.experiments.spec_part import Part
+from lab.validation_messages import shown_value
+
+# Where boots agree to the last instruction, more of them say nothing new.
+LEAST_BOOTS, MOST_BOOTS = 2, 500
+MOST_PROFILE_BOOTS = 50
+DEFAULT_BOOTS = {"wall": 10, "instructions": 2, "contention": 5}
+
+
+def _is_a_way_to_profile(given: Any) -> Any:
+    if given is None or isinstance(given, bool) or given == "exact":
+        return given
+    shown = f'"{given}"' if isinstance(given, str) else given
+    raise ValueError(f'{str(shown)[:80]} is neither true, false nor "exact"')
+
+
+# Whether boots of their own are profiled: sampled by perf, or under the microscope, which counts every instruction.
+Profiling = Annotated[StrictBool | Literal["exact"], BeforeValidator(_is_a_way_to_profile)]
+
+
+class MeasureSpec(Part):
+    """The numbers of boots and iterations; a boot is the unit of replication."""
+
+    # What is counted, and by which machine, is said of each clock in docs/contention.md and docs/instruction-clock.md.
+    clock: Annotated[
+        Literal["wall", "instructions", "contention"],
+        Field(title="Clock", description="What times count."),
+        Words(
+            {
+                "wall": "wall: time, on this machine as it is",
+                "instructions": "instructions: executed ones, the same in every boot",
+                "contention": "contention: cycles on many CPUs at once, by a model of the machine",
+            }
+        ),
+    ] = "wall"
+    boots: Annotated[
+        StrictInt | Literal["auto"],
+        Field(
+            title="Boots",
+            description="Of each variant and case; auto adds boots where the data cannot tell yet.",
+        ),
+    ] = DEFAULT_BOOTS["wall"]
+    iterations: Annotated[
+        StrictInt, Field(ge=1, le=1000, title="Iterations", description="Of the workload in each boot.")
+    ] = 5
+    warmup: Annotated[
+        StrictInt,
+        Field(ge=0, le=100, title="Warm-up", description="Iterations to discard at the start of each boot."),
+    ] = 1
+    placebo: Annotated[
+        StrictBool,
+        Field(
+            title="Layout placebo",
+            description="Also builds the base with its functions aligned differently: changes this small are ignored "
+            "as layout noise. One more full build.",
+        ),
+    ] = False
+    profile: Annotated[
+        Profiling,
+        Field(title="Profile", description="In boots of their own, never timed."),
+        Words({"yes": "sampled by perf", "exact": "exact (instruction clock)"}),
+    ] = False
+    # With one boot there is no telling whether two profiles differ or boots do; the base gets as many once more.
+    profile_boots: Annotated[
+        StrictInt,
+        Field(
+            ge=1, le=MOST_PROFILE_BOOTS, title="Profiled boots", description="Of each variant, if profiled."
+        ),
+    ] = 3
+    off_cpu: Annotated[
+        StrictBool,
+        Field(title="Waits", description="Profiled boots also record where threads wait off the CPUs."),
+    ] = False
+    verify: Annotated[
+        StrictBool,
+        Field(
+            title="Verify",
+            description="One more boot of each that checks that the test hit the claimed path, such as a cold cache. "
+            "Never timed.",
+        ),
+    ] = False
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63, title="Seed", description="Of the order of boots.")] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _boots_suit_the_clock(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and "boots" not in given and given.get("clock") in tuple(DEFAULT_BOOTS):
+            return {**given, "boots": DEFAULT_BOOTS[given["clock"]]}
+        return given
+
+    @field_validator("boots", mode="before")
+    @classmethod
+    def _boots_are_a_number_or_auto(cls, given: Any) -> Any:
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        if given != "auto" and not (whole and LEAST_BOOTS <= given <= MOST_BOOTS):
+            raise ValueError(
+                f'{shown_value(given)} is neither a number from {LEAST_BOOTS} to {MOST_BOOTS} nor "auto"'
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _only_noise_needs_more_boots(self) -> Self:
+        if self.clock == "instructions" and self.boots == "auto":
+            raise ValueError(
+                "boots: under the instruction clock boots agree to the last one; give a number, 2 do"
+            )
+        return self
+
+
+QUESTIONS = tuple(questions(MeasureSpec))
+BY_NAME = {question.name: question for question in QUESTIONS}
+# Fields that every description had from the start: they count in its digest even where they say nothing.
+FIRST_FIELDS = frozenset(
+    {"clock", "boots", "iterations", "warmup", "placebo", "profile", "profile_boots", "verify", "seed"}
+)
