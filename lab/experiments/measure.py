@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictInt, field_validator, model_validator
 
-from lab.experiments.questions import Words, questions
+from lab.experiments.questions import ChoiceWords, questions
 from lab.experiments.spec_part import Part
 from lab.validation_messages import shown_value
 
@@ -38,7 +38,7 @@ class MeasureSpec(Part):
     clock: Annotated[
         Literal["wall", "instructions", "contention"],
         Field(title="Clock", description="What times count."),
-        Words(
+        ChoiceWords(
             {
                 "wall": "wall: time, on this machine as it is",
                 "instructions": "instructions: executed ones, the same in every boot",
@@ -71,7 +71,7 @@ class MeasureSpec(Part):
     profile: Annotated[
         Profiling,
         Field(title="Profile", description="In boots of their own, never timed."),
-        Words({"yes": "sampled by perf", "exact": "exact (instruction clock)"}),
+        ChoiceWords({"yes": "sampled by perf", "exact": "exact (instruction clock)"}),
     ] = False
     # With one boot there is no telling whether two profiles differ or boots do; the base gets as many once more.
     profile_boots: Annotated[

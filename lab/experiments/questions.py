@@ -14,7 +14,7 @@ YES_OR_NO: Mapping[bool, str] = {False: "no", True: "yes"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ChoiceWords:
     """What the form says of each choice of a field, beside the choice itself: an annotation of the field."""
 
     of: Mapping[str, str]
@@ -67,7 +67,7 @@ def questions(part: type[BaseModel]) -> Iterator[Question]:
     """Yield a question for each field of a part of a description."""
     for name, declared in part.model_fields.items():
         values = list(_values(declared.annotation))
-        words = next((note.of for note in declared.metadata if isinstance(note, Words)), {})
+        words = next((note.of for note in declared.metadata if isinstance(note, ChoiceWords)), {})
         choices = {value if isinstance(value, str) else YES_OR_NO[value]: value for value in values
                    if not isinstance(value, type)}  # fmt: skip
         yield Question(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What all parts of a description have in common."""
+"""The rules that all parts of a description share."""
 
 from typing import Any
 

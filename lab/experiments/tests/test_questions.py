@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field, StrictBool, StrictInt
 
 from lab.experiments.measure import QUESTIONS, MeasureSpec
-from lab.experiments.questions import Question, Words, questions
+from lab.experiments.questions import ChoiceWords, Question, questions
 from lab.experiments.spec_part import Part
 
 
@@ -20,7 +20,7 @@ class Tried(Part):
     tick: Annotated[StrictBool, Field(title="A tick", description="Does it.")] = False
     number: Annotated[StrictInt, Field(ge=1)] = 3
     often: StrictInt | Literal["auto"] = 2
-    clock: Annotated[Literal["wall", "cycles"], Words({"wall": "time that passes"})] = "wall"
+    clock: Annotated[Literal["wall", "cycles"], ChoiceWords({"wall": "time that passes"})] = "wall"
     way: StrictBool | Literal["exact"] = False
     note: str = ""
 
