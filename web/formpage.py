@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings as conf
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
-from lab.experiments.questions import Question
+from lab.experiments.questions import FieldQuestion
 from lab.experiments.switch_names import name_of_patch
 from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
@@ -82,7 +82,7 @@ class CaseRow:
 class AnsweredQuestion:
     """One question about the measurement, with what was typed."""
 
-    question: Question
+    question: FieldQuestion
     typed: str
     error: str
 

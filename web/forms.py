@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
-from lab.experiments.questions import Question, read_number
+from lab.experiments.questions import FieldQuestion, read_number
 
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
@@ -138,7 +138,7 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
     )
 
 
-def _answer(given: Mapping[str, Any], question: Question) -> str:
+def _answer(given: Mapping[str, Any], question: FieldQuestion) -> str:
     """Return what was typed; a tick that is not set is not sent, and neither is a field that the form did not have."""
     if question.kind == "tick":
         return question.typed(question.name in given)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How an experiment measures: the `[measure]` table of a description.
+"""The `[measure]` table of a description: how an experiment measures.
 
 A field is declared here and nowhere else: the form, labctl, clones, exports and the reference ask for it, show it and
 document it from its title, its description and the words of its choices (lab/experiments/questions.py).

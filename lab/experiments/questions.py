@@ -15,13 +15,13 @@ YES_OR_NO: Mapping[bool, str] = {False: "no", True: "yes"}
 
 @dataclass(frozen=True, slots=True)
 class ChoiceWords:
-    """What the form says of each choice of a field, beside the choice itself: an annotation of the field."""
+    """The words of the form for each choice of a field; an annotation of the field."""
 
     of: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FieldQuestion:
     """A field as people are asked for it.
 
     kind: a tick, one of some choices, a whole number, or a line of text. A number may have choices, too, such as "auto".
@@ -63,14 +63,14 @@ def read_number(typed: str) -> int:
     raise ValueError(f"“{typed[:40]}” is not a whole number." if typed else "Give a whole number.")
 
 
-def questions(part: type[BaseModel]) -> Iterator[Question]:
+def questions(part: type[BaseModel]) -> Iterator[FieldQuestion]:
     """Yield a question for each field of a part of a description."""
     for name, declared in part.model_fields.items():
         values = list(_values(declared.annotation))
         words = next((note.of for note in declared.metadata if isinstance(note, ChoiceWords)), {})
         choices = {value if isinstance(value, str) else YES_OR_NO[value]: value for value in values
                    if not isinstance(value, type)}  # fmt: skip
-        yield Question(
+        yield FieldQuestion(
             name=name,
             kind=_kind(values),
             label=declared.title or name,

@@ -14,7 +14,7 @@ import typer
 
 from lab.errors import SpecError
 from lab.experiments.measure import BY_NAME, QUESTIONS
-from lab.experiments.questions import Question
+from lab.experiments.questions import FieldQuestion
 from workers.ctl import complete
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
@@ -98,7 +98,7 @@ def _measure_options() -> Iterator[inspect.Parameter]:
         )
 
 
-def _option(question: Question) -> Any:
+def _option(question: FieldQuestion) -> Any:
     dashed = question.name.replace("_", "-")
     text = question.help[0].lower() + question.help[1:].rstrip(".")
     if question.kind == "tick":

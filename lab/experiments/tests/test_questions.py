@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field, StrictBool, StrictInt
 
 from lab.experiments.measure import QUESTIONS, MeasureSpec
-from lab.experiments.questions import ChoiceWords, Question, questions
+from lab.experiments.questions import ChoiceWords, FieldQuestion, questions
 from lab.experiments.spec_part import Part
 
 
@@ -29,10 +29,10 @@ BY_NAME = {question.name: question for question in questions(Tried)}
 
 
 def test_a_question_says_what_its_field_declares() -> None:
-    assert BY_NAME["tick"] == Question(
+    assert BY_NAME["tick"] == FieldQuestion(
         "tick", "tick", "A tick", "Does it.", default=False, choices={"no": False, "yes": True}
     )
-    assert BY_NAME["number"] == Question("number", "number", "number", "", default=3)
+    assert BY_NAME["number"] == FieldQuestion("number", "number", "number", "", default=3)
     assert BY_NAME["clock"].options == [("wall", "time that passes"), ("cycles", "cycles")]
     assert [one.kind for one in BY_NAME.values()] == ["tick", "number", "number", "choice", "choice", "text"]
 
