@@ -48,7 +48,7 @@ class StepTemplate:
 class Round:
     """The settings that the steps of one run share. off_cpu: a profiled run records waits off the CPUs, too.
 
-    exact: it does what a measured one does, then asks the guest where its modules are.
+    exact: it does what a measured one does. Where a call tree is kept, the guest is asked for its modules afterwards.
     """
 
     params: Mapping[str, ParamValue]
@@ -110,7 +110,7 @@ def _deadline(template: StepTemplate, this: Round) -> float:
 
 def _wrapped(template: StepTemplate, this: Round, step: Step) -> list[Step]:
     """A measured step as the passes of a profiled run; itself in any other."""
-    if template.kind == "measure" and this.exact:
+    if template.kind == "measure" and (this.exact or this.clock == "contention"):
         return [step, symbols_of(step)]
     if template.kind != "measure" or this.purpose != "profiled":
         return [step]

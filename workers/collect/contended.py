@@ -20,6 +20,7 @@ from lab.runs import guest_limits
 from lab.runs.record import TakenProfile
 from workers.collect.fromguest import raise_refusal
 from workers.collect.waiting_reader import MOST_CHAIN
+from workers.drivers.base import RECORDS_FILE
 from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import Recording, read_recordings
 from workers.microscope.contention import Contention, WaitShare
@@ -83,7 +84,7 @@ def replayed(
         for path in directory.glob("accesses.*"):
             path.unlink()
     most = max(results)
-    chains, tree = _named(recording, results[most], round(done), artifact, directory / PROGRAM_MAP)
+    chains, tree = _named(recording, results[most], round(done), artifact, directory)
     said = evidence(results[most], chains, LineNames(artifact.system_map.read_text(), chains.__getitem__))
     if latencies:
         taken = {1.0: results[most], **latencies}
@@ -104,7 +105,7 @@ def replayed(
 
 
 def _named(
-    recording: Recording, result: Contention, operations: int, artifact: Artifact, program_map: Path
+    recording: Recording, result: Contention, operations: int, artifact: Artifact, directory: Path
 ) -> tuple[Chains, FrameTree]:
     """Return the chains of functions that the evidence names, by node, and the tree of cycles waited per operation.
 
@@ -116,7 +117,8 @@ def _named(
         waited.write_bytes(
             result.weights(Trace(recording.calls, recording.accesses).nodes).astype("<i8").tobytes()
         )
-        paths = (recording.calls, artifact.system_map, program_map, waited)
+        guests = (directory / PROGRAM_MAP, waited, directory / RECORDS_FILE)
+        paths = (recording.calls, artifact.system_map, *guests)
         with opened(*paths) as files:
             names = [path.name for path in paths]
             request = {"files": names, "chains": asked, "operations": operations}
@@ -124,9 +126,15 @@ def _named(
     raise_refusal(answer.value)
     try:
         named, (blob,) = _Named.model_validate(answer.value), answer.blobs
-        return dict(zip(asked, named.chains, strict=True)), unpack(blob)
+        chains = [[_shown(name) for name in names] for names in named.chains]
+        return dict(zip(asked, chains, strict=True)), unpack(blob)
     except (ValidationError, ValueError, TreeDamaged) as exc:
         raise ReadingStopped("the recorded call tree was read as something that makes no sense") from exc
+
+
+def _shown(name: str) -> str:
+    """Return a name without what a table of the database or a terminal cannot take: a module's symbols are a guest's text."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in name)
 
 
 def _nodes(result: Contention) -> set[int]:

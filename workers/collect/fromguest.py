@@ -28,6 +28,7 @@ from lab.runs.record import TakenProfile
 from lab.storage.raw_profiles import keep_raw
 from workers.collect.reading import PROGRAM_MAP, RECORDS, SYSTEM_MAP, VMLINUX
 from workers.collect.transcript import recording_name
+from workers.drivers.base import RECORDS_FILE
 from workers.errors import ProfileUnreadable
 from workloads.catalog import is_exact
 from workloads.errors import OutputUnreadable, WorkloadFailed
@@ -152,7 +153,7 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
     """
     profiled, exact = sent.purpose == "profiled", is_exact(sent.purpose, sent.clock)
     hashes = _kept(sent.directory, home) if profiled and not exact else {}
-    paths = {RECORDS: sent.directory / "records.bin"}
+    paths = {RECORDS: sent.directory / RECORDS_FILE}
     if profiled:
         if not artifact.system_map.exists() or not artifact.vmlinux.exists():
             raise ArtifactMissing(f"artifact {artifact.key[:12]} is no longer in the store")

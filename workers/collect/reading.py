@@ -61,7 +61,7 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
 
 
 def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[str, Readable]) -> Result:
-    records = tuple(_records(held[RECORDS]))
+    records = tuple(records_in(held[RECORDS]))
     value: dict[str, Any] = {}
     trees: list[bytes] = []
     if workload is not None:
@@ -82,8 +82,8 @@ def _read(request: Mapping[str, Any], workload: Workload | None, held: Mapping[s
     return value, trees
 
 
-def _records(file: Readable) -> Iterator[Record]:
-    """The records of a file but for recordings, which have files of their own, and heartbeats."""
+def records_in(file: Readable) -> Iterator[Record]:
+    """Return the records of a file but for recordings, which have files of their own, and heartbeats. Raises RecordCorrupt."""
     reader = RecordReader()
     data = memoryview(file.read_bytes())
     for at in range(0, len(data), _PIECE):

@@ -16,12 +16,16 @@ from kernels.artifacts.elf_sections import Readable
 from kernels.errors import ArtifactCorrupt
 from lab.profiles.analysis.frame_tree import TreeDamaged, build_tree, pack
 from workers.collect.kernelsymbols import KernelSymbols
+from workers.collect.reading import records_in
 from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
+from workloads.guest.errors import RecordCorrupt
+from workloads.passes import MODULE_SYMBOLS
+from workloads.readings import files_of
 
 MOST_CHAIN = 4
 """Functions of a chain that are kept: the innermost, and those that called it."""
-REFUSALS = (ArtifactCorrupt, ProfileUnreadable)
+REFUSALS = (ArtifactCorrupt, ProfileUnreadable, RecordCorrupt)
 
 Result = tuple[Any, Sequence[bytes]]
 
@@ -30,15 +34,16 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
     """Return the function that reads.
 
     request: chains, the nodes of the call tree whose chains of functions are wanted; operations, what all CPUs did in the
-    recorded intervals. Files: the call tree, System.map, what `nm` prints of the workload's program, and the cycles waited by
-    each node, little-endian int64.
+    recorded intervals. Files: the call tree, System.map, what `nm` prints of the workload's program, the cycles waited by
+    each node, little-endian int64, and the guest's records, which say where its modules are.
     """
 
     def read(files: Sequence[Readable]) -> Result:
-        calls, system_map, program_map, waited = files
+        calls, system_map, program_map, waited, records = files
         try:
             program = ProgramSymbols(program_map.read_bytes().decode(errors="replace"))
-            tree = read_call_tree(calls.read_bytes(), KernelSymbols(system_map), program)
+            kernel = KernelSymbols(system_map, files_of(records_in(records)).get(MODULE_SYMBOLS, b""))
+            tree = read_call_tree(calls.read_bytes(), kernel, program)
             cycles = np.frombuffer(waited.read_bytes(), "<i8")
             if len(cycles) != len(tree.names):
                 raise ProfileUnreadable("the call tree changed while its accesses were replayed")

@@ -14,6 +14,7 @@ from workloads.instruction_clock import Clock
 
 # "none": the machine itself, not emulated, or not a machine.
 Accelerator = Literal["kvm", "tcg", "none"]
+RECORDS_FILE = "records.bin"
 # How a machine's kernel is started: by its firmware, or by the kernel that it runs already.
 Way = Literal["power", "kexec"]
 
@@ -102,7 +103,7 @@ class BootRequest:
     @property
     def raw_records(self) -> Path:
         """Return the file of the raw records."""
-        return self.directory / "records.bin"
+        return self.directory / RECORDS_FILE
 
     @property
     def call_trees(self) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +18,7 @@ from lab.models import Experiment, Profile, Sample
 from lab.profiles.exports.files import profile_file
 from lab.profiles.page import profile_page
 from workers.drivers.base import BootRequest
-from workers.drivers.fake import Script, played
+from workers.drivers.fake import Script, played, sent
 from workers.errors import PluginUnusable, ProfileUnreadable
 from workers.microscope.accesses import check_cpus
 from workers.tests.conftest import FakeLab
@@ -26,6 +27,7 @@ from workers.tests.tracewriter import ATOMIC, HEAP, Recorder
 from workloads.contention import MACHINE
 from workloads.errors import BadParam
 from workloads.machines import machine_names
+from workloads.passes import MODULE_SYMBOLS
 
 pytestmark = pytest.mark.process
 
@@ -294,6 +296,36 @@ def test_each_replayed_boot_has_a_profile_of_cycles_waited_per_operation(
     sizes = {column.variant: cell.size for column, cell in zip(page.columns, row.own, strict=True)}
     assert sizes["apart"] == 0
     assert round(sizes["base"]) == int(cycles)
+
+
+def in_a_module(kallsyms: bytes) -> Callable[[BootRequest], Script]:
+    """Return a guest whose CPUs meet in a function of a module, and that says so of its modules."""
+
+    def script(request: BootRequest) -> Script:
+        write(request, shared=True)
+        one = printed(call_tree([(0xFFFFFFFFC0000014, PROGRAM, 1000, 1)]))
+        return replace(one, records=one.records + played("open:symbols", "") + sent(MODULE_SYMBOLS, kallsyms))
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("kallsyms", "name"),
+    [
+        (b"ffffffffc0000010 t look_up\t[bh_lookup]\nffffffffc0000090 t exit\t[bh_lookup]\n", "look_up [bh_lookup]"),
+        (b"", "[unknown]"),
+        (b"ffffffffc0000000 t <b>\x1b[2J\0\t[evil]\n", "<b>\ufffd[2J\ufffd [evil]"),
+    ],
+)  # fmt: skip
+def test_a_function_of_a_module_is_named_by_the_guests_own_list(
+    fake_lab: FakeLab, patch: str, kallsyms: bytes, name: str
+) -> None:
+    fake_lab.scripts[""] = in_a_module(kallsyms)
+    experiment = run(fake_lab, patch)
+    assert outcomes(experiment) == {("finished", "", "")}
+    found = experiment.runs.filter(outcome="finished")[0].extras["contention"]
+    assert [row["chain"] for row in found["functions"]] == [[name]]
+    assert profile_file(experiment.pk, "folded", kind="waiting", variant="base").decode().startswith(name)
 
 
 @pytest.mark.hostile

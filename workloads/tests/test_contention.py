@@ -24,6 +24,7 @@ def test_every_preset_has_a_thread_for_each_of_the_most_cpus(name: str) -> None:
         plan = workload.plan(params, iterations=2, warmup=1, clock="contention")
         (measured,) = (step for step in plan.steps if step.kind == "measure")
         assert measured.argv[-2:] == ("clock=contention", "threads=20")
+        assert plan.steps[-1].name == f"{measured.name}:symbols", "the guest is asked for its modules"
         assert params["cpus"] == (4, 20, 1)
         assert params.get("threads", 20) == 20
         assert plan.disk is None or plan.disk.threads == 20
