@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Regressions made on purpose, from `labctl submit` to the page, on real kernels: the page names what was injected.
+
+Kernels stay under the tests' state root, so that only the first run compiles them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+import workers.app  # noqa: F401
+from lab.models import Experiment
+from workers import labctl
+
+pytestmark = [pytest.mark.real, pytest.mark.campaign, pytest.mark.django_db]
+
+INJECTED = Path(__file__).parent / "injected"
+REGRESSION = 1
+
+
+def submitted(monkeypatch: pytest.MonkeyPatch, name: str) -> Experiment:
+    """Submit a description as a user would, wait for it, and return the experiment; it must end as a regression."""
+    monkeypatch.setattr("sys.argv", ["labctl", "submit", str(INJECTED / f"{name}.toml"), "--local"])
+    monkeypatch.setattr("workers.local.prepare", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        labctl.main()
+    experiment = Experiment.objects.latest("pk")
+    troubles = list(experiment.runs.exclude(state="done").values_list("problem", "problem_detail"))
+    assert (experiment.state, troubles, ended.value.code) == ("done", [], REGRESSION), experiment.problem
+    return experiment
+
+
+def rows_of(client: Client, address: str) -> list[list[str]]:
+    """Return the texts of the cells of all tables of a page, a list a row."""
+    page = client.get(address)
+    assert page.status_code == 200
+    rows = re.findall(r"<tr.*?</tr>", page.content.decode(), flags=re.DOTALL)
+    return [
+        [" ".join(html.unescape(re.sub(r"<[^>]+>", "", cell)).split()) for cell in cells]
+        for cells in (re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in rows)
+    ]
+
+
+def exact_changes(rows: list[list[str]]) -> list[dict[str, str]]:
+    """Return what each of a page's tables of an exact difference calls the patch's: the change by function, a table a variant."""
+    tables: list[dict[str, str]] = []
+    of_the_patch = False
+    for name, *cells in filter(None, rows):
+        if name == "Function (self)":
+            tables.append({})
+        elif not cells:
+            of_the_patch = name == "The patch"
+        elif tables and of_the_patch:
+            tables[-1][name] = cells[0]
+        of_the_patch = of_the_patch and name != "Variant"
+    return tables
+
+
+def test_the_exact_profile_names_forty_instructions_more_and_a_counters_two(
+    monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    experiment = submitted(monkeypatch, "instructions")
+    longer, counter = exact_changes(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
+    assert longer["generic_fillattr"] == "+40"
+    assert all(
+        abs(float(change.replace("−", "-"))) < 10
+        for name, change in longer.items()
+        if name != "generic_fillattr"
+    )
+    assert counter == {"vfs_getattr_nosec": "+1", "vfs_statx": "+1"}, "the only sign of it on one CPU"
+    verdicts = experiment.comparisons.filter(metric="instructions_per_stat", variant__role="candidate")
+    assert dict(verdicts.values_list("variant__name", "verdict")) == {
+        "longer-stat": "regression",
+        "global-counter": "unchanged",
+    }
+
+
+def test_the_page_names_a_global_counter_with_both_functions_and_false_sharing(
+    monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    experiment = submitted(monkeypatch, "contention")
+    for row in rows_of(client, f"/experiments/{experiment.pk}/comparison/"):
+        print(row)
