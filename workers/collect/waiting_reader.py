@@ -42,7 +42,7 @@ def prepare(request: Mapping[str, Any]) -> Callable[[Sequence[Readable]], Result
         calls, system_map, program_map, waited, records = files
         try:
             program = ProgramSymbols(program_map.read_bytes().decode(errors="replace"))
-            kernel = KernelSymbols(system_map, files_of(records_in(records)).get(MODULE_SYMBOLS, b""))
+            kernel = KernelSymbols(system_map, files_of(list(records_in(records))).get(MODULE_SYMBOLS, b""))
             tree = read_call_tree(calls.read_bytes(), kernel, program)
             cycles = np.frombuffer(waited.read_bytes(), "<i8")
             if len(cycles) != len(tree.names):
