@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from lab.models import BisectionStep, Comparison, Run, Variant
 from lab.models.states import ExperimentState, Purpose, Role, RunState, VariantState
 from lab.statistics.sequential import LOOKS
+from lab.statistics.verdict_words import kind_of
 
 Outcome = BisectionStep.Outcome
 
@@ -48,7 +49,7 @@ def conclude(step: BisectionStep) -> Conclusion:
         return Conclusion(Outcome.FAULT, f"the good revision: {experiment.problem}", hopeless=True)
     candidate = experiment.variants.get(role=Role.CANDIDATE)
     comparison = Comparison.objects.filter(variant=candidate, metric=step.bisection.metric).first()
-    told = comparison is not None and comparison.verdict != "inconclusive"
+    told = comparison is not None and kind_of(comparison.verdict) != "inconclusive"
     blame, problem = _trouble(candidate)
     if blame and not told:
         outcome = Outcome.FAULT if blame == "lab" else Outcome.SKIPPED
@@ -64,9 +65,9 @@ def refused(exc: Exception) -> Conclusion:
 
 
 def _judged(step: BisectionStep, comparison: Comparison) -> Conclusion:
-    if comparison.verdict == step.bisection.verdict:
+    if kind_of(comparison.verdict) == step.bisection.verdict:
         outcome = Outcome.BAD
-    elif comparison.verdict != "inconclusive":
+    elif kind_of(comparison.verdict) != "inconclusive":
         outcome = Outcome.GOOD
     elif comparison.boots_needed is not None and more_boots(step) <= step.bisection.most_boots:
         outcome = Outcome.AGAIN

@@ -14,6 +14,7 @@ from lab.comparisons.triage import Regression
 from lab.errors import UnknownRow
 from lab.models import BisectionStep, Case, Comparison, Experiment, Tree, Triage
 from lab.models.states import Role
+from lab.statistics.verdict_words import words_of
 
 # Nobody has to look at the others again.
 OPEN = (Triage.State.NEW, Triage.State.ACKNOWLEDGED)
@@ -86,7 +87,7 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
     """
     searched = BisectionStep.objects.filter(experiment__isnull=False).values("experiment")
     rows = (
-        Comparison.objects.filter(verdict="regression", variant__role=Role.CANDIDATE)
+        Comparison.objects.filter(verdict__in=words_of("regression"), variant__role=Role.CANDIDATE)
         .exclude(experiment__in=searched)
         .annotate(
             triaged=_newest("state", "new"),

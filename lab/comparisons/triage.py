@@ -11,6 +11,7 @@ from lab.harmful_characters import check_field
 from lab.models import Case, Comparison, Triage, User
 from lab.models.states import Role
 from lab.people.permissions import may
+from lab.statistics.verdict_words import kind_of
 
 # A commit as people write it, such as 1da177e4c3f4 ("mm: a subject"), or a link.
 _FIXED_BY = re.compile(r"([0-9a-f]{7,64}\b|https?://\S+$)")
@@ -74,7 +75,7 @@ def _must_be_one(on: Regression) -> None:
     row = found.filter(variant__role=Role.CANDIDATE).first()
     if row is None:
         raise UnknownRow(f"nothing is compared as {on.metric} of case {on.case_id}, variant {on.variant_id}")
-    if row.verdict != "regression":
+    if kind_of(row.verdict) != "regression":
         raise UnknownRow(f"there is no regression of {on.metric} here: its verdict is {row.verdict}")
 
 

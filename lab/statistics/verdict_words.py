@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of verdicts: each verdict's name and how pages, the terminal, exit codes and exports show it.
 
-Add a verdict here, in the rule that gives it (lab/statistics/verdict.py), and in a migration for the new choice.
+Add a verdict here, in the rule that gives it (lab/statistics/verdict.py), and in a migration for the new choice. Its kind
+tells everything else how to treat it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Word = Literal["regression", "improvement", "unchanged", "inconclusive"]
+Kind = Literal["regression", "improvement", "unchanged", "inconclusive"]
+Word = Kind
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictWord:
     """One verdict. word: as stored, as the API has it and as pages show it; plural: for more than one.
 
+    kind: the one of four that it is a case of; sentences, filters, triage and bisections ask for the kind.
     change: the direction of a change, empty without a change. exit_code: of labctl for a primary metric with this
     verdict. tone: the CSS class. symbol: the shape in web/shape.html. style: on a terminal, as rich names it.
     """
@@ -28,6 +31,7 @@ class VerdictWord:
     tone: str
     symbol: str
     style: str
+    kind: Kind
 
     @property
     def outcome(self) -> Literal["passed", "failed", "skipped"]:
@@ -45,10 +49,14 @@ class Control:
 
 # In the order of the choices that the database and the API know.
 _ALL = (
-    VerdictWord("regression", "regressions", "worse", 1, "regression", "regression", "red"),
-    VerdictWord("improvement", "improvements", "better", 0, "improvement", "improvement", "green"),
-    VerdictWord("unchanged", "unchanged", "", 0, "unchanged", "unchanged", ""),
-    VerdictWord("inconclusive", "inconclusive", "", 2, "inconclusive", "inconclusive", "yellow"),
+    VerdictWord("regression", "regressions", "worse", 1, "regression", "regression", "red", "regression"),
+    VerdictWord(
+        "improvement", "improvements", "better", 0, "improvement", "improvement", "green", "improvement"
+    ),
+    VerdictWord("unchanged", "unchanged", "", 0, "unchanged", "unchanged", "", "unchanged"),
+    VerdictWord(
+        "inconclusive", "inconclusive", "", 2, "inconclusive", "inconclusive", "yellow", "inconclusive"
+    ),
 )
 VERDICTS: Mapping[str, VerdictWord] = {verdict.word: verdict for verdict in _ALL}
 """All verdicts by word."""
@@ -63,6 +71,16 @@ CONTROLS: Mapping[str, Control] = {
 """The variants that are no candidates, by role."""
 DIRECTIONS: Mapping[str, str] = {"lower": "lower is better", "higher": "higher is better"}
 """The direction in which a metric is better, in words."""
+
+
+def kind_of(word: str) -> Kind:
+    """Return the kind of a stored verdict; one of a newer lab counts as inconclusive."""
+    return VERDICTS[word].kind if word in VERDICTS else "inconclusive"
+
+
+def words_of(kind: Kind) -> tuple[str, ...]:
+    """Return the stored verdicts of a kind."""
+    return tuple(verdict.word for verdict in VERDICTS.values() if verdict.kind == kind)
 
 
 def shown_verdict(word: str, role: str = "") -> VerdictWord:

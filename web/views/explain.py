@@ -15,7 +15,7 @@ from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, 
 from lab.comparisons.exports.figures import held_back, own_medians
 from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
-from lab.statistics.verdict_words import CONTROLS, DIRECTIONS
+from lab.statistics.verdict_words import CONTROLS, DIRECTIONS, kind_of
 from web.charts import Bar, span
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
@@ -114,7 +114,7 @@ def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, st
     on = Regression(page.case.id, page.variant_id, page.metric)
     history = decisions(on)
     newest = history[0] if history else None
-    is_one = page.cell["verdict"] == "regression" and page.cell["role"] not in CONTROLS
+    is_one = kind_of(page.cell["verdict"]) == "regression" and page.cell["role"] not in CONTROLS
     return {
         "regression": on if is_one or history else None,
         "history": history,

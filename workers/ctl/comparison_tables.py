@@ -113,9 +113,9 @@ def _cells(cell: CellData, base: float | None, *, fine: bool) -> list[Text]:
     interval = f"{low} … {high}" if cell["low"] is not None else "–"
     shown = shown_verdict(cell["verdict"], cell["role"])
     verdict = shown.word
-    if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
+    if shown.kind == "inconclusive" and cell["boots_needed"]:
         verdict += f" ({cell['boots_needed']:,})"
-    elif cell["verdict"] == "inconclusive" and cell["low"] is None:
+    elif shown.kind == "inconclusive" and cell["low"] is None:
         verdict += " (no ratio)"
     if why := doubt(cell, fine=fine):
         verdict += f"\n{why}"

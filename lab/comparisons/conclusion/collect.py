@@ -19,6 +19,7 @@ from lab.experiments.shown_description import case_view
 from lab.models import Case, Comparison, Experiment, Run, Variant
 from lab.models.states import BuildState, Purpose, Role, RunState, VariantState
 from lab.statistics.verdict import FALSE_DISCOVERIES
+from lab.statistics.verdict_words import kind_of
 
 _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
 
@@ -60,7 +61,7 @@ def experiment_facts(row: Experiment) -> Facts:
         arms=len({(run.variant_id, run.case_id) for run in runs}),
         boot_seconds=_boot_seconds(runs),
     )
-    undecided = any(one.verdict == "inconclusive" for one in found)
+    undecided = any(kind_of(one.verdict) == "inconclusive" for one in found)
     if row.clock == "contention" or not changes_locks(row):
         return facts
     return replace(facts, locks=lock_facts(row, sampled=undecided and row.clock == "wall"))
@@ -110,7 +111,9 @@ def _metric(row: Comparison, clock: str) -> MetricFact:
         value if value is not None and math.isfinite(value) else None
         for value in (row.ratio, row.low, row.high)
     )
-    return MetricFact(name, row.verdict, ratio, low, high, row.boots, row.boots_needed, row.margin, cpus)
+    return MetricFact(
+        name, kind_of(row.verdict), ratio, low, high, row.boots, row.boots_needed, row.margin, cpus
+    )
 
 
 def _failed(runs: Sequence[Run], case: int) -> Iterator[FailedBoots]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData
 from lab.figures import change, medians_note, number
 from lab.statistics.verdict import FALSE_DISCOVERIES
+from lab.statistics.verdict_words import kind_of
 
 CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of a modelled machine"}
 """The unit that each clock but the wall clock counts, in words."""
@@ -33,12 +34,12 @@ def held_back(cell: CellData) -> bool:
     """Return whether a shift is clear by itself but not among all metrics; its interval is then wider."""
     p, q = cell["p"], cell["q"]
     clear = p is not None and q is not None and p <= FALSE_DISCOVERIES < q
-    return clear and cell["verdict"] == "inconclusive"
+    return clear and kind_of(cell["verdict"]) == "inconclusive"
 
 
 def doubt(cell: CellData, *, fine: bool = False) -> str:
     """Return in a few words why a shift with an interval is not called: other metrics or the floor; else nothing."""
-    if cell["verdict"] != "inconclusive" or cell["low"] is None or cell["high"] is None:
+    if kind_of(cell["verdict"]) != "inconclusive" or cell["low"] is None or cell["high"] is None:
         return ""
     if held_back(cell):
         return f"q {cell['q']:.2g} over all metrics"

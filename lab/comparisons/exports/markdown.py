@@ -89,7 +89,7 @@ def _row(case: CaseData, metric: MetricData, cell: CellData, *, fine: bool) -> s
     if shown.change and cell["role"] in CONTROLS:
         verdict = f"\N{WARNING SIGN} **{shown.word}**"
     why = [doubt(cell, fine=fine)]
-    if cell["verdict"] == "inconclusive" and cell["boots_needed"]:
+    if shown.kind == "inconclusive" and cell["boots_needed"]:
         why.append(f"about {cell['boots_needed']:,} boots needed")
     if any(why):
         verdict += f" ({'; '.join(filter(None, why))})"

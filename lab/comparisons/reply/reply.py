@@ -17,7 +17,7 @@ from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
 from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.errors import SpecError
-from lab.statistics.verdict_words import CHANGES, shown_verdict
+from lab.statistics.verdict_words import CHANGES, kind_of, shown_verdict
 
 # Beyond these a mail is not read: the page has all of it.
 _MOST_VARIANTS, _MOST_LINES = 16, 12
@@ -77,7 +77,7 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
         if one["state"] != "ready":
             return f"no Tested-by: {name(one['name'])} was not built"
     for case, metric, cell in _cells(data, names):
-        if cell["verdict"] == "regression":
+        if kind_of(cell["verdict"]) == "regression":
             return f"no Tested-by: {name(cell['variant'])} makes {metric['name']} of {name(case)} worse"
     failed = next((f for case in data["cases"] for f in case["failures"] if f["variant"] in names), None)
     if failed:
@@ -195,7 +195,9 @@ def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
         for case, metric, cell in found
         if cell["verdict"] in CHANGES
     ]
-    same = [cell for _, metric, cell in found if cell["verdict"] == "unchanged" and metric["primary"]]
+    same = [
+        cell for _, metric, cell in found if kind_of(cell["verdict"]) == "unchanged" and metric["primary"]
+    ]
     if same:
         margin = max(cell["margin"] for cell in same)
         counted = f"{len(same)} comparison{'s' if len(same) > 1 else ''} of primary metrics"
@@ -209,7 +211,7 @@ def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]
     names = [one["name"] for one in chosen]
     told = []
     for case, metric, cell in _cells(data, names):
-        if cell["verdict"] != "inconclusive" or not metric["primary"]:
+        if kind_of(cell["verdict"]) != "inconclusive" or not metric["primary"]:
             continue
         what = f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)}"
         # Where there is no ratio, the reason says how many boots needed.

@@ -3,14 +3,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 from django.template import Context, Template
 
+from lab.comparisons.page import comparison_data
+from lab.comparisons.regressions import RegressionFilter, regression_page
+from lab.comparisons.triage import Decision, Regression, decide
 from lab.models import Comparison
 from lab.statistics import verdict_words
-from lab.statistics.verdict_words import VERDICTS, VerdictWord, Word, counted_verdicts, shown_verdict
+from lab.statistics.verdict_words import (
+    VERDICTS,
+    VerdictWord,
+    Word,
+    counted_verdicts,
+    shown_verdict,
+    words_of,
+)
+from lab.tests.factories import make_case, make_comparison, make_experiment, make_user, make_variant
 
 
 def test_the_table_has_the_words_that_the_rule_gives_and_the_database_takes() -> None:
@@ -44,8 +56,24 @@ def test_a_verdict_of_a_newer_lab_is_shown_as_it_is_and_proves_nothing() -> None
     assert (shown.word, shown.outcome, shown.change) == ("baffling", "skipped", "")
 
 
+def test_a_new_word_is_treated_as_its_kind_by_lists_triage_and_the_conclusion(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = replace(VERDICTS["regression"], word="noisier", plural="noisier")
+    monkeypatch.setitem(verdict_words.VERDICTS, "noisier", learned)
+    assert words_of("regression") == ("regression", "noisier")
+    experiment = make_experiment(name="louder", state="done")
+    make_variant(experiment)
+    row = make_comparison(make_case(experiment), make_variant(experiment, "p"), verdict="noisier")
+    ((line,), _) = regression_page(RegressionFilter(), 1)
+    assert line.experiment == "louder"
+    on = Regression(row.case_id, row.variant_id, row.metric)
+    decide(by=make_user("alice"), on=on, decision=Decision("expected", "it is meant"), seen=None)
+    assert comparison_data(experiment.pk)["conclusion"]["headline"].startswith("Regression: p makes ")
+
+
 def test_a_page_takes_colour_and_shape_of_a_verdict_from_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    learned = VerdictWord("noisier", "noisier", "worse", 1, "regression", "failed", "red")
+    learned = VerdictWord("noisier", "noisier", "worse", 1, "regression", "failed", "red", kind="regression")
     monkeypatch.setitem(verdict_words.VERDICTS, "noisier", learned)
     page = Template('{% include "web/chip.html" with word="noisier" %}').render(Context())
     crossed = Template('{% include "web/shape.html" with shape="failed" %}').render(Context())
