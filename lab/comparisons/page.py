@@ -23,6 +23,7 @@ from lab.comparisons.described import (
 from lab.comparisons.distribution import CaseSpread, MetricSpread, case_spreads
 from lab.comparisons.exit_code import exit_code
 from lab.comparisons.false_alarms import false_alarms
+from lab.comparisons.model_and_machine import models_and_machines
 from lab.comparisons.shape import (
     FORMAT,
     AlarmsData,
@@ -33,6 +34,7 @@ from lab.comparisons.shape import (
     FailureData,
     InvalidData,
     MetricData,
+    ModelAndMachineData,
     ProofData,
     SpreadData,
 )
@@ -90,6 +92,7 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
     boots = {case.pk: _boots(runs[case.pk], spreads[case.pk]) for case in cases}
     compared = row.comparisons.exclude(variant__state=VariantState.PRUNED).select_related("variant")
     rows, effects = list(compared.order_by("pk")), list(row.effects.order_by("pk"))
+    beside = models_and_machines(row)
     data = ComparisonData(
         format=FORMAT,
         experiment=experiment_data(row),
@@ -98,7 +101,13 @@ def comparison_page(experiment_id: int, *, link: str = "") -> ComparisonPage:
         switches=switches_data(row),
         variants=variants_data(row),
         cases=[
-            _case(case, runs[case.pk], boots[case.pk], _metrics(case, rows, effects, spreads[case.pk]))
+            _case(
+                case,
+                runs[case.pk],
+                boots[case.pk],
+                _metrics(case, rows, effects, spreads[case.pk]),
+                beside.get(case.pk, []),
+            )
             for case in cases
         ],
         conclusion=conclusion_data(row),
@@ -140,7 +149,13 @@ def _median_boots(runs: Sequence[Run], primary: MetricSpread | None) -> Iterable
         yield ranked[(len(ranked) - 1) // 2]
 
 
-def _case(case: Case, runs: Sequence[Run], boots: CaseBoots, metrics: list[MetricData]) -> CaseData:
+def _case(
+    case: Case,
+    runs: Sequence[Run],
+    boots: CaseBoots,
+    metrics: list[MetricData],
+    beside: list[ModelAndMachineData],
+) -> CaseData:
     return CaseData(
         id=case.pk,
         workload=case.workload,
@@ -154,6 +169,7 @@ def _case(case: Case, runs: Sequence[Run], boots: CaseBoots, metrics: list[Metri
         proofs=[_proof(one) for one in boots.verified if "verified" in one.extras],
         failures=_failures(runs),
         invalid=[invalid_data(run) for run in runs if run.state == RunState.DONE and run.invalid],
+        models_and_machines=beside,
     )
 
 

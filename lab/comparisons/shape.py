@@ -203,6 +203,43 @@ class ProofData(TypedDict):
     holds: bool | None
 
 
+class ShiftData(TypedDict):
+    """A change from the base with its interval, and its verdict under its own clock."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+class SideData(TypedDict):
+    """The experiment that a side of a model and a machine was taken from. machine: the model's name, or the processor."""
+
+    experiment: int
+    name: str
+    target: str
+    machine: str
+    metric: str
+
+
+class ModelAndMachineRow(TypedDict):
+    """One patch in both; variant: its name in the model's experiment."""
+
+    variant: str
+    model: ShiftData
+    machine: ShiftData
+
+
+class ModelAndMachineData(TypedDict):
+    """The contention clock's model beside hardware, on as many CPUs. different: parameters in which the cases differ."""
+
+    cpus: int
+    model: SideData
+    machine: SideData
+    rows: list[ModelAndMachineRow]
+    different: list[str]
+
+
 class CaseData(TypedDict):
     """One workload with its parameters, its metrics with the primary ones first, and boots that went wrong."""
 
@@ -216,6 +253,7 @@ class CaseData(TypedDict):
     proofs: list[ProofData]
     failures: list[FailureData]
     invalid: list[InvalidData]
+    models_and_machines: list[ModelAndMachineData]
 
 
 class OutcomeData(TypedDict):

@@ -106,6 +106,7 @@ def make_case(metrics: Sequence[MetricData], workload: str = "showgids", **field
         "proofs": [],
         "failures": [],
         "invalid": [],
+        "models_and_machines": [],
     }
     return given | fields  # type: ignore[return-value]
 

@@ -31,6 +31,7 @@ from web.views.contention import CYCLES, ContentionSection, contention
 from web.views.distribution import MetricPlot, SpreadSection, spread
 from web.views.exact import ExactTable, exact_tables
 from web.views.missing import found
+from web.views.model_and_machine import BesideTable, beside_tables
 from web.words import change, prose, quantity, settings
 
 
@@ -125,6 +126,7 @@ class CaseSection:
     strips: tuple[MetricPlot, ...]
     spread: SpreadSection | None
     contention: ContentionSection | None
+    beside: tuple[BesideTable, ...]
     exact: tuple[ExactTable, ...]
     exact_at: str
 
@@ -223,6 +225,7 @@ def _section(
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=case["invalid"],
         contention=contention(data, case, boots.medians),
+        beside=beside_tables(case),
         exact=tuple(exact_tables(exact_changes(case["id"]), brief=True)),
         exact_at=f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
         strips=tuple(one for one in drawn.plots if one.metric in shown),

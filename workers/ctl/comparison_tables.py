@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.comparisons.exports.figures import after_headline, doubt, own_medians
+from lab.comparisons.exports.figures import after_headline, doubt, model_and_machine_lines, own_medians
 from lab.comparisons.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
@@ -40,6 +40,8 @@ def show_comparison(console: Console, data: ComparisonData) -> None:
         else:
             console.print(Text(f"{plain(case['title'])}: no boot to compare", style="bold yellow"))
         _show_remarks(console, case)
+        for told in model_and_machine_lines(case):
+            console.print(Text(f"  {prose(told)}"))
         for line in case["lines"]:
             console.print(Text(f"  {plain(line['variant'])}: {plain(line['line'])}"))
         for proof in case["proofs"]:

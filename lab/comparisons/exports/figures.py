@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData
+from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, MetricData, ShiftData
 from lab.figures import change, medians_note, number
+from lab.one_line import plain
 from lab.statistics.verdict import FALSE_DISCOVERIES
 from lab.statistics.verdict_words import kind_of
 
@@ -23,7 +24,7 @@ def many(boots: int) -> str:
     return f"{boots:,} boot{'' if boots == 1 else 's'}"
 
 
-def interval(cell: CellData | EffectData, *, fine: bool = False) -> str:
+def interval(cell: CellData | EffectData | ShiftData, *, fine: bool = False) -> str:
     """An interval: [-1.2%, +24.5%], or nothing."""
     if cell["low"] is None or cell["high"] is None:
         return ""
@@ -72,3 +73,18 @@ def sides(cell: CellData, metric: MetricData) -> str:
     """Both medians with their unit: 21,876 -> 23,364 ns."""
     unit = f" {metric['unit']}" if metric["unit"] else ""
     return f"{number(cell['base_median'])} -> {number(cell['median'])}{unit}"
+
+
+def model_and_machine_lines(case: CaseData) -> list[str]:
+    """Return a line for each patch that both a model and hardware ran: p: model -36.3% [..], machine -41.0% [..] at 20 CPUs."""
+    return [
+        f"{plain(row['variant'])}: model {_shift(row['model'])}, machine {_shift(row['machine'])} at {one['cpus']} CPUs"
+        f" (experiments {one['model']['experiment']} and {one['machine']['experiment']}, {plain(one['machine']['machine'])})"
+        # A lab of an older version sends none.
+        for one in case.get("models_and_machines", [])
+        for row in one["rows"]
+    ]
+
+
+def _shift(shift: ShiftData) -> str:
+    return f"{change(shift['ratio'])} {interval(shift)}".strip()

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lab.comparisons.exports.figures import CLOCK_WORDS, after_headline, doubt, interval, many, own_medians
+from lab.comparisons.exports.figures import (
+    CLOCK_WORDS,
+    after_headline,
+    doubt,
+    interval,
+    many,
+    model_and_machine_lines,
+    own_medians,
+)
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
 from lab.one_line import plain
@@ -39,6 +47,8 @@ def write_markdown(data: ComparisonData) -> str:
         lines += [prose(rest_of_it), ""]
     lines += [_what(data), ""]
     lines += _table(shown, fine=fine)
+    beside = [line for case in data["cases"] for line in model_and_machine_lines(case)]
+    lines += [f"- {prose(line)}" for line in beside[:_MOST_ROWS]]
     lines += [f"- {line}" for line in _failures(data)]
     if rest:
         lines += ["", "<details><summary>Other metrics, and the controls</summary>", ""]
