@@ -3,7 +3,7 @@
 
 First it runs under counters only (`perf stat`, /proc/vmstat, /proc/slabinfo), then under each recorder in turn. There
 the harness runs each timed iteration once recorded and once not: what the recorder costs is seen beside itself, seconds
-apart, whatever the host does meanwhile.
+apart, whatever the host does meanwhile. Last comes `perf c2c`, where the machine can (shared_lines.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from workloads.errors import OutputUnreadable
 from workloads.guest.plan import Step
 from workloads.guest.records import Record
 from workloads.readings import RECORDER_MARK, complaint, files_of, joined, json_lines
+from workloads.shared_lines import shared_lines_step
 
 Kind = Literal["cpu", "lock", "off-cpu"]
 
@@ -112,6 +113,7 @@ def passes_of(step: Step, *, harness: bool, hz: str, off_cpu: bool) -> list[Step
         *([fifos] if harness else []),
         _counted(step, harness),
         *(_recorded(step, RECORDERS[kind], harness, hz) for kind in kinds),
+        shared_lines_step(step, _switched() if harness else (), (_control(),) if harness else ()),
         symbols_of(step),
     ]
 

@@ -30,6 +30,8 @@ from lab.statistics.quantiles import middle
 PERF_STAT = "perf stat"
 # Of a run's extras: the timed iterations that its counters count over; 1 for a program that keeps its own time.
 COUNTED_ITERATIONS = "counted_iterations"
+SHARED_LINES = "shared_lines"
+"""In a profiled run's extras: the report of `perf c2c`, where the machine's PMU samples memory accesses."""
 # A counter by its source and its own name.
 Name = tuple[str, str]
 

@@ -13,6 +13,7 @@ from lab.experiments.progress import build_steps
 from lab.experiments.shown_description import CaseView, case_view
 from lab.models import Build, Profile, Run
 from lab.models.states import BuildState, RunState
+from lab.profiles.counters import SHARED_LINES
 from lab.runs.claim import Kind
 from lab.storage.files import KeptFile
 
@@ -67,7 +68,10 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """One boot with all that is known of it. invalid: why its numbers do not count although it finished."""
+    """One boot with all that is known of it.
+
+    invalid: why its numbers do not count although it finished. shared_lines: the report of `perf c2c`. profiles: their kinds.
+    """
 
     id: int
     experiment_id: int
@@ -88,12 +92,13 @@ class RunPage:
     release: str
     line: str
     extras: dict[str, Any]
+    shared_lines: str
     environment: dict[str, Any]
     findings: tuple[FindingView, ...]
     console: KeptFile | None
     directory: KeptFile | None
     metrics: tuple[MetricValues, ...]
-    profiled: bool
+    profiles: tuple[str, ...]
     started_at: datetime | None
     finished_at: datetime | None
 
@@ -163,13 +168,14 @@ def run_page(run_id: int) -> RunPage:
         build_id=build.pk if build else None,
         release=build.release if build else "",
         line=run.line,
-        extras=run.extras,
+        extras={name: value for name, value in run.extras.items() if name != SHARED_LINES},
+        shared_lines=str(run.extras.get(SHARED_LINES, "")),
         environment=run.environment,
         findings=tuple(FindingView(**finding) for finding in run.findings),
         console=_kept(run.console, run.expired_at),
         directory=_kept(run.directory, run.expired_at),
         metrics=_metrics(run),
-        profiled=run.profiles.exists(),
+        profiles=tuple(run.profiles.order_by("pk").values_list("kind", flat=True)),
         started_at=run.started_at,
         finished_at=run.finished_at,
     )

@@ -226,7 +226,7 @@ def test_the_page_of_a_run_has_values_and_findings() -> None:
     assert page.metrics[0].warmups == 1
     assert page.findings[0].title == "WARNING: x"
     assert str(page.console) == "/runs/1/console.log"
-    assert (page.directory, page.profiled) == (None, False)
+    assert (page.directory, page.profiles) == (None, ())
 
 
 def test_the_page_of_a_build_lists_who_uses_it() -> None:

@@ -4,8 +4,10 @@
 import pytest
 from django.test import Client
 
-from lab.models import Run
+from lab.models import Profile, Run
+from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.tests.factories import finish_run, make_case, make_experiment, make_run, make_variant
+from web.tests.conftest import SCRIPT
 
 pytestmark = pytest.mark.django_db
 
@@ -33,3 +35,28 @@ def test_a_boot_that_does_not_count_says_why_and_which_way_it_went(run: Run, cli
 def test_a_boot_that_counts_says_nothing_of_that(run: Run, client: Client) -> None:
     finish_run(run, {"ns_per_open": [1.0, 1.0]}, environment={"host": {"way": "kexec"}})
     assert "do not count" not in client.get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_a_boot_leads_to_each_kind_of_profile_that_it_kept(run: Run, client: Client) -> None:
+    finish_run(run, {"ns_per_open": [1.0, 1.0]})
+    assert "Profiles of" not in client.get(f"/runs/{run.pk}/").content.decode()
+    for kind in ("waiting", "cpu"):
+        tree = build_tree([(("main", "down_read"), 9)])
+        Profile.objects.create(run=run, kind=kind, tree=pack(tree), samples=tree.samples)
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    at = f"/experiments/{run.experiment_id}/profile/{run.case_id}/?kind="
+    assert (
+        f'<a href="{at}waiting&amp;variant=p">waiting</a>, <a href="{at}cpu&amp;variant=p">on cpu</a>.'
+        in text
+    )
+
+
+@pytest.mark.hostile
+def test_the_report_of_perf_c2c_is_shown_as_text_apart_from_the_workloads_output(
+    run: Run, client: Client
+) -> None:
+    finish_run(run, {"ns_per_open": [1.0, 1.0]}, extras={"shared_lines": f"Table {SCRIPT}", "opens": 3})
+    text = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "Table &lt;script&gt;alert(1)&lt;/script&gt;</code></pre>" in text
+    assert SCRIPT not in text
+    assert text.count("Table &lt;script") == 1

@@ -8,18 +8,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.errors import FileGone
 from lab.notes.pages import run_notes
-from lab.runs.pages import BuildPage, MetricValues, build_page, run_page
+from lab.runs.pages import BuildPage, MetricValues, RunPage, build_page, run_page
 from lab.storage.files import KeptFile
 from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
 from web.views.missing import found
+from web.views.profile_kinds import WORDS
 from web.words import NONE, duration, number
 
 # The console on the run's own page; its last lines tell most.
@@ -51,6 +54,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
         "environment": _groups(page.environment),
         "extras": _text(page.extras),
+        "profiles": _profiles(page),
         "notes": run_notes(run_id, request.user),
         "log": log,
         "follow": _follow(page.state, log),
@@ -226,6 +230,16 @@ def _mitigations(given: Mapping[str, Any]) -> str:
 
 def _named(key: str) -> str:
     return key.removeprefix("host_").replace("_", " ")
+
+
+def _profiles(page: RunPage) -> list[tuple[str, str]]:
+    """Return the label and the address of each kind of profile that a run keeps."""
+    at = reverse("profile", args=(page.experiment_id, page.case.id))
+    return [
+        (WORDS[kind].label, f"{at}?{urlencode({'kind': kind, 'variant': page.variant})}")
+        for kind in page.profiles
+        if kind in WORDS
+    ]
 
 
 def _text(given: Mapping[str, Any]) -> str:

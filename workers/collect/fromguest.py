@@ -22,7 +22,7 @@ from kernels.errors import ArtifactCorrupt, ArtifactMissing, ReadingStopped
 from kernels.sandbox.reader import ReaderAnswer, ReaderLimits, opened, read_apart
 from lab.models import Profile
 from lab.profiles.analysis.frame_tree import TreeDamaged, unpack
-from lab.profiles.counters import COUNTED_ITERATIONS
+from lab.profiles.counters import COUNTED_ITERATIONS, SHARED_LINES
 from lab.runs import guest_limits
 from lab.runs.record import TakenProfile
 from lab.storage.raw_profiles import keep_raw
@@ -35,6 +35,7 @@ from workloads.errors import OutputUnreadable, WorkloadFailed
 from workloads.instruction_clock import UNIT, Clock
 from workloads.passes import RECORDERS, Kind
 from workloads.readings import Iteration, Readings
+from workloads.shared_lines import MOST_TEXT
 from workloads.step import Purpose
 
 READER = "workers.collect.reading:prepare"
@@ -72,7 +73,8 @@ class Sent:
 class Collected:
     """A profiled run, as the columns of Profile and Run say.
 
-    extras: over how many timed iterations the counters counted, and by kind how many waits have one end only.
+    extras: over how many timed iterations the counters counted, by kind how many waits have one end only, and what
+    `perf c2c` reported.
     """
 
     profiles: tuple[TakenProfile, ...] = ()
@@ -133,6 +135,7 @@ class _Profiled(_Strict):
     unavailable: list[_Missing] = Field(max_length=1000)
     counted_iterations: _Count
     half_waits: dict[str, _Count]
+    shared_lines: Annotated[str, Field(max_length=MOST_TEXT)]
 
 
 class _Exact(_Strict):
@@ -234,7 +237,9 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
         raise ReadingStopped(
             "what the guest sent was read as something that makes no sense: its trees or counters"
         )
-    extras = {COUNTED_ITERATIONS: read.counted_iterations, "half_waits": read.half_waits}
+    extras: dict[str, Any] = {COUNTED_ITERATIONS: read.counted_iterations, "half_waits": read.half_waits}
+    if read.shared_lines:
+        extras[SHARED_LINES] = read.shared_lines
     return Collected(
         tuple(_profile(one, blob, hashes) for one, blob in zip(read.profiles, answer.blobs, strict=True)),
         read.counters,

@@ -29,6 +29,7 @@ from workloads.passes import (
     read_passes,
 )
 from workloads.readings import files_of
+from workloads.shared_lines import read_shared_lines
 
 _CPUS_WITHOUT_A_QUEUE = 2
 _WAITS: Mapping[Kind, str] = {"lock": "waits for locks", "off-cpu": "waits off the CPUs"}
@@ -87,12 +88,16 @@ def read_profiled(records: Sequence[Record], run: RecordedProfiles) -> tuple[dic
         everyone = 0 < run.cpus <= _CPUS_WITHOUT_A_QUEUE
         untold = "waits for spinlocks" if everyone else "each spinlock's first waiter"
         account.missing[untold] = "the kernel's tracepoints tell of a spinlock's waiters from the second on"
+    shared, why_not = read_shared_lines(records)
+    if why_not:
+        account.missing["cache lines that CPUs shared (perf c2c)"] = why_not
     value = {
         "profiles": profiles,
         "counters": counted.counters,
         "unavailable": _by_reason(account.missing),
         "counted_iterations": counted_iterations(records),
         "half_waits": account.half,
+        "shared_lines": shared,
     }
     return value, trees
 

@@ -24,6 +24,7 @@ from workers.tests.test_perfdata import GOLDEN
 from workers.tests.test_waits import WINDOWS
 from workloads.guest.records import Record, encode_record
 from workloads.passes import NOTES, PERF_DATA, RECORDERS
+from workloads.shared_lines import REPORT, WHY
 
 RELEASE = "6.1.192-ke3b61b3e121b"
 WHOLE = lzma.decompress((GOLDEN / "perf.data.xz").read_bytes())
@@ -160,3 +161,23 @@ def test_a_recorder_that_a_kernel_cannot_run_is_told_and_the_others_stay(tmp_pat
     found = collect(passes(why=why), artifact(tmp_path / "artifact", PROFILED), tmp_path, run)
     assert [one.kind for one in found.profiles] == ["cpu"]
     assert {"what": "waits for locks, waits off the CPUs", "why": why.decode().strip()} in found.unavailable
+
+
+@pytest.mark.parametrize(
+    ("report", "why", "kept", "told"),
+    [
+        (b"", b"failed: memory events not supported\n", None, "failed: memory events not supported"),
+        (b"Shared Data Cache Line Table\n", b"", "Shared Data Cache Line Table\n", ""),
+    ],
+)
+def test_what_perf_c2c_reported_or_why_it_could_not_comes_with_the_profiles(
+    tmp_path: Path, report: bytes, why: bytes, kept: str | None, told: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    files = (Record(91, "file", REPORT, report), Record(92, "file", WHY, why))
+    found = collect((*sent(WHOLE), *files), artifact(tmp_path / "artifact"), tmp_path, run)
+    assert [one.kind for one in found.profiles] == ["cpu"]
+    assert found.extras.get("shared_lines") == kept
+    said = [one["why"] for one in found.unavailable if "perf c2c" in one["what"]]
+    assert said == ([told] if told else [])

@@ -99,7 +99,15 @@ def test_a_metric_exists_once_per_block() -> None:
 
 def test_a_profiled_run_counts_first_and_then_records_once_with_each_recorder() -> None:
     steps = {step.name: step for step in plan("showgids", "profiled").steps}
-    assert list(steps) == ["soft-roce", "open:fifos", "open", "open:cpu", "open:lock", "open:symbols"]
+    assert list(steps) == [
+        "soft-roce",
+        "open:fifos",
+        "open",
+        "open:cpu",
+        "open:lock",
+        "open:c2c",
+        "open:symbols",
+    ]
     assert steps["open:fifos"].argv == ("mkfifo", "/tmp/perf.ctl", "/tmp/perf.ack")
     assert steps["open"].argv[:3] == ("perf", "stat", "-a")
     assert "counts=/tmp/kperflab.counts" in steps["open"].argv
@@ -136,7 +144,7 @@ def test_a_foreign_program_runs_once_per_iteration_and_is_profiled_once() -> Non
     names = [step.name for step in plan("cyclictest-bh").steps if step.kind == "measure"]
     assert names == ["wake-0", "wake-1", "wake-2", "wake-3"]
     profiled = [step for step in plan("cyclictest-bh", "profiled").steps if step.kind == "measure"]
-    assert [step.name for step in profiled] == ["wake-0", "wake-1", "wake-1:cpu", "wake-1:lock"]
+    assert [step.name for step in profiled] == ["wake-0", "wake-1", "wake-1:cpu", "wake-1:lock", "wake-1:c2c"]
     assert not [step.name for step in profiled if {"reference=1", "--control"} & set(step.argv)]
 
 
