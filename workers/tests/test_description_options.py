@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
 from lab.experiments.stored_spec import description_as_toml
 from lab.models import Target
@@ -33,16 +34,23 @@ OPTIONS: dict[str, tuple[tuple[str, ...], Any]] = {
     "cases[].workload": (("--workload", "stat-walk"), "stat-walk"),
     "cases[].preset": (("--preset", "large"), "large"),
     "cases[].params": (("--param", "threads=2", "--param", "showgids:rounds=9"), {"threads": 2, "rounds": 9}),
-    "measure.clock": (("--clock", "instructions"), "instructions"),
-    "measure.boots": (("--boots", "auto"), "auto"),
-    "measure.iterations": (("--iterations", "7"), 7),
-    "measure.warmup": (("--warmup", "3"), 3),
-    "measure.placebo": (("--placebo",), True),
     "measure.profile": (("--exact", "--clock", "instructions"), "exact"),
     "measure.profile_boots": (("--profile", "--profile-boots", "4"), 4),
     "measure.off_cpu": (("--profile", "--off-cpu"), True),
-    "measure.verify": (("--verify",), True),
-    "measure.seed": (("--seed", "9"), 9),
+}
+
+
+def _plain_option(name: str) -> tuple[tuple[str, ...], Any]:
+    """Return the option of a field of [measure] that takes nothing else beside it."""
+    value = SETS[f"measure.{name}"]["measure"][name]
+    option = f"--{name.replace('_', '-')}"
+    return ((option,) if value is True else (option, str(value))), value
+
+
+OPTIONS |= {
+    f"measure.{name}": _plain_option(name)
+    for name in MeasureSpec.model_fields
+    if f"measure.{name}" not in OPTIONS
 }
 # A series is one switch, named after its file, of its own text; what concerns several switches, config changes and a
 # case apart from others takes a file. Nobody gives what a reproducer notes.
