@@ -9,13 +9,29 @@ from typing import Any, cast
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 from django.utils.deconstruct import deconstructible
 from storages.backends.s3 import S3Storage
 
+from lab.errors import StoreLacks, StoreRefused, StoreUnreachable
 from lab.storage.directory import StoreEntry, StoreStream
 from lab.storage.store_settings import CONNECT_S, READ_S, TRIES
 
 _SESSIONS = local()
+_NOT_THERE = {"404", "NoSuchKey", "NotFound"}
+_REFUSED = {
+    "400",
+    "401",
+    "403",
+    "AccessDenied",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "AuthorizationHeaderMalformed",
+    "ExpiredToken",
+    "InvalidToken",
+    "InvalidBucketName",
+    "PermanentRedirect",
+}
 
 
 @deconstructible(path="lab.storage.bucket.BucketStorage")
@@ -35,6 +51,43 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
             response_checksum_validation="when_required",
         )
         super().__init__(**options, addressing_style=style, client_config=config, file_overwrite=True)
+
+    @property
+    def address(self) -> str:
+        """Return the store's name for people."""
+        where = f" at {self.endpoint_url}" if self.endpoint_url else ""
+        return f"s3://{self.bucket_name}/{self.location}".rstrip("/") + where
+
+    def our_error(self, exc: Exception, name: str) -> StoreLacks | StoreRefused | StoreUnreachable | None:
+        """Return the lab's error for one of boto3 about a file; None for an error that is none of boto3's."""
+        if isinstance(exc, ClientError):
+            return self._answered(exc, name)
+        if isinstance(exc, NoCredentialsError | PartialCredentialsError):
+            return StoreRefused(
+                f"the store {self.address} wants credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or …_FILE"
+            )
+        if isinstance(exc, BotoCoreError):
+            return StoreUnreachable(
+                f"the store {self.address} does not answer ({_line(exc)}): start it, or correct KPERFLAB_STORE"
+            )
+        return None
+
+    def _answered(self, exc: ClientError, name: str) -> StoreLacks | StoreRefused | StoreUnreachable:
+        error = exc.response.get("Error", {})
+        code, said = str(error.get("Code", "")), _line(error.get("Message", ""))
+        operation = exc.operation_name
+        if code == "NoSuchBucket" or (code in _NOT_THERE and operation == "HeadBucket"):
+            return StoreRefused(
+                f"the store {self.address}: there is no such bucket; make it, or correct KPERFLAB_STORE"
+            )
+        if code in _NOT_THERE:
+            return StoreLacks(f"the store {self.address} has no {name}")
+        if code in _REFUSED:
+            return StoreRefused(
+                f"the store {self.address} refuses us ({code}{f': {said}' if said else ''}): "
+                "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do with the bucket"
+            )
+        return StoreUnreachable(f"the store {self.address} could not do it ({code}: {said})")
 
     def _create_session(self) -> boto3.Session:
         """One session a thread: making one reads all that boto3 knows of S3 from its files, which takes a second."""
@@ -75,3 +128,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]  # the library has no type
 
     def _object(self, name: str) -> Any:
         return self.bucket.Object(self._normalize_name(name))
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())[:300]

@@ -58,6 +58,15 @@ class StoreStream(Protocol):
 class DirectoryStorage(FileSystemStorage):
     """Files below a directory. A complete file replaces an existing file of its name by one rename."""
 
+    @property
+    def address(self) -> str:
+        """Return the store's name for people."""
+        return str(self.location)
+
+    def our_error(self, exc: Exception, name: str) -> None:
+        """Return the lab's error for one of a library; a directory raises OSError alone, which the store knows."""
+        return
+
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
         """Return the name itself: an existing file is replaced."""
         return name

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 from django.conf import settings
 from django.core.files import File
 from django.core.files.base import ContentFile
@@ -26,20 +25,6 @@ from lab.storage.directory import DiskRoom, StoreEntry, StoreStream
 from lab.storage.store_settings import ALIAS
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}(?:/[A-Za-z0-9_][A-Za-z0-9_.+=-]{0,199}){0,7}")
-_NOT_THERE = {"404", "NoSuchKey", "NotFound"}
-_REFUSED = {
-    "400",
-    "401",
-    "403",
-    "AccessDenied",
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "AuthorizationHeaderMalformed",
-    "ExpiredToken",
-    "InvalidToken",
-    "InvalidBucketName",
-    "PermanentRedirect",
-}
 _PROBE = b"kperflab writes here\n"
 
 
@@ -59,10 +44,7 @@ class Store:
     @property
     def address(self) -> str:
         """Return the store's name for people."""
-        if bucket := getattr(self.storage, "bucket_name", ""):
-            where = f" at {self.storage.endpoint_url}" if self.storage.endpoint_url else ""
-            return f"s3://{bucket}/{self.storage.location}".rstrip("/") + where
-        return str(self.storage.location)
+        return str(self.storage.address)
 
     def put(self, name: str, data: IO[bytes] | bytes) -> None:
         """Keep a file under a name, in place of what had it."""
@@ -137,16 +119,6 @@ class Store:
         """Tell what the libraries raise as what it means to us."""
         try:
             yield
-        except ClientError as exc:
-            raise self._answered(exc, name) from exc
-        except (NoCredentialsError, PartialCredentialsError) as exc:
-            raise StoreRefused(
-                f"the store {self.address} wants credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or …_FILE"
-            ) from exc
-        except BotoCoreError as exc:
-            raise StoreUnreachable(
-                f"the store {self.address} does not answer ({_line(exc)}): start it, or correct KPERFLAB_STORE"
-            ) from exc
         except FileNotFoundError as exc:
             raise StoreLacks(f"the store {self.address} has no {name}") from exc
         except OSError as exc:
@@ -156,23 +128,11 @@ class Store:
                 else StoreUnreachable
             )
             raise kind(f"the store {self.address}: {exc.strerror or exc}") from exc
-
-    def _answered(self, exc: ClientError, name: str) -> StoreLacks | StoreRefused | StoreUnreachable:
-        error = exc.response.get("Error", {})
-        code, said = str(error.get("Code", "")), _line(error.get("Message", ""))
-        operation = exc.operation_name
-        if code == "NoSuchBucket" or (code in _NOT_THERE and operation == "HeadBucket"):
-            return StoreRefused(
-                f"the store {self.address}: there is no such bucket; make it, or correct KPERFLAB_STORE"
-            )
-        if code in _NOT_THERE:
-            return StoreLacks(f"the store {self.address} has no {name}")
-        if code in _REFUSED:
-            return StoreRefused(
-                f"the store {self.address} refuses us ({code}{f': {said}' if said else ''}): "
-                "look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do with the bucket"
-            )
-        return StoreUnreachable(f"the store {self.address} could not do it ({code}: {said})")
+        except Exception as exc:
+            ours = self.storage.our_error(exc, name)
+            if ours is None:
+                raise
+            raise ours from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +153,3 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise StoreRefused(f'"{name[:100]!a}" is no name of a file in the store')
     return name
-
-
-def _line(text: object) -> str:
-    return " ".join(str(text).split())[:300]

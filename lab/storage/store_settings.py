@@ -6,6 +6,7 @@ Nothing is raised here: settings are read by every command, also by the one that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,10 @@ def store_settings() -> StoreSettings:
         where = read_variable("KPERFLAB_STORE").strip()
         if not where:
             return StoreSettings()
-        if where.startswith("s3://"):
-            return StoreSettings({ALIAS: _bucket(where)})
-        if "://" in where or not Path(where).is_absolute():
+        scheme, colon, _ = where.partition("://")
+        if colon and scheme in SCHEMES:
+            return StoreSettings({ALIAS: SCHEMES[scheme](where)})
+        if colon or not Path(where).is_absolute():
             raise ValueError("give an absolute directory, or s3://bucket/prefix?endpoint=http://…")
         return StoreSettings(
             {ALIAS: {"BACKEND": "lab.storage.directory.DirectoryStorage", "OPTIONS": {"location": where}}}
@@ -71,3 +73,8 @@ def _bucket(where: str) -> dict[str, Any]:
             "security_token": read_variable("AWS_SESSION_TOKEN") or None,
         },
     }
+
+
+# A new kind of store is a scheme here, and a module with its storage; its `address` and `our_error` are all that is asked of it
+# beside the methods of lab.storage.directory.
+SCHEMES: Mapping[str, Callable[[str], dict[str, Any]]] = {"s3": _bucket}
