@@ -53,7 +53,7 @@ COMMANDS: dict[str, dict[str, CommandPlace]] = {
         ),
         "reply": CommandPlace(
             "reportctl",
-            "Print a reply to the list: the table, what is certain and what is not, method and environment.",
+            "Print a reply to the list: the conclusion, the tables, method and environment.",
         ),
         "export": CommandPlace("reportctl", "Write results to a file."),
         "log": CommandPlace("watchctl", "Print a build's log or a run's console."),

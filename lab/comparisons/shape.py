@@ -296,6 +296,7 @@ class ConclusionData(TypedDict):
     """The conclusion in words. headline: at most 140 characters. text: one paragraph of at most 600 that begins with it.
 
     control: what the base differed from itself by; lacking: boots that did not count; both empty where there is nothing to say.
+    patches: where several patches were tested, the paragraph about the kernels with one of them, by its switch.
     """
 
     headline: str
@@ -305,6 +306,7 @@ class ConclusionData(TypedDict):
     cases: list[CaseConclusionData]
     outcomes: list[OutcomeData]
     next: NextStepData
+    patches: dict[str, str]
 
 
 class ComparisonData(TypedDict):

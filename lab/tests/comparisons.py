@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lab.comparisons.conclusion.as_data import as_data
-from lab.comparisons.conclusion.conclude import conclude
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact
 from lab.comparisons.shape import (
     CaseData,
@@ -200,7 +199,7 @@ def make_data(cases: Sequence[CaseData], variants: Sequence[VariantData], **fiel
         "environment": _ENVIRONMENT | fields.pop("environment", {}),
     }
     data: ComparisonData = given | merged | fields  # type: ignore[assignment]
-    data["conclusion"] = as_data(conclude(_facts(data)))
+    data["conclusion"] = as_data(_facts(data))
     return data
 
 

@@ -59,8 +59,8 @@ def test_late_answers_are_told_with_experiment_place_and_worker(
         f'<a href="/runs/{run.pk}/">Run {run.pk}</a>',
         f'<a href="/builds/{build.pk}/log">Build {build.pk}</a>',
         f'<a href="/experiments/{late.pk}/">#{late.pk}</a> kernfs &lt;b&gt;',
-        '<td class="break">guest</td>',
-        '<td class="break">build.x86_64.gcc</td>',
+        '<td class="break" data-label="Where">guest</td>',
+        '<td class="break" data-label="Where">build.x86_64.gcc</td>',
         worker_identity(),
         "panicked: Oops",
         "built 6.1-k1",
@@ -118,6 +118,6 @@ def test_a_spoilt_artifact_is_listed_with_how_often_it_was(operator: Client, pag
         note_corrupt_artifact(build.pk)
     told = of_section(page("/lab/", operator), "corrupt")
     assert told.index(f"Build {second.pk}") < told.index(f"Build {first.pk}")
-    assert '<td class="n">2</td>' in told
+    assert '<td class="n" data-label="Times">2</td>' in told
     rows = operator.get(f"/api/v1/builds/{second.pk}/").json()
     assert rows["corrupted"] == 2

@@ -111,7 +111,7 @@ def reply(
     ] = "",
     link: Link = "",
 ) -> None:
-    """Print a reply to the list: the table, what is certain and what is not, method and environment.
+    """Print a reply to the list: the conclusion, the tables, method and environment.
 
     A Tested-by is written only where the kernels built and booted and nothing got worse; else it says why not.
     """

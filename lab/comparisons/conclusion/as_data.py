@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
-from lab.comparisons.conclusion.conclude import ExperimentConclusion
+from lab.comparisons.conclusion.conclude import conclude
+from lab.comparisons.conclusion.facts import Facts
 from lab.comparisons.conclusion.outcomes import CaseOutcome
 from lab.comparisons.shape import CaseConclusionData, ConclusionData, NextStepData, OutcomeData
 
 
-def as_data(found: ExperimentConclusion) -> ConclusionData:
-    """Return a conclusion as plain data."""
+def as_data(facts: Facts) -> ConclusionData:
+    """Return the conclusion of an experiment as plain data, with a paragraph for each of several patches."""
+    found = conclude(facts)
+    switches = sorted(
+        {switch for kernel in facts.kernels if kernel.state != "pruned" for switch in kernel.switches}
+    )
+    patches = switches if len(switches) > 1 else []
     return ConclusionData(
         headline=found.headline,
         text=found.text,
@@ -20,6 +26,7 @@ def as_data(found: ExperimentConclusion) -> ConclusionData:
         next=NextStepData(
             action=found.next.action, text=found.next.text, boots=found.next.boots, minutes=found.next.minutes
         ),
+        patches={switch: conclude(facts.about(switch)).text for switch in patches},
     )
 
 

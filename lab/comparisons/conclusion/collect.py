@@ -11,7 +11,6 @@ from dataclasses import replace
 from statistics import median
 
 from lab.comparisons.conclusion.as_data import as_data
-from lab.comparisons.conclusion.conclude import conclude
 from lab.comparisons.conclusion.facts import CaseFacts, Facts, FailedBoots, Kernel, MetricFact, Together
 from lab.comparisons.conclusion.locks import changes_locks, lock_facts
 from lab.comparisons.shape import ConclusionData
@@ -26,7 +25,7 @@ _OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
 
 def conclusion_data(row: Experiment) -> ConclusionData:
     """Return the conclusion of an experiment from what is stored now, as plain data."""
-    return as_data(conclude(experiment_facts(row)))
+    return as_data(experiment_facts(row))
 
 
 def experiment_facts(row: Experiment) -> Facts:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from lab.statistics.verdict_words import CHANGES
@@ -113,6 +113,21 @@ class Facts:
     arms: int = 0
     boot_seconds: float | None = None
     locks: Locks | None = None
+
+    def about(self, switch: str) -> Facts:
+        """Return the facts of the kernels that have this switch alone."""
+        kernels = tuple(kernel for kernel in self.kernels if switch in kernel.switches)
+        kept = {kernel.name for kernel in kernels} | {self.base.name}
+        cases = tuple(
+            replace(
+                case,
+                points={name: points for name, points in case.points.items() if name in kept},
+                failed=tuple(one for one in case.failed if one.kernel in kept),
+                together=tuple(one for one in case.together if switch in (one.first, one.second)),
+            )
+            for case in self.cases
+        )
+        return replace(self, kernels=kernels, cases=cases)
 
     @property
     def is_open(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reply to a kernel mailing list: plain text of at most 72 columns that says what is certain and what is not.
+"""A reply to a kernel mailing list: plain text of at most 72 columns with the conclusion, the tables and how it was measured.
 
 Only an address alone may be longer than a line. A Tested-by is written for whoever asks for one in their own name, and
 only where the kernels built and booted and nothing got worse.
@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.comparisons.exports.figures import doubt, many, told_change
+from lab.comparisons.exports.figures import many, told_change
 from lab.comparisons.reply.mail_text import fold, harmless, name
 from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
 from lab.comparisons.shape import CellData, ComparisonData, EffectData, MetricData, VariantData
 from lab.errors import SpecError
-from lab.statistics.verdict_words import CHANGES, kind_of, shown_verdict
 
 # Beyond these a mail is not read: the page has all of it.
 _MOST_VARIANTS, _MOST_LINES = 16, 12
@@ -56,8 +55,7 @@ def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Rep
         _opening(data, asked.patch),
         _conclusion(data, asked.patch),
         *_tables(data, chosen),
-        _said("Significant:", _certain(data, chosen)),
-        _said("Inconclusive:", _uncertain(data, chosen)),
+        _said("Not measured:", _failures(data, chosen)),
         _effects(data) if not asked.patch else [],
         method(data),
         environment(data),
@@ -77,7 +75,7 @@ def why_unsigned(data: ComparisonData, variants: Sequence[VariantData]) -> str:
         if one["state"] != "ready":
             return f"no Tested-by: {name(one['name'])} was not built"
     for case, metric, cell in _cells(data, names):
-        if kind_of(cell["verdict"]) == "regression":
+        if cell["verdict"] == "regression":
             return f"no Tested-by: {name(cell['variant'])} makes {metric['name']} of {name(case)} worse"
     failed = next((f for case in data["cases"] for f in case["failures"] if f["variant"] in names), None)
     if failed:
@@ -137,11 +135,11 @@ def _opening(data: ComparisonData, patch: str) -> list[str]:
 
 
 def _conclusion(data: ComparisonData, patch: str) -> list[str]:
-    """Return the conclusion, but not to a reply about one of several patches: it is about all of them."""
-    if patch and len(data["switches"]) > 1:
-        return []
-    text = name(data["conclusion"]["text"], 1000)
-    return fold(text, rest="  ")
+    """Return the conclusion; in a reply about one of several patches, the one about kernels with that patch."""
+    conclusion = data["conclusion"]
+    one_of_several = patch and len(data["switches"]) > 1
+    text = conclusion["patches"].get(patch, "") if one_of_several else conclusion["text"]
+    return fold(name(text, 1000), rest="  ")
 
 
 def _tables(data: ComparisonData, chosen: Sequence[VariantData]) -> Iterator[list[str]]:
@@ -174,68 +172,29 @@ def _said(head: str, told: Sequence[str]) -> list[str]:
     return lines
 
 
-def _certain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
-    """Return called changes, failures, and the number of unchanged metrics."""
-    fine = data["experiment"]["clock"] == "instructions"
+def _failures(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
+    """Return kernels that did not build, boots that ended badly, and kernels without numbers."""
     names = [one["name"] for one in chosen]
     told = [
-        f"{name(one['name'], 60)} does not build: {name(one['problem'], 200)}"
+        f"{name(one['name'], 60)} was not built, which is the lab's fault"
+        if one["blame"] == "lab"
+        else f"{name(one['name'], 60)} does not build: {name(one['problem'], 200)}"
         for one in chosen
-        if one["state"] == "failed" and one["blame"] != "lab"
+        if one["state"] == "failed"
     ]
+    failures = [(case, one) for case in data["cases"] for one in case["failures"] if one["variant"] in names]
     told += [
         f"{name(one['variant'], 60)}, {name(case['title'])}: {many(one['boots'])} ended as {one['outcome']}: {name(one['problem'], 200)}"
-        for case in data["cases"]
-        for one in case["failures"]
-        if one["variant"] in names and one["blame"] != "lab"
+        for case, one in failures
+        if one["blame"] != "lab"
     ]
-    found = list(_cells(data, names))
-    told += [
-        f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)} {name(told_change(cell, fine=fine), 200)}, {shown_verdict(cell['verdict']).change}"
-        for case, metric, cell in found
-        if cell["verdict"] in CHANGES
-    ]
-    same = [
-        cell for _, metric, cell in found if kind_of(cell["verdict"]) == "unchanged" and metric["primary"]
-    ]
-    if same:
-        margin = max(cell["margin"] for cell in same)
-        counted = f"{len(same)} comparison{'s' if len(same) > 1 else ''} of primary metrics"
-        told.append(f"{counted}: no change beyond the margin of {100 * margin:.3g}%")
-    return told
-
-
-def _uncertain(data: ComparisonData, chosen: Sequence[VariantData]) -> list[str]:
-    """Return inconclusive metrics with the boots needed, and the lab's own failures."""
-    fine = data["experiment"]["clock"] == "instructions"
-    names = [one["name"] for one in chosen]
-    told = []
-    for case, metric, cell in _cells(data, names):
-        if kind_of(cell["verdict"]) != "inconclusive" or not metric["primary"]:
-            continue
-        what = f"{name(cell['variant'], 60)}: {name(case)} {name(metric['name'], 30)}"
-        # Where there is no ratio, the reason says how many boots needed.
-        known = cell["ratio"] is not None
-        more = f"; about {cell['boots_needed']:,} boots needed" if known and cell["boots_needed"] else ""
-        shift = f" {told_change(cell, fine=fine)}" if known else ""
-        why = doubt(cell, fine=fine) if known else name(cell["reason"], 200)
-        why = f" ({why})" if why else ""
-        told.append(f"{what}{shift} is inconclusive{why}{more}")
-    told += [
-        f"{name(one['name'], 60)} was not built, which is the lab's fault" for one in chosen if _ours(one)
-    ]
-    judged = {cell["variant"] for _, _, cell in _cells(data, names)}
-    judged |= {one["variant"] for case in data["cases"] for one in case["failures"]}
+    judged = {cell["variant"] for _, _, cell in _cells(data, names)} | {one["variant"] for _, one in failures}
     told += [
         f"{name(one['name'], 60)} has no numbers"
         for one in chosen
         if one["name"] not in judged and one["state"] == "ready"
     ]
     return told
-
-
-def _ours(one: VariantData) -> bool:
-    return one["state"] == "failed" and one["blame"] == "lab"
 
 
 def _effects(data: ComparisonData) -> list[str]:

@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lab.comparisons.exports.figures import doubt, interval, own_medians
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
-from lab.statistics.verdict_words import CHANGES, DIRECTIONS
+from lab.statistics.verdict_words import CHANGES, DIRECTIONS, kind_of
+
+# A metric at one number of CPUs, as the contention clock names them.
+_OF_CPUS = re.compile(r"(.+)_(\d{1,2})")
+_MARKS = {"inconclusive": "?", "unchanged": "="}
 
 
 def shown_metrics(case: CaseData, variants: Sequence[str]) -> list[MetricData]:
@@ -40,7 +45,7 @@ def case_lines(data: ComparisonData, case: CaseData, variants: Sequence[str]) ->
     # Indented where its words could mean something to a reader of mail: a workload and its preset never do.
     title = name(case["title"])
     lines = fold(title, _safe(title), _safe(title))
-    side_by_side = _side_by_side(data, metrics, variants)
+    side_by_side = _by_cpus(data, metrics, variants) or _side_by_side(data, metrics, variants)
     if side_by_side is not None:
         return [*lines, "", *side_by_side]
     for metric in metrics:
@@ -57,6 +62,32 @@ def value(metric: MetricData, variant: str) -> str:
         return number(middle)
     half = 50 * (spread["high"] - spread["low"]) / abs(spread["median"])
     return f"{number(middle)} ±{half:.1f}%" if half < 1000 else number(middle)
+
+
+def _by_cpus(
+    data: ComparisonData, metrics: Sequence[MetricData], variants: Sequence[str]
+) -> list[str] | None:
+    """Return a line for each number of CPUs, if all metrics are one metric at several of them and the lines fit."""
+    names = [_OF_CPUS.fullmatch(metric["name"]) for metric in metrics]
+    if data["experiment"]["clock"] != "contention" or len(metrics) < 2:
+        return None
+    if None in names or len({match[1] for match in names if match}) > 1:
+        return None
+    rows = [["CPUs", name(data["base"]["name"]), *(name(one) for one in variants)]]
+    for match, metric in zip(names, metrics, strict=True):
+        cells = [_cell(metric, one) for one in variants]
+        told = [
+            f"{change(cell['ratio'])} {interval(cell)} {_MARKS.get(kind_of(cell['verdict']), ' ')}"
+            if cell
+            else "none  "
+            for cell in cells
+        ]
+        rows.append([match[2] if match else "", number(metric["base_median"]), *told])
+    lines = table(rows)
+    first, direction = metrics[0], DIRECTIONS.get(metrics[0]["better"], "")
+    title = f"{name(names[0][1] if names[0] else '', 30)} [{name(first['unit'], 12)}], {direction}"
+    marked = "Changes with 95% intervals; ? is inconclusive, = is unchanged."
+    return [*fold(title, _safe(first["name"]), "  "), *lines, marked] if lines else None
 
 
 def _side_by_side(
@@ -107,6 +138,10 @@ def _note(data: ComparisonData, metric: MetricData, cell: CellData) -> str:
 
 
 def _verdict(data: ComparisonData, cell: CellData) -> str:
+    if cell["ratio"] is None and cell["reason"]:
+        return f"{cell['verdict']}: {name(cell['reason'], 200)}"
+    if kind_of(cell["verdict"]) == "unchanged":
+        return f"unchanged within {100 * cell['margin']:.3g}%"
     why = doubt(cell, fine=_fine(data))
     return f"{cell['verdict']}, {why}" if why else cell["verdict"]
 
