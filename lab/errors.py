@@ -55,7 +55,7 @@ class Refusals:
     """Collects what is wrong with a description, so that all of it is reported at once."""
 
     def __init__(self) -> None:
-        self._refused: list[SubmissionRejected] = []
+        self.refused: list[SubmissionRejected] = []
 
     @contextmanager
     def collect(self) -> Iterator[None]:
@@ -63,15 +63,20 @@ class Refusals:
         try:
             yield
         except SubmissionRejected as exc:
-            self._refused.append(exc)
+            self.refused.append(exc)
+
+    def together(self) -> SubmissionRejected | None:
+        """Return the first refusal with the others; None where there is none."""
+        if not self.refused:
+            return None
+        first, *others = [every for one in self.refused for every in (one, *one.others)]
+        detail = "\n\n".join(one.detail for one in self.refused if one.detail)
+        return SubmissionRejected(str(first), detail, first.place, others)
 
     def check(self) -> None:
         """Raise the first refusal with the others, where there is one."""
-        if not self._refused:
-            return
-        first, *others = self._refused
-        detail = "\n\n".join(one.detail for one in self._refused if one.detail)
-        raise SubmissionRejected(str(first), detail, first.place, others) from first
+        if refusal := self.together():
+            raise refusal from self.refused[0]
 
 
 class LabUnable(LabError):

@@ -20,7 +20,6 @@ from lab.submission.usual import UsualChoices
 from web.forms import SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 
-_EMPTY_SLOTS = 2
 # Ticked where nothing was measured yet: the shortest to boot of those that say something about most file system patches.
 _FIRST = "showgids"
 _DESIGNS = {
@@ -233,8 +232,9 @@ def _label(key: str) -> str:
 
 
 def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[SwitchSlot]:
-    """Return the pasted patches, then some empty fields; fields with errors are open."""
-    wanted = [*typed, *[TypedSwitch()] * _EMPTY_SLOTS][: max(SLOTS, len(typed))]
+    """Return the pasted patches, then one empty slot, or two where nothing was pasted; slots with errors are open."""
+    empty = 1 if typed else 2
+    wanted = [*typed, *[TypedSwitch()] * empty][: max(SLOTS, len(typed))]
     slots = []
     for number, switch in enumerate(wanted):
         key = f"{kind}-{number}"

@@ -16,7 +16,7 @@ from lab.errors import FieldRefused, LabError, NotAllowed, SpecError, Submission
 from lab.models import Bisection, BisectionStep, Experiment, Tree, User
 from lab.models.states import BisectionState, ExperimentState
 from lab.people.permissions import may
-from lab.submission.prepare import find_target
+from lab.submission.parts import find_target
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.trends.page import StepView, TrendLine, trend_page
 from workloads.instruction_clock import Clock

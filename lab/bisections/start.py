@@ -20,7 +20,7 @@ from lab.errors import SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, PatchSpec, spec_from_mapping
 from lab.models import Bisection
 from lab.models.states import BisectionState
-from lab.submission.prepare import find_target
+from lab.submission.parts import find_target
 from lab.submission.sources import OnProgress, take_in
 from lab.submission.tree_history import open_named, remember, tree_field
 from lab.validation_messages import nearest

@@ -22,7 +22,7 @@ from lab.models import Standing, Tree, User
 from lab.people.permissions import may, may_change
 from lab.standing.quiet_hours import is_quiet, quiet_until
 from lab.submission.git_addresses import check_address
-from lab.submission.prepare import find_target
+from lab.submission.parts import find_target
 from lab.submission.sources import find_source
 from lab.submission.tree_rows import registered_sources, tree_row
 

@@ -9,33 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from django.db.models import F
-
 from kernels.builds.toolchain import Toolchain, detect_toolchain
 from kernels.configs.request import Fragment, load_fragment, read_fragment
 from kernels.errors import KernelsError
-from kernels.trees.tree import NamedRevision, SourceTree, keep, resolve
+from kernels.trees.tree import NamedRevision, SourceTree
 from lab import models
 from lab.errors import LabUnable, Refusals, SubmissionRejected
 from lab.experiments.expand import Clash, Combination, expand
 from lab.experiments.measure import MeasureSpec
-from lab.experiments.spec import ConfigSpec, ExperimentSpec, PatchSpec
+from lab.experiments.spec import ExperimentSpec
 from lab.statistics.sequential import LOOKS
-from lab.submission.claimed_base import blamed_on_claims, claimed_base, with_note
+from lab.submission.claimed_base import blamed_on_claims
 from lab.submission.combinations import Applier
-from lab.submission.sources import (
-    OnProgress,
-    Source,
-    Taken,
-    find_source,
-    open_source,
-    take_in,
-    with_catalogue_rules,
-)
-from lab.submission.tree_rows import registered_sources
+from lab.submission.parts import PinnedBase, placed_switches, read_parts
+from lab.submission.sources import OnProgress, Source, Taken, with_catalogue_rules
 from lab.targets.drivers import DRIVERS
 from lab.trends.base_points import WORKLOAD_FRAGMENT
-from lab.validation_messages import nearest
 from workloads.catalog import Workload, load_catalog
 
 CONFIG_BASE = "tiny"
@@ -49,22 +38,6 @@ PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN
 _NAMES = frozenset({"base_name", "base_commit"})
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class PinnedBase:
-    """The commit that an experiment stands on, and the tree it is of, for those that repeat it."""
-
-    tree: str
-    commit: str
-    experiment: int
-
-
-def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> PinnedBase | None:
-    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
-    if not isinstance(origin, models.Experiment) or spec.base != origin.spec.get("base", ""):
-        return None
-    return PinnedBase(origin.tree.name, origin.base_commit, origin.pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,121 +76,42 @@ def lab_at_fault() -> Iterator[None]:
 
 @lab_at_fault()
 def prepare(
-    spec: ExperimentSpec, root: Path, on_progress: OnProgress, pin: PinnedBase | None = None
+    spec: ExperimentSpec,
+    root: Path,
+    on_progress: OnProgress,
+    pin: PinnedBase | None = None,
+    *,
+    only_at_hand: bool = False,
 ) -> Prepared:
-    """Open the tree, read the switches and apply the combinations. pin: the base of the experiment that this one repeats.
+    """Open the tree, read the switches and apply the combinations. pin, only_at_hand: as read_parts takes them.
 
     Raises SpecError, SubmissionRejected, or LabUnable where the lab is at fault.
     """
-    faults = Refusals()
-    with faults.collect():
-        target = find_target(spec.target)
-        _check_clock(spec, target)
-    with faults.collect():
-        workloads = _workloads(spec)
-    with faults.collect():
-        source = find_source(spec, registered_sources())
-    faults.check()
-    with _blamed_on("tree" if spec.git is None else "git"):
-        tree = open_source(source, root / "trees", on_progress)
-    with _blamed_on("base"):
-        base = _base(spec, source, tree, pin, on_progress)
-    claimed = claimed_base(spec, tree, base, pinned=pin is not None)
-    base = claimed.base
-    switches = {}
-    for place, switch in _placed(spec):
-        on_progress(f"reading {switch.name}")
-        with faults.collect(), _blamed_on(place), blamed_on_claims(claimed, tree):
-            switches[switch.name] = with_note(take_in(switch, tree, base), claimed)
-    faults.check()
-    ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in switches.items()})
-    switches = {name: replace(taken, toggle=ruled[name]) for name, taken in switches.items()}
-    applier = Applier(tree, base, switches)
-    with blamed_on_claims(claimed, tree):
+    parts = read_parts(spec, root, on_progress, pin, only_at_hand=only_at_hand)
+    ruled = with_catalogue_rules(spec.patches, {name: taken.toggle for name, taken in parts.switches.items()})
+    switches = {name: replace(taken, toggle=ruled[name]) for name, taken in parts.switches.items()}
+    base = parts.claimed.base
+    applier = Applier(parts.tree, base, switches)
+    with blamed_on_claims(parts.claimed, parts.tree):
         combinations = _combine(spec, switches, applier, on_progress)
     toolchain = detect_toolchain()
-    return Prepared(spec, source, tree, base, target, switches, combinations, applier, workloads, toolchain)
-
-
-def _base(
-    spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
-) -> NamedRevision:
-    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
-    name = spec.base or tree.default_revision
-    if pin and pin.tree == source.name:
-        pinned = resolve(tree, pin.commit)
-        base = NamedRevision(pinned.commit, pinned.tree_id, name)
-        on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
-    else:
-        base = resolve(tree, name)
-    keep(tree.repository, base.commit)
-    return base
-
-
-_CLOCK_NAMES = {"instructions": "instruction", "contention": "contention"}
-
-
-def _check_clock(spec: ExperimentSpec, target: models.Target) -> None:
-    if spec.measure.clock not in DRIVERS[target.driver].clocks:
-        raise SubmissionRejected(
-            f"measure.clock: {target.name} is a machine, which has no {_CLOCK_NAMES[spec.measure.clock]} clock; "
-            'take "wall", or a guest as the target',
-            place="measure.clock",
-        )
-
-
-def _placed(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
-    """The switches in the order they are applied, each with the field that says what it is."""
-    for number, patch in enumerate(spec.patches):
-        kind = "catalog" if patch.catalog is not None else "range" if patch.range is not None else "text"
-        yield f"patches[{number}].{kind}", patch
-    for number, config in enumerate(spec.configs):
-        yield f"configs[{number}].text", config
-
-
-@contextmanager
-def _blamed_on(place: str) -> Iterator[None]:
-    """Say which field of the description is at fault, unless it is the lab."""
-    try:
-        yield
-    except SubmissionRejected as exc:
-        exc.place = exc.place or place
-        raise
-    except KernelsError as exc:
-        if exc.blame != "submission":
-            raise
-        raise SubmissionRejected(str(exc), exc.detail, place) from exc
-
-
-def find_target(name: str) -> models.Target:
-    """Return the target of that name, or one of the group of that name. Raises SubmissionRejected with the names there are."""
-    enabled = list(
-        models.Target.objects.filter(enabled=True).order_by(F("quarantined_at").asc(nulls_first=True), "name")
+    return Prepared(
+        spec,
+        parts.source,
+        parts.tree,
+        base,
+        parts.target,
+        switches,
+        combinations,
+        applier,
+        parts.workloads,
+        toolchain,
     )
-    places = {target.group: target for target in reversed(enabled) if target.group}
-    places |= {target.name: target for target in enabled}
-    if name not in places:
-        raise SubmissionRejected(
-            f'target: there is no target "{name}"; {nearest(name, sorted(places))}', place="target"
-        )
-    return places[name]
 
 
 def group_asked(name: str, target: models.Target) -> str:
     """The group that a description names; "" where it names the target itself."""
     return "" if target.name == name else name
-
-
-def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
-    known = load_catalog()
-    workloads = tuple(known[case.workload] for case in spec.cases)
-    if spec.measure.verify and not any(workload.verifies for workload in workloads):
-        able = [name for name, workload in known.items() if workload.verifies]
-        raise SubmissionRejected(
-            f"measure.verify: none of the cases can be verified; those of {', '.join(able)} can",
-            place="measure.verify",
-        )
-    return workloads
 
 
 def _combine(
@@ -229,7 +123,7 @@ def _combine(
 
     combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
     faults = Refusals()
-    for place, switch in _placed(spec):
+    for place, switch in placed_switches(spec):
         with faults.collect():
             _check_applies(switch.name, place, combinations, spec.design)
     faults.check()

@@ -17,8 +17,9 @@ from lab.statistics.sequential import LOOKS, detectable
 from lab.storage.artifacts import is_kept
 from lab.submission import shipped_figures as shipped
 from lab.submission.git_addresses import check_tree_location
+from lab.submission.parts import pin_of
 from lab.submission.past_figures import boot_duration, build_durations, deviation
-from lab.submission.prepare import Prepared, boots_at_most, pin_of, prepare
+from lab.submission.prepare import Prepared, boots_at_most, prepare
 from lab.submission.shipped_figures import SHIPPED
 from lab.submission.sources import Taken
 from lab.submission.submit import PROFILED_ROLES, PlannedVariant, plan_variants

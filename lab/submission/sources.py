@@ -112,7 +112,7 @@ def open_source(source: Source, root: Path, on_progress: OnProgress) -> SourceTr
 
 def take_in(spec: PatchSpec | ConfigSpec, tree: SourceTree, base: NamedRevision) -> Taken:
     """Read one switch, and repair what a web archive did to it. Raises SubmissionRejected."""
-    with _blamed_on(spec.name):
+    with blamed_on_switch(spec.name):
         if isinstance(spec, ConfigSpec):
             fragment = Fragment(spec.name, spec.text)
             read_fragment(fragment)
@@ -126,7 +126,7 @@ def take_in(spec: PatchSpec | ConfigSpec, tree: SourceTree, base: NamedRevision)
 
 
 @contextmanager
-def _blamed_on(name: str) -> Iterator[None]:
+def blamed_on_switch(name: str) -> Iterator[None]:
     """Put the switch's name before what is wrong with it, unless the lab is at fault."""
     try:
         yield

@@ -32,6 +32,7 @@ from lab.runs.rounds import add_runs
 from lab.statistics.sequential import LOOKS
 from lab.submission.build_rows import find_build
 from lab.submission.git_addresses import check_tree_location
+from lab.submission.parts import pin_of
 from lab.submission.prepare import (
     PLACEBO_FRAGMENT,
     BuildInputs,
@@ -40,7 +41,6 @@ from lab.submission.prepare import (
     build_inputs,
     group_asked,
     lab_at_fault,
-    pin_of,
     prepare,
 )
 from lab.submission.shared_sources import share_sources

@@ -6,22 +6,24 @@ Everything else raises NeedsWorker, and becomes a fetch (lab/submission/fetches/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import BoundedSemaphore
+from typing import Any
 
 from django.conf import settings
 
 from kernels.errors import KernelsError
 from kernels.trees.tree import is_imported
-from lab.errors import FieldRefused, NeedsWorker, SubmissionRejected
+from lab.errors import FieldRefused, NeedsWorker, Refusals, SubmissionRejected
 from lab.experiments.limits import LOCAL_AT_ONCE
 from lab.experiments.spec import ExperimentSpec
 from lab.models import Experiment, User
 from lab.submission.duplicates import Submitted, submit_once
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.git_addresses import check_address
+from lab.submission.part_checks import check_parts
 from lab.submission.preview import Preview, preview_experiment
 from lab.submission.received_series import check_has_branches, check_message
 from lab.submission.sources import find_source
@@ -60,6 +62,22 @@ def submit_noted(*, spec: ExperimentSpec, by: User, note: Callable[[Experiment],
         return submit_experiment(spec=spec, by=by, on_written=note)
 
 
+def early_refusal_here(mapping: Mapping[str, Any], by: User) -> SubmissionRejected | None:
+    """Return what the lab refuses in the parts of a description that cannot be taken in here; None while this process is busy."""
+    if not _PLACES.acquire(blocking=False):
+        return None
+    faults = Refusals()
+    try:
+        with faults.collect():
+            if isinstance(mapping.get("git"), str):
+                _check_address(mapping["git"], by)
+        with faults.collect():
+            check_parts(mapping)
+    finally:
+        _PLACES.release()
+    return faults.together()
+
+
 @contextmanager
 def _here(spec: ExperimentSpec, by: User) -> Iterator[None]:
     check_here(spec, by)
@@ -77,10 +95,7 @@ def check_here(spec: ExperimentSpec, by: User) -> None:
     Raises SubmissionRejected for an address that no worker would take, NeedsWorker where one has to get the tree.
     """
     if spec.git is not None:
-        try:
-            check_address(spec.git, by)
-        except SubmissionRejected as exc:
-            raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
+        _check_address(spec.git, by)
     source = find_source(spec, registered_sources())
     if source.kind == "git":
         raise NeedsWorker(f"the tree {source.name} is fetched by git")
@@ -91,6 +106,13 @@ def check_here(spec: ExperimentSpec, by: User) -> None:
         raise NeedsWorker(str(exc)) from exc
     if not at_hand:
         raise NeedsWorker(f"the tree {source.name} is not imported yet")
+
+
+def _check_address(address: str, by: User) -> None:
+    try:
+        check_address(address, by)
+    except SubmissionRejected as exc:
+        raise SubmissionRejected(f"git: {exc}", exc.detail, place="git") from exc
 
 
 def series_faults(wanted: WantedSeries, by: User) -> dict[str, str]:

@@ -20,7 +20,7 @@ from lab.submission.choices import submission_choices
 from lab.submission.fetches.requests import FetchRequest, request_fetch
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.usual import usual_choices
-from lab.submission.web_process import preview_here, series_faults, submit_here
+from lab.submission.web_process import early_refusal_here, preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from
 from web.faults import form_faults
@@ -53,13 +53,22 @@ def submit(request: HttpRequest) -> HttpResponse:
     try:
         spec = spec_from_mapping(description.mapping)
     except SpecError as exc:
-        return show_form(request, replace(page, errors=form_faults(exc, description) | errors))
+        return _refused(request, replace(page, errors=form_faults(exc, description) | errors), description)
     if errors:
-        return show_form(request, replace(page, errors=errors))
+        return _refused(request, replace(page, errors=errors), description)
     try:
         return _taken(request, page, description, spec)
     except LabError as exc:
         return show_form(request, replace(page, errors=form_faults(exc, description), detail=exc.detail))
+
+
+def _refused(request: HttpRequest, page: FormPage, description: Description) -> HttpResponse:
+    """Show the form's own faults together with what the lab refuses in the other parts."""
+    refusal = early_refusal_here(description.mapping, person(request))
+    if refusal is None:
+        return show_form(request, page)
+    errors = {**form_faults(refusal, description), **page.errors}
+    return show_form(request, replace(page, errors=errors, detail=refusal.detail or page.detail))
 
 
 def _taken(
@@ -68,16 +77,20 @@ def _taken(
     """Preview or submit the form here, or hand it to a worker. Raises LabError."""
     typed = page.typed
     wanted = wanted_series(typed)
-    if wanted is not None:
-        wanted = replace(wanted, description=description.mapping, each=typed.each, form_key=typed.key)
-        return _handed_over(request, wanted, typed)
-    try:
-        if page.previewing:
-            preview = preview_here(spec=spec, by=person(request), origin=_origin(typed.origin))
-            return show_form(request, replace(page, preview=preview))
-        return _accepted(request, spec, origin=typed.origin, form=typed.key)
-    except NeedsWorker:
-        return _handed_over(request, WantedSeries(description.mapping, form_key=typed.key), typed)
+    if wanted is None:
+        try:
+            if page.previewing:
+                preview = preview_here(spec=spec, by=person(request), origin=_origin(typed.origin))
+                return show_form(request, replace(page, preview=preview))
+            return _accepted(request, spec, origin=typed.origin, form=typed.key)
+        except NeedsWorker:
+            wanted = WantedSeries({})
+    # What is plainly wrong is said now, not after a tree's import.
+    refusal = early_refusal_here(description.mapping, person(request))
+    if refusal is not None:
+        raise refusal
+    wanted = replace(wanted, description=description.mapping, each=typed.each, form_key=typed.key)
+    return _handed_over(request, wanted, typed)
 
 
 def _submit_toml(request: HttpRequest) -> HttpResponse:

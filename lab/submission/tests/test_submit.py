@@ -12,7 +12,7 @@ from lab.models import Build, Experiment, Run, Target, Variant
 from lab.runs.record import Failure, record_build_failure
 from lab.runs.settle import cancel_experiment
 from lab.runs.work_orders import build_order, run_order
-from lab.submission import prepare, submit
+from lab.submission import parts, prepare, submit
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.tests.factories import claimed_build, finish_builds
 from lab.tests.tiny_tree import INODE, diff, git
@@ -265,7 +265,7 @@ def test_a_fault_of_the_lab_is_not_blamed_on_the_submission(
     def fail(*_: object) -> None:
         raise GitFailed("git is broken")
 
-    monkeypatch.setattr(prepare, "open_source", fail)
+    monkeypatch.setattr(parts, "open_source", fail)
     with pytest.raises(LabUnable):
         submit_experiment(spec=describe(), home=home)
 

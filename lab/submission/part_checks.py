@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Check the parts of a description that cannot be taken in yet, so that its author reads all refusals at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from pydantic import BaseModel, ValidationError
+
+from kernels.errors import KernelsError
+from lab.errors import LabError, Refusals, SubmissionRejected
+from lab.experiments.measure import DEFAULT_BOOTS
+from lab.experiments.spec import DESIGNS, MOST_PATCHES, ConfigSpec, ExperimentSpec, PatchSpec
+from lab.experiments.switch_names import with_names
+from lab.submission.parts import read_parts
+from lab.submission.prepare import prepare
+from workloads.catalog import load_catalog
+
+# Stands where a description names no tree that could be one.
+_NO_TREE = "-"
+_FIELDS = ("tree", "git", "base", "target")
+_PLACE = re.compile(r"^(patches|configs)\[(\d+)\]")
+_MODELS: Mapping[str, type[BaseModel]] = {"patches": PatchSpec, "configs": ConfigSpec}
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """A description of those parts that are in order. positions: by kind, which switch of the whole each one was."""
+
+    fields: Fields
+    positions: Mapping[str, Sequence[int]]
+
+
+def check_parts(description: Mapping[str, Any], home: Path | None = None) -> None:
+    """Check the parts that the form's own faults leave: target, tree, base, each switch, and whether patches apply.
+
+    A tree is opened where it is at hand, and neither imported nor fetched. home: the state root, settings.HOME if None.
+    Raises SubmissionRejected with all that is refused.
+    """
+    named, root, faults = with_names(description), home or settings.HOME, Refusals()
+    try:
+        reduced = _reduced(named)
+        faults.refused += _refusals(reduced, root)
+        faults.refused += _refusals(_before_the_first_fault(reduced, named, faults), root, apply=True)
+    except (ValidationError, LabError, KernelsError):
+        # The description is refused as it is; a lab that cannot look at its parts says so at the next try.
+        pass
+    faults.check()
+
+
+def _refusals(reduced: _Reduced, root: Path, *, apply: bool = False) -> list[SubmissionRejected]:
+    """Return what is refused, with the places of the whole description. apply: also try the combinations."""
+    spec = ExperimentSpec.model_validate(reduced.fields)
+    try:
+        if apply and spec.patches:
+            prepare(spec, root, lambda _: None, only_at_hand=True)
+        elif not apply:
+            read_parts(spec, root, lambda _: None, only_at_hand=True)
+    except SubmissionRejected as exc:
+        refused = [one for one in (exc, *exc.others) if one.place != "tree" or spec.tree != _NO_TREE]
+        return [_moved(one, reduced) for one in refused if one.place.startswith("patches") or not apply]
+    return []
+
+
+def _reduced(named: Mapping[str, Any]) -> _Reduced:
+    """Keep the parts that are in order by themselves, beside a case that every lab has."""
+    fields = {**_least(), **{name: named[name] for name in _FIELDS if _is_valid(name, named.get(name))}}
+    if "git" in fields:
+        del fields["tree"]
+    measure = named.get("measure")
+    if isinstance(measure, Mapping) and measure.get("clock") in DEFAULT_BOOTS:
+        fields["measure"] = {"clock": measure["clock"]}
+    positions = {}
+    for kind, model in _MODELS.items():
+        fields[kind], positions[kind] = _kept(model, named.get(kind))
+    return _Reduced(fields, positions)
+
+
+def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults: Refusals) -> _Reduced:
+    """Return the patches that no fault lies under, with their rules: a later one may stand on what is at fault."""
+    refused = [
+        int(match[2])
+        for one in faults.refused
+        if (match := _PLACE.match(one.place)) and match[1] == "patches"
+    ]
+    names: set[str] = set()
+    patches: list[Fields] = []
+    for place, (patch, position) in enumerate(
+        zip(reduced.fields["patches"], reduced.positions["patches"], strict=True)
+    ):
+        rules = {name: named["patches"][position].get(name) or [] for name in ("requires", "excludes")}
+        names.add(patch["name"])
+        whole = {**patch, **rules}
+        known = _fits(PatchSpec, whole) and {*rules["requires"], *rules["excludes"]} <= names
+        if position != place or position in refused or not known:
+            break
+        patches.append(whole)
+    design = named.get("design")
+    chosen = {"design": design} if design in DESIGNS else {}
+    return _Reduced({**reduced.fields, **chosen, "patches": patches, "configs": []}, reduced.positions)
+
+
+def _least() -> Fields:
+    return {"name": "parts", "tree": _NO_TREE, "cases": [{"workload": next(iter(load_catalog()))}]}
+
+
+def _is_valid(name: str, value: object) -> bool:
+    fields = {**_least(), name: value}
+    if name == "git":
+        del fields["tree"]
+    return _fits(ExperimentSpec, fields)
+
+
+def _fits(model: type[BaseModel], fields: Mapping[str, Any]) -> bool:
+    try:
+        model.model_validate(fields)
+    except ValidationError:
+        return False
+    return True
+
+
+def _kept(model: type[BaseModel], switches: object) -> tuple[list[Fields], list[int]]:
+    """Return the switches that are in order but for names, without their rules, and their positions."""
+    kept: dict[str, Fields] = {}
+    positions: list[int] = []
+    for position, given in enumerate(switches if isinstance(switches, list) else ()):
+        if not isinstance(given, Mapping):
+            continue
+        switch = {key: value for key, value in given.items() if key not in ("requires", "excludes")}
+        for name in (switch.get("name"), f"number-{position + 1}"):
+            if name not in kept and _fits(model, {**switch, "name": name}):
+                kept[str(name)] = {**switch, "name": name}
+                positions.append(position)
+                break
+    return list(kept.values())[:MOST_PATCHES], positions[:MOST_PATCHES]
+
+
+def _moved(refusal: SubmissionRejected, reduced: _Reduced) -> SubmissionRejected:
+    """Return a refusal with the place that its switch has in the whole description."""
+    match = _PLACE.match(refusal.place)
+    if match is None:
+        return refusal
+    place = f"{match[1]}[{reduced.positions[match[1]][int(match[2])]}]{refusal.place[match.end() :]}"
+    return SubmissionRejected(str(refusal), refusal.detail, place)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read each part of a description on its own: target, workloads, tree, base, and every switch.
+
+All refusals come out together: where one part keeps another from being read in full, that one is read as far as it goes.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db.models import F
+
+from kernels.configs.request import Fragment, read_fragment
+from kernels.errors import KernelsError, PatchDamaged
+from kernels.patches.series import read_series
+from kernels.trees.tree import NamedRevision, SourceTree, is_imported, keep, resolve
+from lab import models
+from lab.errors import NeedsWorker, Refusals, SubmissionRejected
+from lab.experiments.spec import ConfigSpec, ExperimentSpec, PatchSpec
+from lab.submission.claimed_base import ClaimedBase, blamed_on_claims, claimed_base, with_note
+from lab.submission.sources import (
+    OnProgress,
+    Source,
+    Taken,
+    blamed_on_switch,
+    find_source,
+    open_source,
+    take_in,
+)
+from lab.submission.tree_rows import registered_sources
+from lab.targets.drivers import DRIVERS
+from lab.validation_messages import nearest
+from workloads.catalog import Workload, load_catalog
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedBase:
+    """The commit that an experiment stands on, and the tree it is of, for those that repeat it."""
+
+    tree: str
+    commit: str
+    experiment: int
+
+
+def pin_of(spec: ExperimentSpec, origin: models.Experiment | models.Standing | None) -> PinnedBase | None:
+    """Return the commit that a re-run or a clone stands on, where it names the same base: a tag or branch may have moved since."""
+    if not isinstance(origin, models.Experiment) or spec.base != origin.spec.get("base", ""):
+        return None
+    return PinnedBase(origin.tree.name, origin.base_commit, origin.pk)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a description, each in order by itself. claimed: the base, and what the mails say of it."""
+
+    source: Source
+    tree: SourceTree
+    claimed: ClaimedBase
+    target: models.Target
+    workloads: tuple[Workload, ...]
+    switches: Mapping[str, Taken]
+
+
+def read_parts(
+    spec: ExperimentSpec,
+    root: Path,
+    on_progress: OnProgress,
+    pin: PinnedBase | None = None,
+    *,
+    only_at_hand: bool = False,
+) -> Parts:
+    """Read every part. pin: the base of the experiment that this one repeats.
+
+    only_at_hand: do not import or fetch a tree: the description is refused anyway, and this is for the other refusals.
+    Raises SubmissionRejected with all refusals, NeedsWorker where nothing but the tree is missing, KernelsError where the lab
+    is at fault.
+    """
+    faults = Refusals()
+    target = source = base = None
+    workloads: tuple[Workload, ...] = ()
+    switches: Mapping[str, Taken] = {}
+    with faults.collect():
+        target = find_target(spec.target)
+        _check_clock(spec, target)
+    with faults.collect():
+        workloads = _workloads(spec)
+    with faults.collect():
+        source = find_source(spec, registered_sources())
+    if source and (is_at_hand(source, root) or not (only_at_hand or faults.refused)):
+        with faults.collect():
+            tree, base = _opened(spec, source, root, on_progress, pin)
+    if base is None:
+        _check_texts(spec, faults)
+    else:
+        claimed = claimed_base(spec, tree, base, pinned=pin is not None)
+        switches = _read_switches(spec, tree, claimed, on_progress, faults)
+    faults.check()
+    if source is None or target is None or base is None:
+        raise NeedsWorker("the tree is not at hand")
+    return Parts(source, tree, claimed, target, workloads, switches)
+
+
+def is_at_hand(source: Source, root: Path) -> bool:
+    """Return whether the tree can be opened without an import or a fetch. Raises KernelsError for a broken one."""
+    return source.kind == "archive" and is_imported(source.name, Path(source.location), root / "trees")
+
+
+def _opened(
+    spec: ExperimentSpec, source: Source, root: Path, on_progress: OnProgress, pin: PinnedBase | None
+) -> tuple[SourceTree, NamedRevision]:
+    with _blamed_on("tree" if spec.git is None else "git"):
+        tree = open_source(source, root / "trees", on_progress)
+    with _blamed_on("base"):
+        return tree, _base(spec, source, tree, pin, on_progress)
+
+
+def _read_switches(
+    spec: ExperimentSpec, tree: SourceTree, claimed: ClaimedBase, on_progress: OnProgress, faults: Refusals
+) -> dict[str, Taken]:
+    switches = {}
+    for place, switch in placed_switches(spec):
+        on_progress(f"reading {switch.name}")
+        with faults.collect(), _blamed_on(place), blamed_on_claims(claimed, tree):
+            switches[switch.name] = with_note(take_in(switch, tree, claimed.base), claimed)
+    return switches
+
+
+def _check_texts(spec: ExperimentSpec, faults: Refusals) -> None:
+    """Read the switches without a tree; a damaged diff may still be repaired once there is one."""
+    for place, switch in placed_switches(spec):
+        with faults.collect(), _blamed_on(place), blamed_on_switch(switch.name):
+            if isinstance(switch, ConfigSpec):
+                read_fragment(Fragment(switch.name, switch.text))
+            elif switch.text is not None:
+                _check_series(switch.text, partial=switch.partial)
+
+
+def _check_series(text: str, *, partial: bool) -> None:
+    try:
+        read_series(text.encode(), partial=partial)
+    except PatchDamaged:
+        return
+
+
+def _base(
+    spec: ExperimentSpec, source: Source, tree: SourceTree, pin: PinnedBase | None, on_progress: OnProgress
+) -> NamedRevision:
+    """Resolve the base, or take the commit that it was for the experiment that this one repeats; keep it from `git gc`."""
+    name = spec.base or tree.default_revision
+    if pin and pin.tree == source.name:
+        pinned = resolve(tree, pin.commit)
+        base = NamedRevision(pinned.commit, pinned.tree_id, name)
+        on_progress(f"base {name} stays {pin.commit[:12]}, as in experiment {pin.experiment}")
+    else:
+        base = resolve(tree, name)
+    keep(tree.repository, base.commit)
+    return base
+
+
+_CLOCK_NAMES = {"instructions": "instruction", "contention": "contention"}
+
+
+def _check_clock(spec: ExperimentSpec, target: models.Target) -> None:
+    if spec.measure.clock not in DRIVERS[target.driver].clocks:
+        raise SubmissionRejected(
+            f"measure.clock: {target.name} is a machine, which has no {_CLOCK_NAMES[spec.measure.clock]} clock; "
+            'take "wall", or a guest as the target',
+            place="measure.clock",
+        )
+
+
+def placed_switches(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
+    """Yield the switches in the order they are applied, each with the field that says what it is."""
+    for number, patch in enumerate(spec.patches):
+        kind = "catalog" if patch.catalog is not None else "range" if patch.range is not None else "text"
+        yield f"patches[{number}].{kind}", patch
+    for number, config in enumerate(spec.configs):
+        yield f"configs[{number}].text", config
+
+
+@contextmanager
+def _blamed_on(place: str) -> Iterator[None]:
+    """Say which field of the description is at fault, unless it is the lab."""
+    try:
+        yield
+    except SubmissionRejected as exc:
+        exc.place = exc.place or place
+        raise
+    except KernelsError as exc:
+        if exc.blame != "submission":
+            raise
+        raise SubmissionRejected(str(exc), exc.detail, place) from exc
+
+
+def find_target(name: str) -> models.Target:
+    """Return the target of that name, or one of the group of that name. Raises SubmissionRejected with the names there are."""
+    enabled = list(
+        models.Target.objects.filter(enabled=True).order_by(F("quarantined_at").asc(nulls_first=True), "name")
+    )
+    places = {target.group: target for target in reversed(enabled) if target.group}
+    places |= {target.name: target for target in enabled}
+    if name not in places:
+        raise SubmissionRejected(
+            f'target: there is no target "{name}"; {nearest(name, sorted(places))}', place="target"
+        )
+    return places[name]
+
+
+def _workloads(spec: ExperimentSpec) -> tuple[Workload, ...]:
+    known = load_catalog()
+    workloads = tuple(known[case.workload] for case in spec.cases)
+    if spec.measure.verify and not any(workload.verifies for workload in workloads):
+        able = [name for name, workload in known.items() if workload.verifies]
+        raise SubmissionRejected(
+            f"measure.verify: none of the cases can be verified; those of {', '.join(able)} can",
+            place="measure.verify",
+        )
+    return workloads
