@@ -12,7 +12,7 @@
 
 unsigned int harness_threads;
 static const struct workload *workload;
-static pthread_barrier_t ready, go;
+static pthread_barrier_t ready, go, done;
 static const char *counted;
 static bool timed, recorded, settled;
 static sem_t *turns; /* one a thread, where they take turns */
@@ -25,8 +25,15 @@ static void await_turn(unsigned int index)
 
 static void pass_turn(unsigned int index)
 {
-	if (turns && index + 1 < harness_threads)
+	if (!turns)
+		return;
+	if (index + 1 < harness_threads)
 		sem_post(&turns[index + 1]);
+	/*
+	 * A thread that ends gives its stack's pages back. The next one would
+	 * get them, and replayed at once both would share them.
+	 */
+	pthread_barrier_wait(&done);
 }
 
 static void take_turns(void)
@@ -167,6 +174,7 @@ int harness_main(int argc, char **argv, const struct workload *which)
 	MICROSCOPE_MARK(MARK_WATCH);
 	pthread_barrier_init(&ready, NULL, harness_threads + 1);
 	pthread_barrier_init(&go, NULL, harness_threads + 1);
+	pthread_barrier_init(&done, NULL, harness_threads);
 	for (unsigned long i = 0; i < warmup + iterations; i++) {
 		if (workload->prepare)
 			workload->prepare();
