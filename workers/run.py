@@ -38,7 +38,7 @@ from lab.targets.drivers import is_guest
 from workers.accelerator import choose_accelerator, is_trusted
 from workers.artifact_transfer import at_hand
 from workers.boot_request import SLOWER, Job, boot_request
-from workers.collect.contended import replayed
+from workers.collect.contended import RecordedBoot, replayed
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
 from workers.collect.transcript import Transcript
@@ -47,6 +47,7 @@ from workers.errors import ClaimLost, GuestPanicked, TargetUnready, TargetVanish
 from workers.lease import Lease
 from workers.microscope.accesses import check_cpus
 from workers.microscope.looking import look_at
+from workers.microscope.slab_pages import SlabPages, slab_pages
 from workers.refused import note_cut_console, note_refused_guest
 from workers.run_files import send_runs
 from workers.tail import shown_live
@@ -81,10 +82,14 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The results of a boot besides its records, which are in its directory: what guest and host are like, seconds by step."""
+    """The results of a boot besides its records, which are in its directory: what guest and host are like, seconds by step.
+
+    slabs: under the contention clock, the guest's slab caches after the measurement, as far as they could be read.
+    """
 
     environment: Mapping[str, Any]
     steps: Mapping[str, float] = field(default_factory=dict)
+    slabs: SlabPages | None = None
 
 
 def run_claimed(claim: Claim, bench: Bench) -> None:
@@ -171,9 +176,8 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
     readings, collected = measured.readings, measured.collected
     profiles = collected.profiles
     if clock == "contention":
-        replay = replayed(
-            workload, order.params, directory, readings, artifact, bench.home, sensitive=order.block == 0
-        )
+        recorded = RecordedBoot(directory, readings, answers.slabs)
+        replay = replayed(workload, order.params, recorded, artifact, bench.home, sensitive=order.block == 0)
         readings, profiles = replay.readings, (replay.profile,)
     return RunRecord(
         outcome=Outcome.FINISHED,
@@ -248,6 +252,9 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
     # The instruction clock leaps over what a guest waits for; the others are as slow as their guest.
     slower = SLOWER["contention"] if request.machine.clock == "contention" else 1
     deadline_s = slower * sum(step.deadline_s for step in plan.steps) + SLACK_S
+    accesses = request.microscope is not None and request.microscope.accesses
+    watched = {step.name for step in plan.steps if step.kind == "measure"} if accesses else set()
+    slabs = None
     began = monotonic()
     try:
         with driver.boot(request) as session, Transcript(plan, request.directory) as transcript:
@@ -255,6 +262,8 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
             for record in session.records(deadline_s):
                 lease.beat()
                 transcript.take(record)
+                if record.kind == "exit" and record.name in watched:
+                    slabs = slab_pages(session, request)
             worked = monotonic()
     finally:
         request.initrd.unlink(missing_ok=True)
@@ -264,7 +273,7 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
         "host": dict(session.host),
         "machine": asdict(request.machine),
     }
-    return Answers(environment, {"boot": booted - began, "workload": worked - booted})
+    return Answers(environment, {"boot": booted - began, "workload": worked - booted}, slabs)
 
 
 def tuned_as_asked(tuning: Tuning, environment: Mapping[str, Any]) -> dict[str, Any]:

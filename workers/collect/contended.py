@@ -28,6 +28,7 @@ from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import lock_function_lines
 from workers.microscope.looking import PROGRAM_MAP
 from workers.microscope.replay import Trace, compile_replay, replay
+from workers.microscope.slab_pages import SlabPages
 from workloads.catalog import Workload
 from workloads.contention import MACHINE, OPERATIONS, cpus_of
 from workloads.errors import MachineModelInvalid
@@ -41,6 +42,15 @@ _MOST_CALLERS = 3
 READER = "workers.collect.waiting_reader:prepare"
 LIMITS = ReaderLimits(seconds=guest_limits.READER_SECONDS, memory=guest_limits.READER_MEMORY_BYTES)
 Chains = Mapping[int, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBoot:
+    """A boot whose accesses were recorded. directory: of the run. slabs: the guest's slab caches, for names."""
+
+    directory: Path
+    readings: Readings
+    slabs: SlabPages | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,7 @@ class _Named(BaseModel, extra="forbid", strict=True):
 def replayed(
     workload: Workload,
     params: Mapping[str, object],
-    directory: Path,
-    readings: Readings,
+    boot: RecordedBoot,
     artifact: Artifact,
     home: Path,
     *,
@@ -68,10 +77,11 @@ def replayed(
     """Return readings with the metrics of each number of CPUs in place of the numbers of operations, and the waiting.
 
     sensitive: tell also what the most CPUs take where every latency is half or twice as long, for two more replays.
-    directory: of the run. The recording is removed: it is large, and the next boot makes another. Raises
+    The recording is removed: it is large, and the next boot makes another. Raises
     ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow,
     ReaderUnavailable: the lab's.
     """
+    directory, readings = boot.directory, boot.readings
     timed = [iteration for iteration in readings.iterations if not iteration.warmup]
     done = sum(iteration.values[OPERATIONS] for iteration in timed)
     try:
@@ -85,7 +95,8 @@ def replayed(
             path.unlink()
     most = max(results)
     chains, tree = _named(recording, results[most], round(done), artifact, directory)
-    said = evidence(results[most], chains, LineNames(artifact.system_map.read_text(), chains.__getitem__))
+    names = LineNames(artifact.system_map.read_text(), chains.__getitem__, boot.slabs)
+    said = evidence(results[most], chains, names)
     if latencies:
         taken = {1.0: results[most], **latencies}
         said["latencies"] = {f"{times:g}": result.total.total / done for times, result in taken.items()}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from workloads.instruction_clock import Clock
 # "none": the machine itself, not emulated, or not a machine.
 Accelerator = Literal["kvm", "tcg", "none"]
 RECORDS_FILE = "records.bin"
+ReadMemory = Callable[[int, int], bytes]
+"""(address, bytes) → so many bytes of a guest's physical memory; raises TargetLost."""
 # How a machine's kernel is started: by its firmware, or by the kernel that it runs already.
 Way = Literal["power", "kexec"]
 
@@ -129,6 +131,9 @@ class Session(Protocol):
 
         deadline_s: from now to bye. Raises GuestPanicked, GuestHung, GuestSilent, TargetLost, RecordCorrupt.
         """
+
+    def memory(self) -> AbstractContextManager[ReadMemory | None]:
+        """Stop the guest and return a reader of its memory; None where there is none. Raises TargetLost."""
 
 
 class Driver(Protocol):

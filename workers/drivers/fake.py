@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.drivers.base import BootRequest
+from workers.drivers.base import BootRequest, ReadMemory
 from workers.errors import GuestSilent, WorkersError, WrongKernel
 from workloads.guest.records import Record, encode_record
 
@@ -38,6 +38,7 @@ class Script:
     seconds: float = 0.0
     host: Mapping[str, Any] = field(default_factory=dict)
     call_trees: tuple[bytes, ...] = ()
+    memory: ReadMemory | None = None
 
 
 @dataclass
@@ -117,6 +118,10 @@ class FakeSession:
         self.host.update(load_after=0.0, steal_share=0.0)
         if self._script.problem:
             raise self._script.problem
+
+    def memory(self) -> AbstractContextManager[ReadMemory | None]:
+        """The script's memory."""
+        return nullcontext(self._script.memory)
 
     def _in_time(self, records: list[Record]) -> Iterator[Record]:
         """The last record, or the problem, comes when the script's seconds are over."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Literal, Protocol
 
-from workers.drivers.base import BootRequest
+from workers.drivers.base import BootRequest, ReadMemory
 from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
 from workers.drivers.streams import Streams
 from workers.errors import (
@@ -98,6 +99,10 @@ class GuestSession:
                     return
         finally:
             self.host.update(self.host_change())
+
+    def memory(self) -> AbstractContextManager[ReadMemory | None]:
+        """See base.Session.memory."""
+        return nullcontext()
 
     def host_facts(self) -> dict[str, Any]:
         """Return the constant facts of this host that the guest's side needs."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -108,6 +108,32 @@ class Hypervisor:
         with suppress(libvirt.libvirtError, TargetLost):
             domain = self.connection.lookupByName(name)
             within(INTERRUPT_DEADLINE_S, "to interrupt a guest", domain.injectNMI)
+
+    @contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """Stop a guest for as long as the context lasts. Raises TargetLost."""
+        self._ask(name, "to stop a guest", lambda domain: domain.suspend())
+        try:
+            yield
+        finally:
+            self._ask(name, "to let a guest go on", lambda domain: domain.resume())
+
+    def peek(self, name: str, address: int, size: int) -> bytes:
+        """Return a piece of a guest's physical memory. Raises TargetLost."""
+        physical = libvirt.VIR_MEMORY_PHYSICAL
+        return bytes(
+            self._ask(
+                name, "to read a guest's memory", lambda domain: domain.memoryPeek(address, size, physical)
+            )
+        )
+
+    def _ask(self, name: str, what: str, request: Callable[[libvirt.virDomain], T]) -> T:
+        """Return the answer of a request about a guest. Raises TargetLost."""
+        try:
+            domain = self.connection.lookupByName(name)
+            return within(ANSWER_DEADLINE_S, what, lambda: request(domain))
+        except libvirt.libvirtError as error:
+            raise TargetLost(f"libvirt cannot be asked {what}: {error}") from error
 
     def domains(self, prefix: str) -> list[str]:
         """Names of the running domains that begin with a prefix."""

@@ -9,17 +9,19 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import libvirt
 
 from kernels.architecture import BUILT
 from kernels.processes.environment import minimal
 from workers.drivers.access import check_own, check_readable, mend_kvm
-from workers.drivers.base import BootRequest, Disk
+from workers.drivers.base import BootRequest, Disk, ReadMemory
 from workers.drivers.calls import bring_home, own_directory
 from workers.drivers.domain_xml import Wiring, domain_xml
 from workers.drivers.guest_session import Ending, GuestSession
@@ -93,7 +95,7 @@ class LibvirtDriver:
                 request.raw_records.open("wb"),
             )
             facts = {"machine": BUILT.machine, **self.hypervisor.versions()}
-            session = GuestSession(request, streams, _Remote(self.hypervisor, name), facts)
+            session = _LibvirtSession(request, streams, _Remote(self.hypervisor, name), facts)
             session.greet()
             session.host["boot_s"] = time.monotonic() - started_at
             yield session
@@ -179,6 +181,23 @@ class _Remote:
 
     def interrupt(self) -> None:
         self.hypervisor.interrupt(self.name)
+
+
+class _LibvirtSession(GuestSession):
+    """A session with a guest whose memory can be read."""
+
+    def __init__(
+        self, request: BootRequest, streams: Streams, machine: _Remote, facts: Mapping[str, Any]
+    ) -> None:
+        super().__init__(request, streams, machine, facts)
+        self._guest = machine
+
+    @contextmanager
+    def memory(self) -> Iterator[ReadMemory]:
+        """See base.Session.memory."""
+        hypervisor, name = self._guest.hypervisor, self._guest.name
+        with hypervisor.stopped(name):
+            yield partial(hypervisor.peek, name)
 
 
 @dataclass

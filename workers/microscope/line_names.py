@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from workers.microscope.contention import LineWaits, LockWaits, WaitShare
 from workers.microscope.lock_functions import is_lock_function
+from workers.microscope.slab_pages import SlabPages
 
 _DATA = re.compile(r"^([0-9a-f]{16}) [bBdDrRvV] (\S{1,500})$", re.MULTILINE)
 _ANY = re.compile(r"^([0-9a-f]{16}) [a-zA-Z] ", re.MULTILINE)
@@ -22,8 +23,11 @@ _MOST_NAMES = 3
 class LineNames:
     """Names of one kernel's lines and locks, for waits by the nodes of one call tree."""
 
-    def __init__(self, system_map: str, chain: Callable[[int], Sequence[str]]) -> None:
-        """Read the symbols of data in a System.map. chain: the functions of a node, innermost first."""
+    def __init__(
+        self, system_map: str, chain: Callable[[int], Sequence[str]], slabs: SlabPages | None = None
+    ) -> None:
+        """Read the symbols of data in a System.map. chain: the functions of a node, innermost first. slabs: the guest's."""
+        self._slabs = slabs
         symbols = {int(digits, 16): name for digits, name in _DATA.findall(system_map)}
         # Each symbol ends where any other begins: data has no sizes in a System.map.
         starts = sorted({int(digits, 16) for digits in _ANY.findall(system_map)})
@@ -32,16 +36,25 @@ class LineNames:
         self._chain = chain
 
     def line(self, line: LineWaits) -> str:
-        """Return a line's name, such as "inode_hash_lock" or "kernel memory of a → down_read, b"."""
+        """Return a line's name, such as "inode_hash_lock" or "slab dentry, bytes 64 to 127, of a → lockref_get, b"."""
         inside = [self._symbol(line.address)] + [
             self._symbols.get(start, "") for start in self._within(line.address, line.address + _LINE)
         ]
         names = list(dict.fromkeys(name for name in inside if name))
-        return _list(names) or f"{_region(line.address)} of {self._users(line.nodes)}"
+        return _list(names) or f"{self._region(line.address)} of {self._users(line.nodes)}"
 
     def lock(self, lock: LockWaits) -> str:
-        """Return a lock's name, such as "inode_hash_lock" or "mutex of a → mutex_lock"."""
-        return self._symbol(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}"
+        """Return a lock's name, such as "inode_hash_lock" or "mutex of a → mutex_lock (slab filp, offset 72)"."""
+        place = self._slabs.place(lock.address) if self._slabs else None
+        where = f" (slab {place.cache}, offset {place.offset})" if place else ""
+        return self._symbol(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}{where}"
+
+    def _region(self, address: int) -> str:
+        if place := self._slabs.place(address) if self._slabs else None:
+            last = place.offset + _LINE - 1
+            more = " and the next object" if last >= place.size else ""
+            return f"slab {place.cache}, bytes {place.offset} to {min(last, place.size - 1)}{more},"
+        return _region(address)
 
     def _symbol(self, address: int) -> str:
         at = bisect_right(self._starts, address) - 1

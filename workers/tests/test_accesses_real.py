@@ -18,6 +18,7 @@ from workers.drivers.libvirt import LibvirtDriver
 from workers.errors import ProfileUnreadable
 from workers.microscope.accesses import check_cpus, read_recordings
 from workers.microscope.looking import Look, look_at
+from workers.microscope.slab_pages import SlabPages, slab_pages
 from workers.tests.test_accesses import decoded
 from workers.tests.test_driver_real import driver, home  # noqa: F401 fixtures
 from workloads.catalog import load_catalog
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.real
 CPUS, FILES = 4, 32
 
 
-Boot = Callable[[int], tuple[Look, BootRequest, list[Record]]]
+Boot = Callable[[int], tuple[Look, BootRequest, list[Record], SlabPages | None]]
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def _boot(
     home: Path,  # noqa: F811
     artifact: Artifact,
     threads: int,
-) -> tuple[Look, BootRequest, list[Record]]:
+) -> tuple[Look, BootRequest, list[Record], SlabPages | None]:
     workload = load_catalog()["showgids"]
     directory = home / "runs" / "accesses"
     shutil.rmtree(directory, ignore_errors=True)
@@ -56,12 +57,16 @@ def _boot(
     job = Job("a test", workload, plan, Machine(CPUS, 1024, "tcg", "contention"))
     request = boot_request(job, artifact, home, directory, look.of_accesses())
     with driver.boot(request) as session:
-        records = [record for record in session.records(300) if record.kind != "beat"]
-    return look, request, records
+        records, slabs = [], None
+        for record in session.records(300):
+            records.append(record)
+            if (record.kind, record.name) == ("exit", "open"):
+                slabs = slab_pages(session, request)
+    return look, request, records, slabs
 
 
 def test_each_cpu_s_accesses_come_home_whole(boot: Boot) -> None:
-    look, request, _ = boot(CPUS)
+    look, request, _, slabs = boot(CPUS)
     (recording,) = read_recordings(request.directory, CPUS)
     (tree,) = look.call_trees(request)
     assert tree.windows == 2 * CPUS
@@ -80,11 +85,18 @@ def test_each_cpu_s_accesses_come_home_whole(boot: Boot) -> None:
             {address for (name, address), count in atomics.items() if name == "down_read" and count >= FILES}
         )
     # All CPUs take the one lock of kernfs, at least once for each file in each of two windows.
-    assert set.intersection(*locks)
+    (lock,) = set.intersection(*locks)
+    assert slabs is not None
+    # struct kernfs_root comes from kzalloc(), and its rwsem is none of the first words.
+    place = slabs.place(lock)
+    assert place is not None
+    assert place.cache.startswith("kmalloc-")
+    assert 8 < place.offset < place.size
+    assert {"dentry", "inode_cache", "kmem_cache", "task_struct"} <= set(slabs.names)
 
 
 def test_threads_without_a_cpu_of_their_own_are_refused(boot: Boot) -> None:
-    _, request, records = boot(CPUS + 1)
+    _, request, records, _ = boot(CPUS + 1)
     with pytest.raises(WorkloadFailed, match="threads=5: each needs a CPU of its own, and there are 4"):
         load_catalog()["showgids"].read(records, clock="contention")
     with pytest.raises(ProfileUnreadable, match="never entered its measured interval"):

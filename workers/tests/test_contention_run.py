@@ -17,12 +17,15 @@ from lab.errors import SpecError
 from lab.models import Experiment, Profile, Sample
 from lab.profiles.exports.files import profile_file
 from lab.profiles.page import profile_page
-from workers.drivers.base import BootRequest
+from workers.drivers.base import BootRequest, Session
 from workers.drivers.fake import Script, played, sent
 from workers.errors import PluginUnusable, ProfileUnreadable
 from workers.microscope.accesses import check_cpus
+from workers.microscope.slab_pages import SlabPages, read_slab_pages
 from workers.tests.conftest import FakeLab
 from workers.tests.fakeexact import PROGRAM, call_tree
+from workers.tests.guestmemory import MEMORY_MIB, PAGE_OFFSET, GuestMemory
+from workers.tests.guestmemory import SYSTEM_MAP as SLAB_SYMBOLS
 from workers.tests.tracewriter import ATOMIC, HEAP, Recorder
 from workloads.contention import MACHINE
 from workloads.errors import BadParam
@@ -326,6 +329,25 @@ def test_a_function_of_a_module_is_named_by_the_guests_own_list(
     found = experiment.runs.filter(outcome="finished")[0].extras["contention"]
     assert [row["chain"] for row in found["functions"]] == [[name]]
     assert profile_file(experiment.pk, "folded", kind="waiting", variant="base").decode().startswith(name)
+
+
+def test_a_line_in_slab_memory_is_named_by_its_cache(
+    fake_lab: FakeLab, patch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = GuestMemory([(b"kmalloc-96", 96, HEAP - PAGE_OFFSET >> 12, 1)])
+
+    def read(session: Session, request: BootRequest) -> SlabPages | None:
+        with session.memory() as peek:
+            assert peek is not None
+            return read_slab_pages(peek, SLAB_SYMBOLS, MEMORY_MIB)
+
+    # The pretend kernel has no slab caches.
+    monkeypatch.setattr("workers.run.slab_pages", read)
+    fake_lab.scripts[""] = lambda request: replace(contending(shared=True)(request), memory=memory.read)
+    experiment = run(fake_lab, patch)
+    assert outcomes(experiment) == {("finished", "", "")}
+    (line,) = experiment.runs.filter(outcome="finished")[0].extras["contention"]["lines"]
+    assert line["name"] == "slab kmalloc-96, bytes 0 to 63, of find_inode_fast"
 
 
 @pytest.mark.hostile

@@ -80,9 +80,31 @@ def test_the_exact_profile_names_forty_instructions_more_and_a_counters_two(
     }
 
 
+def places(rows: list[list[str]]) -> dict[str, tuple[str, str]]:
+    """Return of all locks and lines on a page the kind and the functions that wait, by name."""
+    at = [place for place, row in enumerate(rows) if row and row[0] == "Lock or cache line"]
+    of = [row for first in at for row in rows[first + 1 : first + 7] if len(row) == len(rows[first])]
+    return {name: (kind, waits) for name, kind, _, waits in reversed(of)}
+
+
 def test_the_page_names_a_global_counter_with_both_functions_and_false_sharing(
     monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
     experiment = submitted(monkeypatch, "contention")
-    for row in rows_of(client, f"/experiments/{experiment.pk}/comparison/"):
-        print(row)
+    verdicts = experiment.comparisons.filter(metric="cycles_per_stat_8", variant__role="candidate")
+    assert dict(verdicts.values_list("variant__name", "verdict")) == {
+        "global-counter": "regression",
+        "neighbours": "regression",
+    }
+    alone = experiment.comparisons.filter(metric="cycles_per_stat_1", variant__role="candidate")
+    assert "regression" not in set(alone.values_list("verdict", flat=True)), "on one CPU nobody meets"
+    found = places(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
+    (counter,) = (name for name in found if "stats_under_way" in name)
+    kind, waits = found[counter]
+    assert kind == "cache line"
+    assert "vfs_statx" in waits
+    assert "vfs_getattr_nosec" in waits
+    kind, waits = found["stat_limit, stats_of_first_cpu"]
+    assert kind == "false sharing"
+    assert waits.startswith("vfs_statx ← ")
+    assert any(name.startswith("slab mm_struct, bytes ") for name in found), "memory from a slab cache"
