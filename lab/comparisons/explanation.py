@@ -23,6 +23,7 @@ from workloads.instruction_clock import UNIT
 
 CPU: str = Profile.Kind.CPU.value
 LOCK: str = Profile.Kind.LOCK.value
+WAITING: str = Profile.Kind.WAITING.value
 _MOST_SYMBOLS = 15
 
 
@@ -111,6 +112,7 @@ class Explanation:
     metrics: tuple[MovedMetric, ...]
     symbols: MovedSymbols
     locks: MovedSymbols
+    waiting: MovedSymbols
     counters: MovedCounters
     exact: tuple[ExactChange, ...]
     switches: tuple[SwitchView, ...]
@@ -136,6 +138,10 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
     measured = Run.objects.filter(
         case=row.case, purpose=Purpose.MEASURED, variant__in=(base, row.variant)
     ).select_related("variant")
+
+    def moved(kind: str) -> MovedSymbols:
+        return _symbols(profile_page(experiment_id, row.case_id, rows=400, kind=kind), base, row.variant)
+
     return Explanation(
         experiment_id=experiment_id,
         name=row.experiment.name,
@@ -151,8 +157,9 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         boots=tuple(_boots(one, list(measured)) for one in (base, row.variant)),
         invalid=tuple(invalid_data(run) for run in measured if run.invalid),
         metrics=_metrics(row),
-        symbols=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=CPU), base, row.variant),
-        locks=_symbols(profile_page(experiment_id, row.case_id, rows=400, kind=LOCK), base, row.variant),
+        symbols=moved(CPU),
+        locks=moved(LOCK),
+        waiting=moved(WAITING),
         counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
         exact=exact_changes(row.case_id, variant=row.variant.name) if row.unit == UNIT else (),
         switches=tuple(

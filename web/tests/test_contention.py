@@ -13,6 +13,7 @@ from lab.models import Experiment, Profile, Run
 from lab.models.states import Outcome, RunState
 from lab.profiles.analysis.frame_tree import FrameTree, build_tree, pack
 from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_variant
+from lab.tests.wait_profiles import add_waiting_boots
 from web.tests.conftest import SCRIPT, Page
 
 
@@ -185,3 +186,27 @@ def test_a_line_names_all_functions_that_wait_for_it(page: Page, contended: Expe
         run.extras["contention"]["lines"][0]["callers"] = callers
         run.save()
     assert "counts ← do_syscall_64; also uncounts" in page(f"/experiments/{contended.pk}/comparison/")
+
+
+def test_a_verdict_of_the_contention_clock_is_explained_by_the_waiting_that_moved(
+    page: Page, contended: Experiment
+) -> None:
+    case, patch = contended.cases.get(), contended.variants.get(name="p")
+    comparison = contended.comparisons.get(metric="cycles_per_open_8")
+    address = f"/experiments/{contended.pk}/explain/{comparison.pk}/"
+    text = page(address)
+    assert "Unknown: base and p have no profile of waiting." in text
+    assert "profile = true" not in text
+    assert "Counters that moved" not in text
+    for variant in contended.variants.all():
+        waited = 9_000 if variant == patch else 21_000
+        add_waiting_boots(
+            variant, case, {("open", "down_read"): waited, ("open", SCRIPT): 500}, kind="waiting"
+        )
+    text = page(address)
+    section = text[text.index("Waiting that moved") :]
+    row = section[section.index(">down_read</a>") :]
+    assert "▼" in row[: row.index("</tr>")]
+    assert f"/profile/{case.pk}/?kind=waiting&amp;variant=p&amp;against=base" in text
+    assert "Symbols that moved" not in text
+    assert SCRIPT not in text

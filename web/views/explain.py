@@ -9,9 +9,17 @@ from urllib.parse import urlencode
 from django.conf import settings as django_settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.comparisons.explanation import Explanation, MovedCounter, MovedMetric, MovedSymbol, explanation
+from lab.comparisons.explanation import (
+    Explanation,
+    MovedCounter,
+    MovedMetric,
+    MovedSymbol,
+    MovedSymbols,
+    explanation,
+)
 from lab.comparisons.exports.figures import held_back, own_medians
 from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
@@ -48,6 +56,20 @@ class MovedSymbolLine:
     name: str
     shares: tuple[Share, Share, Share, Share]
     link: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedSection:
+    """Symbols of one kind of profile that moved. unknown: what to say where one side has no profile."""
+
+    title: str
+    note: str
+    graph: str
+    unknown: str
+    address: str
+    rows: tuple[MovedSymbolLine, ...]
+    profiled: bool
+    doubt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +120,9 @@ def explain(
         "margin": change(1 + cell["margin"]).lstrip("+"),
         "floor": change(1 + cell["floor"]).lstrip("+") if cell["floor"] else "",
         "metrics": [_metric(metric) for metric in page.metrics],
-        "symbols": [_symbol(page, row) for row in page.symbols.rows],
-        "locks": [_symbol(page, row, kind="lock") for row in page.locks.rows],
-        "waits": urlencode({"kind": "lock", "variant": page.variant, "against": page.base}),
+        "moved_symbols": _sections(page),
         "counters": [_counter(row) for row in page.counters.rows],
         "exact": exact_tables(page.exact),
-        "flame": urlencode({"variant": page.variant, "against": page.base}),
     }
     ctx |= _triage(page, typed, errors or {})
     return render(request, "web/explain.html", ctx, status=status)
@@ -135,9 +154,58 @@ def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]
     return one, counter_text(one.base, base=True), counter_text(one.variant, base=False)
 
 
-def _symbol(page: Explanation, one: MovedSymbol, *, kind: str = "") -> MovedSymbolLine:
-    asked = {"kind": kind} if kind else {}
-    link = urlencode(asked | {"variant": page.variant, "against": page.base, "search": one.symbol})
+def _sections(page: Explanation) -> list[MovedSection]:
+    """Return the kinds of profiles that bear on a verdict of its clock; an exact profile has tables of its own."""
+    both = f"{page.base} and {page.variant}"
+    if page.clock == "contention":
+        graph, unknown = "The difference of waiting", f"{both} have no profile of waiting."
+        note = "Cycles waited per operation for locks and cache lines of other CPUs, on the most CPUs of the case,"
+        return [_section(page, "waiting", page.waiting, "Waiting that moved", note, graph, unknown)]
+    if page.exact:
+        return []
+    unprofiled = f"{both} were not both profiled. Ask for it with profile = true."
+    unrecorded = f"the lock waits of {both} were not both recorded."
+    locked = "Time waited for locks a boot, and shares of all such waiting,"
+    return [
+        _section(
+            page,
+            "cpu",
+            page.symbols,
+            "Symbols that moved",
+            "Shares of busy samples",
+            "The differential flame graph",
+            unprofiled,
+        ),
+        _section(
+            page,
+            "lock",
+            page.locks,
+            "Lock waits that moved",
+            locked,
+            "The difference of lock waits",
+            unrecorded,
+        ),
+    ]
+
+
+def _section(
+    page: Explanation, kind: str, moved: MovedSymbols, title: str, note: str, graph: str, unknown: str
+) -> MovedSection:
+    at = reverse("profile", args=(page.experiment_id, page.case.id))
+    asked = {"kind": kind, "variant": page.variant, "against": page.base}
+    return MovedSection(
+        title=title,
+        note=note,
+        graph=graph,
+        unknown=unknown,
+        address=f"{at}?{urlencode(asked)}",
+        rows=tuple(_symbol(row, f"{at}?{urlencode(asked | {'search': row.symbol})}") for row in moved.rows),
+        profiled=moved.profiled,
+        doubt=moved.doubt,
+    )
+
+
+def _symbol(one: MovedSymbol, link: str) -> MovedSymbolLine:
     base_own, own = one.own
     base_total, total = one.total
     return MovedSymbolLine(
