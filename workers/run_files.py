@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run files to the store: what a boot left behind is sent after it and removed here; what could not be sent, after a later one.
+"""Send the files of a boot to the store and remove them here; if that fails, try again after a later boot.
 
 Without a store they stay where they are.
 """
@@ -22,7 +22,7 @@ from lab.storage.store import Store, lab_store
 log = logging.getLogger(__name__)
 
 _RUN = re.compile(r"(\d{1,18})-\d{1,6}")
-# What the guest was given, and what is sent under its own hash.
+# The guest's input, and files that are sent under their own hash.
 _NOT_SENT = re.compile(r"initrd|perf(\.[a-z-]+)?\.data|\..*")
 
 
@@ -37,7 +37,7 @@ def send_runs(home: Path) -> int:
 
 
 def send_log(home: Path, path: Path | None) -> None:
-    """Send the log of a build that failed; that of one that did not is in its artifact."""
+    """Send the log of a failed build; the log of any other is in its artifact."""
     try:
         store = lab_store()
         if store is not None and path is not None and path.is_file():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Wake a fleet's workers over Redis: a message names a queue of builds or a target, and no piece of work.
+"""Wake a fleet's workers over Redis: a message names a queue of builds or a target, not a build or boot.
 
 Its receiver enters the loop (loop.py) and takes what is best then, so it does not matter whether a message is lost, late or
 doubled. Messages carry no expiry, since that would compare the clocks of two hosts; instead no queue is sent a second one while
@@ -18,26 +18,26 @@ from workers.task_rules import OneAtATime, Patient
 
 @app.task(base=Patient)
 def build_next(queue: str) -> None:
-    """Build what waits in a queue, one kernel after the other, until nothing does."""
+    """Build the kernels of a queue one after the other until it is empty."""
     take_all(Scope(queue=queue, boots=False))
 
 
 @app.task(base=Patient)
 def boot_next(target: str) -> None:
-    """Carry out the boots that wait for a target, one after the other, until none does; then a health check that is due."""
+    """Carry out the waiting boots of a target one after the other, then a health check if one is due."""
     take_all(Scope(target=target, builds=False))
 
 
 @app.task(base=OneAtATime)
 def dispatch() -> None:
-    """Wake whoever could take something that waits."""
+    """Wake the workers that can take waiting work."""
     for name, waiting in waiting_queues().items():
         if waiting.free:
             wake(name)
 
 
 def wake(queue: str) -> None:
-    """Put a wake-up into a queue, unless one lies there already."""
+    """Put a wake-up into a queue that has none."""
     if depth(queue):
         return
     kind, _, rest = queue.partition(".")
@@ -48,7 +48,7 @@ def wake(queue: str) -> None:
 
 
 def depth(queue: str) -> int:
-    """Return how many messages lie in a queue."""
+    """Return the number of messages in a queue."""
     with app.connection_or_acquire() as connection:
         # The broker is Redis, where a queue is a list of its name.
         channel: Any = connection.default_channel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads a workload's folder: workload.toml and the scripts it names. Every mistake is named."""
+"""Read a workload's folder: workload.toml and the scripts it names. Every mistake is named."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Definition:
 
 
 def read_definition(folder: Path) -> Definition:
-    """The definition in a folder. Raises BadWorkloadFile, which names the file and the entry."""
+    """Return the definition in a folder. Raises BadWorkloadFile, which names the file and the entry."""
     file = folder / "workload.toml"
     try:
         data = tomllib.loads(file.read_text())
@@ -131,7 +131,7 @@ def _param(name: str, entry: Mapping[str, Any]) -> Param:
         choices=tuple(entry.get("choices", ())),
         **limits,
     )
-    # The default is written as a file writes it ("4Gi"); from here on it is a value.
+    # The default is text as in a file ("4Gi"); convert it to a value.
     return Param(name, param.type, param.read(param.default), param.help, choices=param.choices, **limits)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mails: an mbox to its letters, a letter to who wrote what under which title, and back to a mail.
+"""Mails: split an mbox into letters, read author, title and date of each, and write a letter as a mail.
 
 Headers and prose are text. A diff is bytes: it stays what it is whatever charset the mail names, as in `git mailinfo`.
 In a string its bytes that are not UTF-8 stand as lone surrogates (PEP 383), which `diff_text` makes of bytes.
@@ -152,7 +152,7 @@ def write_letter(letter: Letter) -> str:
     rest = letter.rest if letter.rest.startswith("---\n") or not letter.rest else f"---\n{letter.rest}"
     message = letter.message
     if _HEADED.match(message):
-        # What looks like headers at the head of a message would count as such: they stand behind some that are.
+        # Lines that look like headers would count as such at the start of a message, so real headers go before them.
         message = f"From: {clean_line(letter.author)}\n\n{message}"
     body = f"{message}\n{rest}\n"
     if not is_plain(body):

@@ -24,9 +24,9 @@ from kernels.errors import PatchRejected
 from kernels.mails.letters import Letter, iso_date, read_title
 from kernels.repair.base_text import squash
 
-# No title, author or date stands in a line longer than this: it is a mail whose line ends are lost.
+# A longer line is not a title, author or date but a mail that lost its line ends.
 GIANT_LINE = 2_500
-# How many pieces more than its counts say a hunk may be in: wrapped lines, blank lines that were doubled.
+# How many more pieces than lines a hunk may have: wrapped lines and doubled blank lines.
 SPARE_PIECES = 24
 # Files and hunks of a submission that is repaired; archived mails have some dozens.
 MAX_PARTS = 1_000
@@ -62,7 +62,7 @@ class DamagedFile:
 
     @property
     def text(self) -> str:
-        """Everything that is in it, without blanks."""
+        """All its text without blanks."""
         parts = [part for hunk in self.hunks for part in (hunk.header, *hunk.pieces)]
         return squash("".join(parts))
 
@@ -89,7 +89,7 @@ def find_diffs(text: str) -> tuple[tuple[DamagedFile, ...], ...]:
 
 
 def flat_diffs(text: str) -> tuple[str, ...]:
-    """Lines that hold a whole diff without anything to tell where its lines began, squashed, from its first hunk on."""
+    """Lines that hold a whole diff with no trace of its line ends, from its first hunk on."""
     return tuple(
         squash(line[line.index("@@ -") :])
         for line in text.split("\n")
@@ -155,7 +155,7 @@ def _files(lines: Sequence[str], joiner: str) -> Iterator[tuple[DamagedFile, boo
             at += 1
             if not lines[at - 1].startswith("@@ -"):
                 continue
-            # one that cannot be read is kept, to be refused by name
+            # an unreadable diff is kept, so that it can be refused by name
             numbers = parse_hunk_header(lines[at - 1]) or (0, 0, 0, 0, "")
             begin = at
             while at < len(lines) and not lines[at].startswith("@@ -") and not is_file_header(lines, at):

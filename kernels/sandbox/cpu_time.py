@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPU time that a command of the sandbox used, and how much more it could have used had the host let it.
+"""The CPU time that a sandboxed command used, and the time it was ready to run but the host ran something else.
 
 A deadline of wall time alone blames a submission for a busy host. So the watcher samples how many of the command's processes are
 ready to run. Where they got less than half of the CPU time that they were ready for, the host was too slow; a command that sleeps, waits
@@ -56,7 +56,7 @@ class CpuUse:
         return self._summed if counted is None else counted
 
     def starved(self) -> bool:
-        """Return whether the command was ready to run most of the time and got less than half of what it was ready for."""
+        """Return whether the command was ready to run most of the time and got less than half of that."""
         wall = time.monotonic() - self._started
         if self.ready_seconds < _LEAST_S:
             return False

@@ -24,7 +24,7 @@ log = logging.getLogger("kperflab.audit")
 Where = Literal["fetch", "standing", "build", "guest", "netboot"]
 METHOD: Final = "worker"
 DAY: Final = timedelta(days=1)
-# Where one class says only that something was refused, its cause says what.
+# These classes only say that something was refused; their cause says what it was.
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 

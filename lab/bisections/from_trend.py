@@ -45,7 +45,7 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
     asked = _request(page.line, step)
     digest = request_digest(asked, page.line.metric, line)
     with transaction.atomic():
-        # Two that press the button queue up at the tree's row.
+        # Two people who press the button at once wait for each other here.
         Tree.objects.select_for_update().get(pk=page.line.tree_id)
         under_way = Bisection.objects.filter(digest=digest, state=BisectionState.RUNNING).first()
         return under_way or Bisection.objects.create(

@@ -33,20 +33,20 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class StepFound:
-    """The step came with one of the revisions after `good` up to and with `bad`; those between could not be told."""
+    """The step came with a revision after `good`, up to and including `bad`; those between gave no clear answer."""
 
     good: int
     bad: int
 
     @property
     def suspects(self) -> tuple[int, ...]:
-        """All revisions that may have brought the step; one if it is known."""
+        """The revisions that may have brought the step; a single one if it is known."""
         return tuple(range(self.good + 1, self.bad + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class NoStep:
-    """The last revision does not show the step, or (`told` is false) cannot be compared at all."""
+    """The last revision does not show the step, or (`told` is false) could not be compared."""
 
     told: bool
 
@@ -70,5 +70,5 @@ def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
 
 
 def most_comparisons(last: int) -> int:
-    """Return how many comparisons it takes at most while each can be told."""
+    """Return how many comparisons it takes at most if each has a clear answer."""
     return 1 + (last - 1).bit_length() if last > 1 else 1

@@ -42,7 +42,7 @@ _LORE = re.compile(r"https://lore\.kernel\.org/(?:r|all|[\w.-]+)/([^/\s]+@[^/\s]
 
 
 def tell_experiment(experiment_id: int) -> None:
-    """Let the hooks hear that an experiment was queued or is over; call it in the transaction that made it so."""
+    """Tell the hooks that an experiment was queued or has ended; call it in the same transaction."""
     experiment = Experiment.objects.select_related("tree", "submitter", "standing").get(pk=experiment_id)
     event = _OF_STATE[experiment.state]
     _write(
@@ -54,18 +54,18 @@ def tell_experiment(experiment_id: int) -> None:
 
 
 def tell_alert(alert: Alert) -> None:
-    """Let the hooks hear of an alert."""
+    """Tell the hooks about an alert."""
     _write(listening(ALERT, alert.standing.tree_id), ALERT, f"alert/{alert.pk}", alert_payload(alert))
 
 
 def tell_quarantine(row: Quarantine) -> None:
-    """Let the hooks hear that a quarantine began, or is over; call it in the transaction that made it so."""
+    """Tell the hooks that a quarantine began or ended; call it in the same transaction."""
     event = QUARANTINED if row.ended_at is None else RELEASED
     _write(listening(event, None), event, f"target/{row.target_id}/{row.pk}", quarantine_payload(row, event))
 
 
 def listening(event: str, tree_id: int | None) -> list[Hook]:
-    """Return the hooks that hear of this event on this tree; tree_id: None for what is on none."""
+    """Return the hooks for this event on this tree; tree_id: None for events without a tree."""
     hooks = Hook.objects.filter(enabled=True)
     return [hook for hook in hooks if event in hook.events and hook.tree_id in (None, tree_id)]
 
@@ -169,7 +169,7 @@ def _write(hooks: Iterable[Hook], event: str, subject: str, payload: dict[str, A
         [
             Delivery(hook=hook, event=event, subject=subject, payload=payload, next_at=now)
             for hook in hooks
-            # A status of nothing is no status.
+            # Without a commit there is nothing to set a status on.
             if hook.kind == Hook.Kind.WEBHOOK or request_for(hook.kind, "", "", Event("", event, payload, 0))
         ],
         ignore_conflicts=True,

@@ -29,7 +29,7 @@ def write_note(
     if not may(author, "submit"):
         raise NotAllowed(f"{author.username} is a {author.role}: submitters and operators write notes")
     if sum(one is not None for one in (experiment, run, revision)) != 1:
-        raise FieldRefused("experiment", "a note is on one of an experiment, a run or a revision")
+        raise FieldRefused("experiment", "a note belongs to exactly one experiment, run or revision")
     if trend and revision is None:
         raise FieldRefused("trend", "only a note on a revision is about a trend")
     return Note.objects.create(
@@ -64,7 +64,7 @@ def _plain(text: str) -> str:
     """Return a text as it is stored: browsers send \\r\\n, and PostgreSQL refuses NUL."""
     kept = text.replace("\r\n", "\n").replace("\0", "").strip()
     if not kept:
-        raise FieldRefused("text", "a note without text says nothing")
+        raise FieldRefused("text", "write something: the note is empty")
     if len(kept) > LONGEST:
         raise FieldRefused("text", f"a note has at most {LONGEST:,} characters, this one {len(kept):,}")
     return check_field(kept, "text", lines=True)

@@ -15,7 +15,7 @@ from lab.trends.page import TrendLine
 
 @dataclass(frozen=True, slots=True)
 class NoteLine:
-    """One note; yours: whether who asks may change it. The thing it is on is the one number that is not None."""
+    """One note. yours: whether the reader may change it. Of experiment, run and revision, the one it is on is not None."""
 
     id: int
     text: str

@@ -16,7 +16,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class FaultLine:
-    """One build or boot that the lab is to blame for; again: it was queued once more. place: its target or queue."""
+    """One build or boot that failed by the lab's fault; again: it was queued once more. place: its target or queue."""
 
     kind: str
     id: int
@@ -29,7 +29,7 @@ class FaultLine:
 
 @dataclass(frozen=True, slots=True)
 class LateLine:
-    """One answer that was not written, since its claim was not held any more. place: its target or queue.
+    """One answer that was not written because its claim had expired. place: its target or queue.
 
     experiment: its number and name, None where it was deleted with its work; of a build the newest that uses it.
     """
@@ -45,7 +45,7 @@ class LateLine:
 
 
 def lab_faults() -> tuple[FaultLine, ...]:
-    """The newest of the last week."""
+    """Return the newest faults of the last week."""
     since = timezone.now() - LATELY
     builds = Build.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
     runs = Run.objects.filter(blame="lab", finished_at__gte=since).order_by("-finished_at", "-pk")
@@ -92,7 +92,7 @@ def late_answers() -> tuple[LateLine, ...]:
 
 
 def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
-    """Of builds and runs, by kind and number, their experiment; of a build the newest that uses it. In two questions."""
+    """Return the experiments of builds and runs, by kind and number; of a build, the newest that uses it. Two queries."""
     given = set(works)
     runs = Run.objects.filter(pk__in=[work for kind, work in given if kind == "run"])
     users = Variant.objects.filter(build__in=[work for kind, work in given if kind == "build"]).order_by()
@@ -103,7 +103,7 @@ def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int],
 
 @dataclass(frozen=True, slots=True)
 class CorruptLine:
-    """A build whose artifact was found to be other than what was built. times: how often; state: of the build now."""
+    """A build whose artifact had changed. times: how often that was found; state: the build's state now."""
 
     id: int
     release: str
@@ -113,12 +113,12 @@ class CorruptLine:
 
 
 def corrupt_artifacts() -> tuple[CorruptLine, ...]:
-    """Those there are, the newest builds first."""
+    """Return the builds with a changed artifact, the newest first."""
     rows = Build.objects.filter(corrupted__gt=0).order_by("-pk")[:SHOWN]
     columns = ("pk", "release", "commit", "state", "corrupted")
     return tuple(CorruptLine(*row) for row in rows.values_list(*columns))
 
 
 def corrupt_artifacts_ever() -> int:
-    """Return how often an artifact was found to be other than what was built."""
+    """Return how often a changed artifact was found."""
     return Build.objects.aggregate(times=Sum("corrupted"))["times"] or 0

@@ -17,14 +17,14 @@ from lab.validation_messages import nearest
 DEFAULT_DAYS = 90
 MOST_DAYS = 3660
 LONGEST_NAME = 100
-# What a script of one's own asks often would otherwise write a row for each request.
+# Without this, each request of a busy script would write a row.
 _NOTED_EVERY = timedelta(minutes=1)
 
 
 def issue_token(
     *, user: User, name: str, scopes: Sequence[str], days: int | None = DEFAULT_DAYS
 ) -> tuple[Token, str]:
-    """Make a token; returns its row and the plain text, which nobody can be told again.
+    """Make a token; returns its row and the plain text, which is not shown again.
 
     scopes: some of "read", "submit", "operate", each within the user's role. days: until it ends, None for never.
     Raises FieldRefused with the field "name", "scopes" or "days".
@@ -56,13 +56,13 @@ def revoke_token(*, user: User, token_id: str) -> None:
 
 
 def end_tokens(user: User) -> int:
-    """End all tokens of a user, as after a new password: who knew the old one may have made some. Returns how many."""
+    """End all tokens of a user and return how many, as after a new password: whoever knew the old one may have made some."""
     deleted: int = Token.objects.filter(user=user).delete()[0]
     return deleted
 
 
 def find_token(text: str) -> Token | None:
-    """Return the row of a token that still counts, its user with it, and note that it was used."""
+    """Return the row of a valid token with its user, and record that it was used."""
     token: Token | None = Token.objects.select_related("user").filter(digest=hash_token(text)).first()
     now = timezone.now()
     if token is None or has_ended(token, now) or not token.user.is_active:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Load and align the profiles of a case: every page and file about profiles starts here."""
+"""Load and align the profiles of a case, for every page and file about profiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workloads.catalog import load_catalog
 CPU: str = Profile.Kind.CPU.value
 EXACT: str = Profile.Kind.EXACT.value
 WAITING: str = Profile.Kind.WAITING.value
-# Locks differ in how they wait, not in more ways than that.
+# Lock profiles of variants differ only in waiting.
 MOST_WATCHED = 6
 
 
@@ -134,7 +134,7 @@ class CaseProfiles:
         raise UnknownRow(f'no {called(self.kind)} of a variant "{name}" in this case; there are: {known}')
 
     def sides(self, *, base: int, candidate: int) -> Sides:
-        """Two variants against each other; what boots of the others differ by helps to tell chance."""
+        """Compare two variants; the spread of other variants' boots helps to estimate chance."""
         twin = self.twin if base == self.base else None
         return sides_of(self.owners, base=base, candidate=candidate, twin=twin)
 
@@ -216,14 +216,14 @@ def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
     return profile, unpack(bytes(profile.tree))
 
 
-# Profiles never change, and a page asks for the same ones several times: by its diff, its tables, each opened row.
+# Profiles never change, and one page reads the same ones several times: diff, tables, each opened row.
 @lru_cache(maxsize=6)
 def _aligned(blobs: tuple[bytes, ...], idle: bool, exact: bool) -> UnitedTree:
     return align([unpack(blob) for blob in blobs], idle=idle, exact=exact)
 
 
 def _usual_kind(case_id: int) -> str:
-    """Return what a case's profiles are looked at for first: running CPUs, or what there is in their place."""
+    """Return the kind of profile to show first: running CPUs, or the kind that exists."""
     kinds = set(Profile.objects.filter(run__case=case_id, run__state="done").values_list("kind", flat=True))
     return next((kind for kind in (CPU, EXACT, WAITING) if kind in kinds), CPU)
 

@@ -68,7 +68,7 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """One boot with all that is known of it.
+    """One boot with everything recorded about it.
 
     invalid: why its numbers do not count although it finished. shared_lines: the report of `perf c2c`. profiles: their kinds.
     """
@@ -215,7 +215,7 @@ def raw_profiles(run_id: int) -> tuple[str, ...]:
 
 
 def ended(kind: Kind, pk: int) -> str:
-    """Return a line for a log: what became of a build or a boot. Raises UnknownRow."""
+    """Return a line for a log: how a build or boot ended. Raises UnknownRow."""
     row: Build | Run | None
     if kind == "build":
         row = Build.objects.filter(pk=pk).first()
@@ -233,6 +233,6 @@ def ended(kind: Kind, pk: int) -> str:
 
 
 def running_attempts() -> set[str]:
-    """Every attempt at a run that is under way, as its folder is named: run and attempt."""
+    """Return run and attempt of every boot under way, as their folders are named."""
     rows = Run.objects.filter(state=RunState.RUNNING).order_by().values_list("pk", "attempt")
     return {f"{run}-{attempt}" for run, attempt in rows}

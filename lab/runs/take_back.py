@@ -33,7 +33,7 @@ def take_back(*, by: User | None, kind: Kind, work: int, lease: str = "") -> str
         or (lease and lease != lease_name(row.token))
         or not put_back(Claim(kind, work, row.token), lost=True)
     ):
-        raise Outdated(f"{kind} {work} is not claimed any more as it was: it is {row.state}")
+        raise Outdated(f"{kind} {work} has changed since this page was loaded: it is now {row.state}")
     log.warning(
         "%s %s was taken back from %s by %s",
         kind,

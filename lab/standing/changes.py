@@ -70,12 +70,12 @@ def change_standing(
 
 
 def remove_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> None:
-    """Remove it with its alerts; its experiments stay. Raises UnknownRow, NotAllowed."""
+    """Delete a standing experiment and its alerts; its experiments stay. Raises UnknownRow, NotAllowed."""
     own_standing(name=name, by=by, scopes=scopes).delete()
 
 
 def enable_standing(*, name: str, by: User, enabled: bool, scopes: Sequence[str] | None = None) -> Standing:
-    """Let it look for new revisions, or not. Raises UnknownRow, NotAllowed."""
+    """Enable or disable the search for new revisions. Raises UnknownRow, NotAllowed."""
     standing = own_standing(name=name, by=by, scopes=scopes)
     standing.enabled = enabled
     standing.save(update_fields=["enabled"])
@@ -83,7 +83,7 @@ def enable_standing(*, name: str, by: User, enabled: bool, scopes: Sequence[str]
 
 
 def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:
-    """Have its branch looked at now, and measured even where it has not moved. Raises UnknownRow, NotAllowed, FieldRefused."""
+    """Look at its branch now, and measure it even if it has not moved. Raises UnknownRow, NotAllowed, FieldRefused."""
     standing = own_standing(name=name, by=by, scopes=scopes)
     if not standing.enabled:
         raise FieldRefused("enabled", f'"{name}" is disabled: enable it first')
@@ -93,7 +93,7 @@ def run_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) ->
 
 
 def own_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) -> Standing:
-    """Return one that somebody may change. Raises UnknownRow, NotAllowed."""
+    """Return a standing experiment that this person may change. Raises UnknownRow, NotAllowed."""
     standing = find_standing(name)
     if not may_change(by, standing.owner, scopes=scopes):
         whose = f"is {standing.owner.username}'s" if standing.owner else "has lost its owner"
@@ -110,7 +110,7 @@ def find_standing(name: str) -> Standing:
 
 
 def take_push(*, name: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Take a forge's word that something was pushed: the branch is looked at at once. False unless its signature is right.
+    """Look at the branch at once because a forge says that it was pushed to. Return False if the signature is wrong.
 
     headers: names in any case. A name that does not exist takes as long as a wrong signature.
     """
@@ -152,7 +152,7 @@ def _save(standing: Standing, fields: StandingFields, by: User) -> Standing:
     spec, tree = _described(fields.spec, by)
     branch = _branch(fields.branch, tree)
     if standing.pk and (standing.tree_id, standing.branch) != (tree.pk, branch):
-        # What was measured last lies elsewhere.
+        # The last measured revision belongs to another branch.
         standing.last_commit = ""
     standing.name = _name(fields.name)
     standing.spec, standing.tree, standing.branch = spec.model_dump(mode="json"), tree, branch

@@ -9,7 +9,7 @@ from lab.models import Standing
 
 
 def is_quiet(standing: Standing, now: datetime) -> bool:
-    """Return whether the hours from `quiet_from` up to `quiet_until` hold `now`; they may span midnight, equal ones are none."""
+    """Return whether the hours from `quiet_from` up to `quiet_until` hold `now`; they may span midnight, equal hours mean no quiet time."""
     start, end, hour = standing.quiet_from, standing.quiet_until, now.hour
     if start <= end:
         return start <= hour < end

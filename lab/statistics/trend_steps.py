@@ -29,7 +29,7 @@ from lab.statistics.change_points import (
     sure_places,
 )
 
-# Fewer revisions than these tell nothing of how revisions differ for no reason; their boots then have to.
+# Fewer revisions than these do not show how much revisions differ by chance; the spread of boots is used instead.
 MANY_REVISIONS = 20
 # A place k is plausible while twice its log likelihood is this close to the best's: 1 - (1 - exp(-x/2))^2 = 0.05.
 PLAUSIBLE = -2 * log(1 - sqrt(0.95))
@@ -175,7 +175,7 @@ def _median_variance(values: Array) -> float:
 def _pending(trend: TrendNumbers, places: list[int], margin: float) -> list[TrendStep]:
     """The last revisions, where they stand out together but are too few to be a level; from the first that does."""
     start = places[-1] if places else 0
-    # A level of few revisions says little of how they differ: the levels before it help.
+    # A short level says little about the spread of revisions, so earlier levels are used too.
     earlier = np.concatenate([np.zeros(0), *(_distances(trend, a, b) for a, b in pairwise([0, *places]))])
     for at in range(start + LEAST_REVISIONS, trend.revisions):
         left = trend.points[trend.edges[start] : trend.edges[at]]
@@ -184,7 +184,7 @@ def _pending(trend: TrendNumbers, places: list[int], margin: float) -> list[Tren
         own = np.abs(left - before)
         spread = MAD_TO_SD * max(float(np.median(own)), float(np.median(np.concatenate([own, earlier]))))
         if trend.revisions - at > trend.least:
-            # So many may be a level of their own soon: nothing before them may reach them.
+            # These may soon be a level of their own, so no earlier revision may be as far away.
             spread = max(spread, float(np.ptp(left)) / STANDS_OUT, float(np.ptp(right)) / STANDS_OUT)
         gap = max(float(right.min()) - before, before - float(right.max()))
         step = TrendStep(

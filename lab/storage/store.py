@@ -29,7 +29,7 @@ _PROBE = b"kperflab writes here\n"
 
 
 def lab_store() -> Store | None:
-    """The store of this lab, None where HOME is all there is. Raises StoreRefused where what was set is no store."""
+    """Return the store of this lab, None if it only has HOME. Raises StoreRefused if the setting names no store."""
     if settings.STORE_PROBLEM:
         raise StoreRefused(settings.STORE_PROBLEM)
     return Store(storages[ALIAS]) if ALIAS in settings.STORAGES else None
@@ -47,7 +47,7 @@ class Store:
         return str(self.storage.address)
 
     def put(self, name: str, data: IO[bytes] | bytes) -> None:
-        """Keep a file under a name, in place of what had it."""
+        """Store a file under a name, replacing an older one."""
         with self._told(name):
             content = ContentFile(data) if isinstance(data, bytes) else File(data)
             self.storage.save(_checked(name), content)
@@ -82,17 +82,17 @@ class Store:
             return bool(self.storage.exists(_checked(name)))
 
     def remove(self, name: str) -> None:
-        """Forget a file; nothing happens where there is none."""
+        """Delete a file if it exists."""
         with self._told(name):
             self.storage.delete(_checked(name))
 
     def entries(self, prefix: str = "") -> Iterator[StoreEntry]:
-        """The files in a directory and below, in no order; everything without one."""
+        """Yield the files in a directory and below, in no order; all files without one."""
         with self._told(prefix):
             yield from self.storage.entries(_checked(prefix) if prefix else "")
 
     def reach(self) -> None:
-        """Ask whether it is there, writing nothing."""
+        """Check that the store answers, without writing."""
         with self._told(""):
             self.storage.check()
 
@@ -103,7 +103,7 @@ class Store:
             return found
 
     def check(self) -> None:
-        """Write a file, read it and remove it: what is wrong with the store is then known."""
+        """Write a file, read it and remove it, to show any fault of the store."""
         name = f"check-{secrets.token_hex(8)}"
         with self._told(name):
             self.storage.check()
@@ -116,7 +116,7 @@ class Store:
 
     @contextmanager
     def _told(self, name: str) -> Iterator[None]:
-        """Tell what the libraries raise as what it means to us."""
+        """Translate errors of the libraries into ours."""
         try:
             yield
         except FileNotFoundError as exc:
@@ -137,7 +137,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """A stream whose errors are ours, not those of whoever writes what it yields."""
+    """A stream that raises our errors instead of the library's."""
 
     store: Store
     name: str

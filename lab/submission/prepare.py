@@ -32,7 +32,7 @@ GUEST_FRAGMENT = "guest"
 # Workloads whose needs every kernel meets, so that experiments with different ones share a base build. A workload that is
 # not listed here brings its needs to its own experiments alone: adding one here changes all kernels.
 COMMON = ("bh-lookup", "cyclictest-bh", "showgids", "stat-walk")
-# Moves nearly every function and changes none: what differs then is code layout.
+# Moves nearly every function and changes none, so that only the code layout differs.
 PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
 # Of a request: how its base is called, which has no say beside the base's tree id.
 _NAMES = frozenset({"base_name", "base_commit"})
@@ -137,7 +137,7 @@ def _check_applies(name: str, place: str, combinations: tuple[Combination, ...],
     clashes = [c.clash for c in holding if c.clash]
     if len(clashes) < len(holding):
         return
-    # A hunk that does not fit tells more than a rule of the description.
+    # A hunk that does not apply is the better explanation.
     worst = next((clash for clash in clashes if clash.detail), clashes[0])
     raise SubmissionRejected(
         f'switch "{name}" applies in no variant of design {design}: {worst.reason}', worst.detail, place
@@ -161,7 +161,7 @@ def _check_size(spec: ExperimentSpec, live: int) -> None:
 
 
 def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -> BuildInputs:
-    """Return what the variant of these switches is built from, with config fragments of the lab's own."""
+    """Return the inputs of the build of these switches, with the lab's own config fragments."""
     revision = prepared.applier.revision(chosen)
     common = _base_fragments()
     base_fragments = [
@@ -196,7 +196,7 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
 
 
 def inputs_digest(tree_id: str, request: Mapping[str, Any]) -> str:
-    """Return 64 hex digits over everything that has a say in a build, the base it is built over among it.
+    """Return 64 hex digits over every input of a build, including the base it is built over.
 
     Two builds of one digest are one row: what the base's code leaves behind must not answer for another base.
     """

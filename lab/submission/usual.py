@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read what a person usually measures, so that a form begins with it and nothing has to be chosen again."""
+"""Read what a person measured last, so that the form starts with those choices."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Add, change, enable and remove targets. by: the operator; None at this machine's own terminal, whose user owns the lab's files."""
+"""Add, change, enable and remove targets. by: the operator; None for commands on this machine, whose user owns the lab's files."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class TargetFields:
-    """A target as operators describe it. remark: for themselves. vcpus, memory_mib: of a guest; of metal what it is known to have."""
+    """A target as operators describe it. remark: for themselves. vcpus, memory_mib: the size of a guest, or the known size of a real machine."""
 
     name: str
     driver: str = "libvirt"
@@ -45,7 +45,7 @@ CHANGEABLE: Final = tuple(one.name for one in fields(TargetFields))
 
 
 def add_target(*, by: User | None, wanted: TargetFields) -> Target:
-    """Take a machine in. Raises NotAllowed, FieldRefused naming the field."""
+    """Add a target. Raises NotAllowed, FieldRefused naming the field."""
     _allowed(by)
     given = _checked(wanted, None)
     try:
@@ -90,7 +90,7 @@ def has_past(target_id: int) -> bool:
 
 
 def remove_target(*, by: User | None, target_id: int) -> str:
-    """Forget a target that nothing was ever booted on; returns its name. Raises NotAllowed, UnknownRow, FieldRefused."""
+    """Delete a target that never booted anything; returns its name. Raises NotAllowed, UnknownRow, FieldRefused."""
     _allowed(by)
     row = get_target(target_id)
     try:
@@ -103,7 +103,7 @@ def remove_target(*, by: User | None, target_id: int) -> str:
 
 
 def set_target_enabled(*, by: User | None, target_id: int, enabled: bool) -> Target:
-    """Let a target boot, or keep it from it: what boots ends, what waits for it goes on waiting, or elsewhere in its group.
+    """Enable or disable a target. A boot under way finishes; waiting boots go on waiting or move to others of its group.
 
     Raises NotAllowed, UnknownRow.
     """
@@ -138,7 +138,7 @@ def _allowed(by: User | None) -> None:
 
 
 def _locked(target_id: int) -> Target:
-    """The row, which others who change it queue up at; SQLite has one writer anyway. Raises UnknownRow."""
+    """Return the row, locked against other changes; SQLite has one writer anyway. Raises UnknownRow."""
     Target.objects.select_for_update().filter(pk=target_id).first()
     return get_target(target_id)
 
@@ -157,7 +157,7 @@ def _changed(row: Target, changes: Mapping[str, Any], seen: str | None) -> Targe
 
 
 def _checked(wanted: TargetFields, own: int | None) -> dict[str, Any]:
-    """The columns of a row. own: its key, where it is there already."""
+    """Return the columns of a row. own: its key if it exists already."""
     others = Target.objects.exclude(pk=own or 0)
     if not _NAME.fullmatch(wanted.name):
         raise FieldRefused(

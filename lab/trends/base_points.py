@@ -23,7 +23,7 @@ WORKLOAD_FRAGMENT = "workload "
 
 
 def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequence[Arm]) -> list[BasePoint]:
-    """One row, not stored yet, or none where no boot of the base counts. ground: the base's arms."""
+    """Return a row that is not stored yet, or None if no boot of the base counts. ground: the base's arms."""
     boots = [median(iterations) for arm in ground for iterations in arm.boots.values()]
     if not boots or base.build is None:
         return []
@@ -42,14 +42,14 @@ def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequen
 
 
 def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
-    """Replace what an experiment said before."""
+    """Replace the points of an experiment."""
     with transaction.atomic():
         BasePoint.objects.filter(case__experiment=experiment_id).delete()
         BasePoint.objects.bulk_create(points)
 
 
 def config_of(request: Mapping[str, Any], workload: str) -> str:
-    """Return 8 digits for what a workload's kernels are asked to contain: fragments and compiler, without the needs of others."""
+    """Return 8 digits that identify the config fragments and compiler of a workload's kernels, without those of other workloads."""
     own = f"{WORKLOAD_FRAGMENT}{workload}"
     fragments = [
         [name, text]

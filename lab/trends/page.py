@@ -18,11 +18,11 @@ from lab.models import BasePoint, Case, Revision
 from lab.statistics.trend_steps import TrendStep, find_steps
 from lab.trends.base_points import kind_of_machine
 
-# Fewer revisions show no course.
+# Fewer revisions are no trend.
 LEAST_POINTS = 2
 # Longer ranges are shown by their ends.
 MOST_LISTED = 100
-# Above it a database would be asked for too long a list; then it is asked for whole trees.
+# A query with more names would be too long; whole trees are read instead.
 MOST_NAMED = 500
 
 
@@ -92,7 +92,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """A trend by what makes it one; key addresses it. target: a group's name, or that of a target that is in none."""
+    """The identity of a trend; key addresses it. target: the name of a group, or of a target outside any group."""
 
     key: str
     tree: str
@@ -135,7 +135,7 @@ def trend_list(*, all_metrics: bool = False) -> tuple[TrendPage, ...]:
 
 
 def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
-    """Return what makes each of these trends one, in their order, without their points."""
+    """Return the identities of these trends, in their order, without points."""
     latest: dict[str, _Measured] = {}
     rows = BasePoint.objects.filter(trend__in=keys).order_by("case_id", "pk")
     for trend, case, metric, config in rows.values_list("trend", "case_id", "metric", "config"):
@@ -181,7 +181,7 @@ def _pages(rows: QuerySet[BasePoint]) -> list[TrendPage]:
         "trend", "case_id", "metric", "config", "commit", "boots", "case__experiment_id"
     ):
         found[trend].append(_Measured(case, metric, config, commit, tuple(boots), experiment))
-    # The latest case says what the metric's margin is.
+    # The margin of the metric comes from the latest case.
     latest = {measured[-1].case for measured in found.values()}
     cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(latest)
     lines = [(_line(key, cases[of[-1].case], of[-1]), of) for key, of in found.items()]

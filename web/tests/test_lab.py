@@ -88,7 +88,7 @@ def test_a_claim_is_taken_back_and_its_late_answer_refused(operator: Client, boo
 
 def test_a_claim_that_is_another_by_now_is_left_alone(operator: Client, booting: Run) -> None:
     said = operator.post(f"/lab/claims/run/{booting.pk}", {"lease": "00000000"}, follow=True).content.decode()
-    assert "is not claimed any more as it was" in said
+    assert "has changed since this page was loaded" in said
     booting.refresh_from_db()
     assert booting.state == "running"
     assert operator.post("/lab/claims/run/999").status_code == 404

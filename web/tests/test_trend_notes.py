@@ -69,7 +69,7 @@ def test_a_submitter_writes_a_note_at_a_revision(page: Page, submitter: Client, 
         ),
         ({"revision": "", "text": "kept"}, "no measured revision of this trend is named"),
         ({"revision": "000", "text": "kept"}, "8 revisions begin with"),
-        ({"revision": "0" * 39 + "4", "text": " "}, "a note without text says nothing"),
+        ({"revision": "0" * 39 + "4", "text": " "}, "write something: the note is empty"),
     ],
 )
 def test_what_is_refused_stays_as_typed(

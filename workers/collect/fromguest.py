@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests' files, read in a separate process and checked when the result comes back.
+"""Read guests' files in a separate process and check its answer.
 
 A reader has seen a stranger's bytes, so its answer is held against the plan like the bytes themselves: types, counts,
 names of metrics, finite numbers, whole trees.
@@ -44,7 +44,7 @@ _TREES_OF_EXACT = 2
 MOST_EXTRAS = guest_limits.EXTRAS_BYTES
 _MOST_METRICS = guest_limits.METRICS
 _MOST_COUNTERS = guest_limits.COUNTERS
-# By name, what a reader may have refused; whatever else it says is output that cannot be read.
+# The errors that a reader may name; any other answer is unreadable output.
 _RAISED: Mapping[str, type[ArtifactCorrupt | ProfileUnreadable | WorkloadFailed | OutputUnreadable]] = {
     refusal.__name__: refusal for refusal in (ArtifactCorrupt, ProfileUnreadable, WorkloadFailed)
 }
@@ -194,7 +194,7 @@ def read_guest(sent: Sent, artifact: Artifact, home: Path) -> FromGuest:
 
 
 def _kept(directory: Path, home: Path) -> dict[Kind, str]:
-    """The hash of each recording that the guest sent, all of which are kept as they came."""
+    """Return the hash of each recording that the guest sent; all are kept unchanged."""
     files = {kind: directory / recording_name(kind) for kind in RECORDERS}
     return {
         kind: keep_raw(home, file) for kind, file in files.items() if file.is_file() and file.stat().st_size
@@ -202,7 +202,7 @@ def _kept(directory: Path, home: Path) -> dict[Kind, str]:
 
 
 def raise_refusal(value: object) -> None:
-    """Raise again what a reader refused, if it did."""
+    """Raise the error that a reader named, if any."""
     if isinstance(value, dict) and isinstance(refused := value.get("refused"), dict):
         refusal = _RAISED.get(str(refused.get("class")), OutputUnreadable)
         message = "".join(sign if sign.isprintable() else "?" for sign in str(refused.get("message"))[:2000])

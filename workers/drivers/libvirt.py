@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boots kernels as transient libvirt guests on this host."""
+"""Boot kernels as transient libvirt guests on this host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONNECT_DEADLINE_S = 15.0
 COMMAND_DEADLINE_S = 60
 LEAVE_DEADLINE_S = 20.0
 WHY_DEADLINE_S = 10.0
-# How often a killed libvirt is asked to end a guest, until it is back.
+# How often to ask a libvirt that was killed to end a guest, until it is back.
 AGAIN_S = 1.0
 
 
@@ -103,7 +103,7 @@ class LibvirtDriver:
                 bring_home(wiring.calls.parent, request.directory)
 
     def sweep(self, alive: Alive = process_alive) -> list[str]:
-        """Remove guests, sockets and overlays of this home's workers that are no more; tells what it removed."""
+        """Remove guests, sockets and overlays of workers of this home that have ended; returns what it removed."""
         removed = []
         for name in self.hypervisor.domains(self.traces.prefix):
             boot = BootId.read(name)
@@ -117,7 +117,7 @@ class LibvirtDriver:
         return removed
 
     def close(self) -> None:
-        """Wait until libvirt has forgotten the last guests; who is still there then is left to the next sweep."""
+        """Wait until libvirt has forgotten the last guests; any that remain are left to the next sweep."""
         for leave in self._leaving:
             leave.join(LEAVE_DEADLINE_S)
 
@@ -171,7 +171,7 @@ class LibvirtDriver:
 
 @dataclass(frozen=True, slots=True)
 class _Remote:
-    """One guest, as its session sees it from outside."""
+    """One guest, seen from outside."""
 
     hypervisor: Hypervisor
     name: str
@@ -202,7 +202,7 @@ class _LibvirtSession(GuestSession):
 
 @dataclass
 class _Leave:
-    """One guest being taken down, and what is left to read of it. hung_up: its QEMU has gone for sure."""
+    """One guest being taken down, with its remaining output. hung_up: its QEMU has certainly ended."""
 
     name: str
     streams: Streams | None = None
@@ -210,7 +210,7 @@ class _Leave:
     _takedown: threading.Thread | None = None
 
     def begin(self, takedown: Callable[[], None]) -> None:
-        """Take it down, however long that takes; a process that ends does not wait for it for ever."""
+        """Take it down, however long that takes, but do not keep an ending process waiting for ever."""
         self._takedown = threading.Thread(target=takedown, name=f"leave {self.name}", daemon=True)
         self._takedown.start()
 
@@ -236,7 +236,7 @@ class _Leave:
 
 
 def plugin_refused(error: DomainRefused) -> WorkersError:
-    """Return a refused start as what it means where a plugin was asked for: most builds of QEMU take some."""
+    """Return the error for a start that was refused; with a plugin, the likely reason is a QEMU without plugins."""
     if "plugin" not in str(error):
         return error
     return PluginUnusable(
@@ -250,7 +250,7 @@ def _listener(path: Path, request: BootRequest) -> AbstractContextManager[Fifo |
 
 
 def _overlay(disk: Disk, path: Path) -> Path:
-    """A qcow2 file that holds what the guest changes of a golden image."""
+    """A qcow2 file with the guest's changes to a golden image."""
     command = [
         "qemu-img",
         "create",

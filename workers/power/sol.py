@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def hold(access: IpmiPower) -> str:
-    """Pass on what comes; returns why it ended, "" where our input did."""
+    """Pass the output on; returns why it ended, "" if our input ended."""
     host, port = host_and_port(access.address)
     ends: list[str] = []
 
@@ -49,7 +49,7 @@ def hold(access: IpmiPower) -> str:
             os.write(1, bytes(data))
 
     obey_the_bmcs_choice()
-    # force: another client of the line is disconnected; the machine is ours while we boot it.
+    # force: disconnect another client of the line, since the machine is ours while we boot it.
     console = Console(host, access.user, read_password(access.password_file), take, port=port, force=True)
     told, turns = False, 0
     while not ends:

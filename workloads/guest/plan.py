@@ -54,7 +54,7 @@ class DiskShape:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in the order they run, the shape of the disk, if one is needed, and more of the kernel's command line."""
+    """Steps in the order they run, the shape of the disk if one is needed, and additions to the kernel's command line."""
 
     steps: tuple[Step, ...]
     disk: DiskShape | None = None
