@@ -25,7 +25,7 @@ from workloads.catalog import load_catalog
 CPU: str = Profile.Kind.CPU.value
 EXACT: str = Profile.Kind.EXACT.value
 WAITING: str = Profile.Kind.WAITING.value
-# Lock profiles of variants differ only in waiting.
+# So many symbols in which most of the waiting ends are split by caller.
 MOST_WATCHED = 6
 
 
