@@ -253,7 +253,7 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
     slower = SLOWER["contention"] if request.machine.clock == "contention" else 1
     deadline_s = slower * sum(step.deadline_s for step in plan.steps) + SLACK_S
     accesses = request.microscope is not None and request.microscope.accesses
-    watched = {step.name for step in plan.steps if step.kind == "measure"} if accesses else set()
+    last = [step.name for step in plan.steps if step.kind == "measure"][-1:] if accesses else []
     slabs = None
     began = monotonic()
     try:
@@ -262,7 +262,7 @@ def boot(request: BootRequest, plan: Plan, driver: Driver, lease: Beats) -> Answ
             for record in session.records(deadline_s):
                 lease.beat()
                 transcript.take(record)
-                if record.kind == "exit" and record.name in watched:
+                if record.kind == "exit" and record.name in last:
                     slabs = slab_pages(session, request)
             worked = monotonic()
     finally:
