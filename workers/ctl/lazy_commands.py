@@ -12,6 +12,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from workers.ctl.examples import add_examples
+
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
@@ -30,7 +32,13 @@ class LateGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command itself in place of its line; a wrong name is refused with the nearest ones."""
         name, known, rest = super().resolve_command(ctx, args)
-        return name, load(self.places[name], name) if name and name in self.places else known, rest
+        command = load(self.places[name], name) if name and name in self.places else known
+        return name, add_examples(command, f"{_path(ctx)}{name}"), rest
+
+
+def _path(context: Any) -> str:
+    """Return the names of the groups around a command, without the program's own."""
+    return f"{_path(context.parent)}{context.info_name} " if context.parent else ""
 
 
 def load(place: CommandPlace, name: str) -> Any:

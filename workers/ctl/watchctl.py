@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from lab.statistics.verdict_words import VERDICTS, counted_verdicts
-from workers.ctl import complete, progressbar, terminal
+from workers.ctl import complete, notice, progressbar, terminal
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.options import (
     EXIT_LAB,
@@ -27,6 +27,7 @@ from workers.ctl.table_style import plain_rows
 
 STATES = ("queued", "running", "done", "failed", "cancelled")
 FOLLOW_S = 1.0
+END_WORDS = {0: "no regression", 1: "a regression", 2: "the data cannot tell", 3: "the lab failed"}
 
 
 def register(cli: typer.Typer) -> None:
@@ -81,12 +82,30 @@ def show_end(client: Client, experiment: Json) -> None:
 
 
 @through_client
-def watch(client: Client, experiment_id: ExperimentId) -> None:
+def watch(
+    client: Client,
+    experiment_id: ExperimentId,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="show a desktop notice at its end, or ring the terminal's bell")
+    ] = False,
+) -> None:
     """Follow an experiment to its end, print its comparison, and exit with the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
-    raise typer.Exit(stay(client, experiment_id))
+    found = stay(client, experiment_id)
+    if notify:
+        notice.show(
+            f"Experiment {experiment_id}: {END_WORDS.get(found, 'over')}", _headline(client, experiment_id)
+        )
+    raise typer.Exit(found)
+
+
+def _headline(client: Client, experiment_id: int) -> str:
+    from workers.ctl import reportctl
+
+    conclusion = reportctl.comparison(client, experiment_id).get("conclusion")
+    return str(conclusion["headline"]) if conclusion else ""
 
 
 @through_client
