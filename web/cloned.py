@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
+from lab.experiments.spec import LINE_SWITCHES
 from web.forms import TypedCase, TypedForm, TypedSwitch
 
 _CANNOT = "The form cannot say {}. The description at the end of this page does."
@@ -33,7 +34,7 @@ def typed_from(
         target=description.get("target", ""),
         catalog=tuple(one["catalog"] for one in ticked),
         patches=tuple(_switches((one for one in patches if not _is_ticked(one)), texts)),
-        configs=tuple(_switches(description.get("configs", ()), texts)),
+        lines={field: tuple(_switches(description.get(field, ()), texts)) for field in LINE_SWITCHES},
         cases=cases,
         measure={one.name: one.typed(measure.get(one.name, one.default)) for one in QUESTIONS},
         origin=str(origin),

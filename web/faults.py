@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.errors import FieldRefused, LabError, SpecError, SubmissionRejected
-from lab.experiments.switch_names import with_names
+from lab.experiments.switch_names import SWITCH_FIELDS, with_names
 from web.forms import Description, sort_errors
 
 
@@ -39,7 +39,7 @@ def _named_switches(description: Description) -> dict[str, str]:
     named = with_names(description.mapping)
     return {
         f'switch "{switch["name"]}"': description.fields[place]
-        for kind in ("patches", "configs")
+        for kind in SWITCH_FIELDS
         for number, switch in enumerate(named[kind])
         if (place := f"{kind}[{number}]") in description.fields
     }

@@ -12,6 +12,7 @@ from django.conf import settings as conf
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
 from lab.experiments.questions import FieldQuestion
+from lab.experiments.spec import LINE_SWITCHES, ExperimentSpec
 from lab.experiments.switch_names import name_of_patch
 from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
@@ -56,6 +57,16 @@ class SwitchSlot:
     alternative_error: str
     range_error: str
     catalog_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineSlots:
+    """The places for one kind of switch that is given as lines. noun: for the label of each."""
+
+    title: str
+    help: str
+    noun: str
+    slots: Sequence[SwitchSlot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "lore": bool(conf.LORE),
         "base_hint": next((t.default_revision for t in choices.trees if t.name == typed.tree), ""),
         "patches": _slots("patch", typed.patches, errors),
-        "configs": _slots("config", typed.configs, errors)[: len(typed.configs) + 1],
+        "line_switches": [_line_slots(field, typed.lines.get(field, ()), errors) for field in LINE_SWITCHES],
         "catalog": [
             CatalogRow(one, one.name in typed.catalog, errors.get(f"catalog-{one.name}", ""))
             for one in choices.switches
@@ -229,6 +240,12 @@ def _label(key: str) -> str:
     if key in BY_NAME:
         return BY_NAME[key].label
     return rest if kind in ("case", "catalog") and rest else key.replace("_", " ").capitalize()
+
+
+def _line_slots(field: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> LineSlots:
+    kind, declared = field.removesuffix("s"), ExperimentSpec.model_fields[field]
+    slots = _slots(kind, typed, errors)[: len(typed) + 1]
+    return LineSlots(declared.title or field, declared.description or "", kind.capitalize(), slots)
 
 
 def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[SwitchSlot]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
 from lab.experiments.questions import FieldQuestion, read_number
+from lab.experiments.spec import LINE_SWITCHES
 
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
@@ -85,7 +86,8 @@ class TypedForm:
     patches: tuple[TypedSwitch, ...] = ()
     source: TypedSource = TypedSource()
     each: bool = False
-    configs: tuple[TypedSwitch, ...] = ()
+    # Switches that are given as lines, by the field of the description.
+    lines: Mapping[str, tuple[TypedSwitch, ...]] = field(default_factory=dict)
     cases: Mapping[str, TypedCase] = field(default_factory=dict)
     # An answer to each question of lab.experiments.measure; a tick's is "yes" or "no".
     measure: Mapping[str, str] = field(default_factory=lambda: USUAL)
@@ -124,7 +126,12 @@ def read_form(given: Mapping[str, Any], lists: Mapping[str, Sequence[str]]) -> T
         patches=tuple(pasted),
         source=TypedSource(text("branch_git"), text("branch"), text("since"), text("lore")),
         each=text("each") == "patch",
-        configs=tuple(s for slot in range(SLOTS) if (s := _switch(given, f"config-{slot}")).filled),
+        lines={
+            name: tuple(
+                s for slot in range(SLOTS) if (s := _switch(given, f"{name.removesuffix('s')}-{slot}")).filled
+            )
+            for name in LINE_SWITCHES
+        },
         cases={
             name: TypedCase(
                 name in ticked, text(f"preset-{name}"), text(f"params-{name}"), text(f"profile-{name}")
@@ -168,7 +175,8 @@ def describe(typed: TypedForm) -> Description:
     if typed.target:
         made.mapping["target"] = typed.target
     _describe_patches(typed, made)
-    _describe_configs(typed, made)
+    for name in LINE_SWITCHES:
+        _describe_lines(name, typed.lines.get(name, ()), made)
     _describe_cases(typed, made)
     _describe_measure(typed, made)
     return made
@@ -194,13 +202,13 @@ def _describe_patches(typed: TypedForm, made: Description) -> None:
     made.mapping["patches"] = patches
 
 
-def _describe_configs(typed: TypedForm, made: Description) -> None:
-    made.mapping["configs"] = []
-    made.fields["configs"] = "switches"
-    for slot, config in enumerate(typed.configs):
-        made.fields.update(_places(f"configs[{slot}]", f"config-{slot}", config))
-        lines = [line.strip() for line in config.text.splitlines() if line.strip()]
-        made.mapping["configs"].append({**_partners(config), "lines": lines})
+def _describe_lines(field: str, switches: Sequence[TypedSwitch], made: Description) -> None:
+    made.mapping[field] = []
+    made.fields[field] = "switches"
+    for slot, switch in enumerate(switches):
+        made.fields.update(_places(f"{field}[{slot}]", f"{field.removesuffix('s')}-{slot}", switch))
+        lines = [line.strip() for line in switch.text.splitlines() if line.strip()]
+        made.mapping[field].append({**_partners(switch), "lines": lines})
 
 
 def _describe_cases(typed: TypedForm, made: Description) -> None:

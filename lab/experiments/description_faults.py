@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kernels.patches.catalog import load_catalog as load_switches
+from lab.experiments.switch_names import SWITCH_FIELDS
 from lab.validation_messages import nearest, shown_value
 from workloads.catalog import Workload
 from workloads.catalog import load_catalog as load_workloads
 from workloads.errors import WorkloadsError
 from workloads.instruction_clock import CLOCKS
-
-_SWITCHES = ("patches", "configs")
 
 
 def description_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
@@ -65,7 +64,7 @@ def _unresolved(workload: Workload, case: Mapping[str, Any], clock: Any) -> str:
 
 def _partner_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each name that two switches have, and for each that a switch requires or excludes in vain."""
-    switches = [one for field in _SWITCHES for one in _tables(mapping, field)]
+    switches = [one for field in SWITCH_FIELDS for one in _tables(mapping, field)]
     names = [str(switch.get("name", "")) for _, switch in switches]
     for (place, switch), name in zip(switches, names, strict=True):
         if names.count(name) > 1 and name:

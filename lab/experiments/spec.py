@@ -11,9 +11,10 @@ import tomllib
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
+    BaseModel,
     Field,
     StrictBool,
     StrictInt,
@@ -23,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernels.configs.request import Fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.mails.letters import as_text
 from lab.errors import SpecError
@@ -34,8 +36,8 @@ from lab.experiments.switch_names import BASE as BASE
 from lab.experiments.switch_names import BASE_AGAIN as BASE_AGAIN
 from lab.experiments.switch_names import OWN_VARIANTS as OWN_VARIANTS
 from lab.experiments.switch_names import PLACEBO as PLACEBO
+from lab.experiments.switch_names import SWITCH_FIELDS, with_names
 from lab.experiments.switch_names import switch_name as switch_name
-from lab.experiments.switch_names import with_names
 from lab.validation_messages import MOST_FAULTS, as_error, fault_lines
 
 DESIGNS = ("full", "one-at-a-time", "leave-one-out", "cumulative")
@@ -104,15 +106,32 @@ class PatchSpec(_Switch):
         return self
 
 
-class ConfigSpec(_Switch):
-    """A change of the kernel config as one switch: Kconfig lines."""
+class LineSwitch(_Switch):
+    """A switch that is given as lines. kind: as the database has it."""
 
+    kind: ClassVar[str]
     lines: Annotated[tuple[Line, ...], Field(min_length=1, max_length=1000)]
 
     @property
     def text(self) -> str:
-        """The lines as a fragment."""
+        """The lines as one text."""
         return "".join(f"{line}\n" for line in self.lines)
+
+    def fragment(self) -> Fragment | None:
+        """Return what it adds to the kernel's config, None if nothing. Raises KernelsError for wrong lines."""
+        return None
+
+
+class ConfigSpec(LineSwitch):
+    """A change of the kernel config as one switch: Kconfig lines."""
+
+    kind = "config"
+
+    def fragment(self) -> Fragment:
+        """See LineSwitch."""
+        fragment = Fragment(self.name, self.text)
+        read_fragment(fragment)
+        return fragment
 
 
 class CaseSpec(Part):
@@ -177,15 +196,22 @@ class ExperimentSpec(Part):
     target: Line = "guest"
     priority: Literal["low", "normal", "high"] = "normal"
     patches: Annotated[tuple[PatchSpec, ...], Field(max_length=MOST_PATCHES)] = ()
-    configs: Annotated[tuple[ConfigSpec, ...], Field(max_length=MOST_PATCHES)] = ()
+    configs: Annotated[
+        tuple[ConfigSpec, ...],
+        Field(
+            max_length=MOST_PATCHES,
+            title="Changes of the config",
+            description="Kconfig lines, such as CONFIG_DEBUG_LIST=y",
+        ),
+    ] = ()
     cases: Annotated[tuple[CaseSpec, ...], Field(min_length=1, max_length=20)]
     measure: MeasureSpec = MeasureSpec()
     reproduces: Reproduces | None = None
 
     @property
-    def switches(self) -> tuple[PatchSpec | ConfigSpec, ...]:
-        """All switches in the order they are applied: patches, then configs."""
-        return (*self.patches, *self.configs)
+    def switches(self) -> tuple[PatchSpec | LineSwitch, ...]:
+        """All switches in the order they are applied: patches first."""
+        return tuple(switch for field in SWITCH_FIELDS for switch in getattr(self, field))
 
     @model_validator(mode="after")
     def _has_one_tree(self) -> Self:
@@ -235,6 +261,14 @@ class ExperimentSpec(Part):
                 'set measure.clock = "instructions", or profile = true for a sampled profile'
             )
         return self
+
+
+LINE_SWITCHES = tuple(field for field in SWITCH_FIELDS if field != "patches")
+"""The fields of switches that are given as lines."""
+SWITCH_MODELS: Mapping[str, type[BaseModel]] = {
+    field: get_args(ExperimentSpec.model_fields[field].annotation)[0] for field in SWITCH_FIELDS
+}
+"""The model of each field of switches."""
 
 
 def read_spec(data: bytes, directory: Path | None) -> ExperimentSpec:

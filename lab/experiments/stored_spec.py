@@ -1,35 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The stored description of an experiment: as its fields, as the file that labctl reads, without its defaults."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 import tomli_w
 from pydantic import BaseModel
 
 from lab.errors import UnknownRow
-from lab.experiments.measure import MeasureSpec
-from lab.experiments.spec import (
-    CaseSpec,
-    ConfigSpec,
-    ExperimentSpec,
-    PatchSpec,
-    ReproducedFragment,
-    ReproducedKernel,
-    Reproduces,
-    spec_from_mapping,
-)
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment
 
-_PARTS: Mapping[str, type[BaseModel]] = {
-    "patches": PatchSpec,
-    "configs": ConfigSpec,
-    "cases": CaseSpec,
-    "measure": MeasureSpec,
-    "reproduces": Reproduces,
-    "kernels": ReproducedKernel,
-    "fragments": ReproducedFragment,
-}
+
+def _parts(part: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the fields below a part of a description that hold further parts, with what those are."""
+    for name, field in part.model_fields.items():
+        for inner in (field.annotation, *get_args(field.annotation)):
+            if isinstance(inner, type) and not get_args(inner) and issubclass(inner, BaseModel):
+                yield name, inner
+                yield from _parts(inner)
+
+
+_PARTS: Mapping[str, type[BaseModel]] = dict(_parts(ExperimentSpec))
 
 
 def stored_spec(experiment: Experiment) -> ExperimentSpec:

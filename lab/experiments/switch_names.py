@@ -17,6 +17,8 @@ BASE, BASE_AGAIN, PLACEBO = OWN_VARIANTS = ("base", "base-again", "layout-placeb
 # The names of a variant's switches are joined, so a derived one is shorter than it may be.
 DERIVED_LENGTH = 40
 _NAME_LENGTH, _TITLE_LENGTH = 60, 200
+# The fields of a description that hold switches, in the order they are applied.
+SWITCH_FIELDS = ("patches", "configs")
 _NUMBER = re.compile(r"^(?:v\d+[-_])?\d{4}-")
 
 
@@ -41,17 +43,19 @@ def with_names(mapping: Mapping[str, Any]) -> dict[str, Any]:
     What is no list of tables is left for validation to refuse.
     """
     series = {place: _series(patch) for place, patch in enumerate(_tables(mapping, "patches"))}
-    taken = {
-        str(one["name"]) for kind in ("patches", "configs") for one in _tables(mapping, kind) if "name" in one
-    }
+    taken = {str(one["name"]) for kind in SWITCH_FIELDS for one in _tables(mapping, kind) if "name" in one}
     named = dict(mapping)
-    for kind in ("patches", "configs"):
+    for kind in SWITCH_FIELDS:
         if not isinstance(mapping.get(kind), list):
             continue
         switches = []
         for place, switch in enumerate(_tables(mapping, kind)):
             if switch and "name" not in switch:
-                own = _patch_name(switch, series[place]) if kind == "patches" else _config_name(switch)
+                own = (
+                    _patch_name(switch, series[place])
+                    if kind == "patches"
+                    else _lines_name(switch, kind.removesuffix("s"))
+                )
                 name = own if "catalog" in switch else free_name(own, taken)
                 taken.add(name)
                 switch = {"name": name, **switch}
@@ -98,20 +102,18 @@ def _patch_name(patch: Mapping[str, Any], series: Series | None) -> str:
     return switch_name(_NUMBER.sub("", origin), DERIVED_LENGTH)
 
 
-def _config_name(config: Mapping[str, Any]) -> str:
+def _lines_name(switch: Mapping[str, Any], kind: str) -> str:
     """Return a name such as "debug-list" for CONFIG_DEBUG_LIST=y, "no-debug-list" where the symbol is turned off."""
-    lines = config.get("lines")
+    lines = switch.get("lines")
     first = str(lines[0]) if isinstance(lines, Sequence) and lines else ""
     match = re.search(r"(?:CONFIG_)?([A-Z0-9_]+)", first)
     off = "no-" if re.search(r"=n$| is not set$", first.strip()) else ""
-    return switch_name(off + (match[1].lower().replace("_", "-") if match else "config"), DERIVED_LENGTH)
+    return switch_name(off + (match[1].lower().replace("_", "-") if match else kind), DERIVED_LENGTH)
 
 
 def _experiment_name(named: Mapping[str, Any], series: Sequence[Series]) -> str:
     """Return the title of the only series, else the switches' names, else what is measured."""
-    switches = [
-        str(one["name"]) for kind in ("patches", "configs") for one in _tables(named, kind) if "name" in one
-    ]
+    switches = [str(one["name"]) for kind in SWITCH_FIELDS for one in _tables(named, kind) if "name" in one]
     if len(switches) == 1 and series and not harmful(series[0].title):
         return series[0].title[:_TITLE_LENGTH].strip() or switches[0]
     cases = [str(case.get("workload", "")) for case in _tables(named, "cases")]

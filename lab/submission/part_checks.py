@@ -15,7 +15,14 @@ from pydantic import BaseModel, ValidationError
 from kernels.errors import KernelsError
 from lab.errors import LabError, Refusals, SubmissionRejected
 from lab.experiments.measure import DEFAULT_BOOTS
-from lab.experiments.spec import DESIGNS, MOST_PATCHES, ConfigSpec, ExperimentSpec, PatchSpec
+from lab.experiments.spec import (
+    DESIGNS,
+    LINE_SWITCHES,
+    MOST_PATCHES,
+    SWITCH_MODELS,
+    ExperimentSpec,
+    PatchSpec,
+)
 from lab.experiments.switch_names import with_names
 from lab.submission.parts import read_parts
 from lab.submission.prepare import prepare
@@ -24,8 +31,7 @@ from workloads.catalog import load_catalog
 # Stands where a description names no tree that could be one.
 _NO_TREE = "-"
 _FIELDS = ("tree", "git", "base", "target")
-_PLACE = re.compile(r"^(patches|configs)\[(\d+)\]")
-_MODELS: Mapping[str, type[BaseModel]] = {"patches": PatchSpec, "configs": ConfigSpec}
+_PLACE = re.compile(rf"^({'|'.join(SWITCH_MODELS)})\[(\d+)\]")
 Fields = dict[str, Any]
 
 
@@ -77,7 +83,7 @@ def _reduced(named: Mapping[str, Any]) -> _Reduced:
     if isinstance(measure, Mapping) and measure.get("clock") in DEFAULT_BOOTS:
         fields["measure"] = {"clock": measure["clock"]}
     positions = {}
-    for kind, model in _MODELS.items():
+    for kind, model in SWITCH_MODELS.items():
         fields[kind], positions[kind] = _kept(model, named.get(kind))
     return _Reduced(fields, positions)
 
@@ -103,7 +109,10 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
         patches.append(whole)
     design = named.get("design")
     chosen = {"design": design} if design in DESIGNS else {}
-    return _Reduced({**reduced.fields, **chosen, "patches": patches, "configs": []}, reduced.positions)
+    return _Reduced(
+        {**reduced.fields, **chosen, **dict.fromkeys(LINE_SWITCHES, []), "patches": patches},
+        reduced.positions,
+    )
 
 
 def _least() -> Fields:

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from django.db.models import F
 
-from kernels.configs.request import Fragment, read_fragment
 from kernels.errors import KernelsError, PatchDamaged
 from kernels.patches.series import read_series
 from kernels.trees.tree import NamedRevision, SourceTree, is_imported, keep, resolve
 from lab import models
 from lab.errors import NeedsWorker, Refusals, SubmissionRejected
-from lab.experiments.spec import ConfigSpec, ExperimentSpec, PatchSpec
+from lab.experiments.spec import LINE_SWITCHES, ExperimentSpec, LineSwitch, PatchSpec
 from lab.submission.claimed_base import ClaimedBase, blamed_on_claims, claimed_base, with_note
 from lab.submission.sources import (
     OnProgress,
@@ -130,8 +129,8 @@ def _check_texts(spec: ExperimentSpec, faults: Refusals) -> None:
     """Read the switches without a tree; a damaged diff may still be repaired once there is one."""
     for place, switch in placed_switches(spec):
         with faults.collect(), _blamed_on(place), blamed_on_switch(switch.name):
-            if isinstance(switch, ConfigSpec):
-                read_fragment(Fragment(switch.name, switch.text))
+            if isinstance(switch, LineSwitch):
+                switch.fragment()
             elif switch.text is not None:
                 _check_series(switch.text, partial=switch.partial)
 
@@ -170,13 +169,14 @@ def _check_clock(spec: ExperimentSpec, target: models.Target) -> None:
         )
 
 
-def placed_switches(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | ConfigSpec]]:
+def placed_switches(spec: ExperimentSpec) -> Iterator[tuple[str, PatchSpec | LineSwitch]]:
     """Yield the switches in the order they are applied, each with the field that says what it is."""
     for number, patch in enumerate(spec.patches):
         kind = "catalog" if patch.catalog is not None else "range" if patch.range is not None else "text"
         yield f"patches[{number}].{kind}", patch
-    for number, config in enumerate(spec.configs):
-        yield f"configs[{number}].text", config
+    for field in LINE_SWITCHES:
+        for number, switch in enumerate(getattr(spec, field)):
+            yield f"{field}[{number}].text", switch
 
 
 @contextmanager

@@ -177,7 +177,7 @@ def _switch(taken: Taken) -> SwitchPreview:
         report=taken.report,
         requires=taken.toggle.requires,
         excludes=taken.toggle.excludes,
-        text=shown(taken.text) if taken.kind == "config" else "",
+        text=shown(taken.text) if taken.kind != "patch" else "",
         notes=taken.notes,
     )
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernels.configs.request import Fragment, read_fragment
+from kernels.configs.request import Fragment
 from kernels.errors import KernelsError
 from kernels.mails.stored_diff import stored_diff
 from kernels.patches import catalog
@@ -30,7 +30,7 @@ from kernels.trees.tree import (
 from lab.errors import SubmissionRejected
 from lab.experiments.expand import Toggle
 from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_MEMORY_BYTES
-from lab.experiments.spec import ConfigSpec, ExperimentSpec, PatchSpec
+from lab.experiments.spec import ExperimentSpec, LineSwitch, PatchSpec
 from lab.submission.git_addresses import tree_address
 
 OnProgress = Callable[[str], None]
@@ -110,13 +110,11 @@ def open_source(source: Source, root: Path, on_progress: OnProgress) -> SourceTr
     return import_archive(source.name, Path(source.location), root, on_progress=tell)
 
 
-def take_in(spec: PatchSpec | ConfigSpec, tree: SourceTree, base: NamedRevision) -> Taken:
+def take_in(spec: PatchSpec | LineSwitch, tree: SourceTree, base: NamedRevision) -> Taken:
     """Read one switch, and repair what a web archive did to it. Raises SubmissionRejected."""
     with blamed_on_switch(spec.name):
-        if isinstance(spec, ConfigSpec):
-            fragment = Fragment(spec.name, spec.text)
-            read_fragment(fragment)
-            return Taken(_toggle(spec), "config", "", spec.text, fragment=fragment)
+        if isinstance(spec, LineSwitch):
+            return Taken(_toggle(spec), spec.kind, "", spec.text, fragment=spec.fragment())
         if spec.catalog is not None:
             return _from_catalogue(spec, tree)
         if spec.range is not None:
@@ -199,7 +197,7 @@ def _taken(spec: PatchSpec, series: Series, report: tuple[str, ...]) -> Taken:
     )
 
 
-def _toggle(spec: PatchSpec | ConfigSpec) -> Toggle:
+def _toggle(spec: PatchSpec | LineSwitch) -> Toggle:
     return Toggle(spec.name, spec.requires, spec.excludes)
 
 

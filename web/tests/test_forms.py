@@ -57,7 +57,7 @@ def test_a_form_becomes_the_description_labctl_would_send() -> None:
         typed(
             catalog=("kernfs-iattr-rwsem",),
             patches=(TypedSwitch("mine", "diff", "", "kernfs-iattr-rwsem, other", "2"),),
-            configs=(TypedSwitch("no-debug", "CONFIG_A=n\n\nCONFIG_B=y\n"),),
+            lines={"configs": (TypedSwitch("no-debug", "CONFIG_A=n\n\nCONFIG_B=y\n"),)},
             measure={"boots": "7"},
         )
     )
