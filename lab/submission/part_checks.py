@@ -110,7 +110,7 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
     design = named.get("design")
     chosen = {"design": design} if design in DESIGNS else {}
     return _Reduced(
-        {**reduced.fields, **chosen, **dict.fromkeys(LINE_SWITCHES, []), "patches": patches},
+        {**reduced.fields, **chosen, **dict.fromkeys(LINE_SWITCHES, ()), "patches": patches},
         reduced.positions,
     )
 
