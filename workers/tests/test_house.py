@@ -53,7 +53,11 @@ TABLE: dict[str, tuple[set[str], bool, bool]] = {
     "lab.harmful_characters": ({"lab.errors", "lab.harmful_characters"}, False, False),
     "lab.experiments.spec_size": ({"lab.errors", "lab.experiments.spec_size"}, False, False),
     "lab.experiments.switch_names": ({"kernels", "lab.harmful_characters"}, False, False),
-    "lab.experiments.description_faults": ({"kernels", "workloads", "lab.validation_messages"}, False, False),
+    "lab.experiments.description_faults": (
+        {"kernels", "workloads", "lab.validation_messages", "lab.experiments.switch_names"},
+        False,
+        False,
+    ),
     "lab.validation_messages": ({"lab.errors"}, False, False),
     "lab.experiments.expand": (
         {"kernels", "workloads", "lab.errors", "lab.experiments.spec", "lab.experiments.expand"},
