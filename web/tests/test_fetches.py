@@ -245,6 +245,26 @@ def test_a_name_that_is_a_script_is_a_text_on_the_page(submitter: Client, alice:
     assert "&lt;script&gt;" in text
 
 
+@pytest.mark.parametrize(
+    ("line", "bar", "first"),
+    [
+        ("importing linux-6.1.tar.xz: 30 %", 'max="100" value="30"', True),
+        ("importing linux-6.1.tar.xz: 100 %", 'max="100" value="100"', True),
+        ("applying mine", '<progress aria-label="In progress">', False),
+        ("reading 5000 %", '<progress aria-label="In progress">', False),
+    ],
+)
+def test_the_import_of_a_tree_is_shown_with_how_much_of_it_is_done(
+    submitter: Client, alice: User, line: str, bar: str, *, first: bool
+) -> None:
+    row = Fetch.objects.create(
+        user=alice, kind="preview", request={}, digest="d", state="running", progress=line
+    )
+    text = submitter.get(f"/fetches/{row.pk}/").content.decode()
+    assert bar in text
+    assert ("used here for the first time" in text) is first
+
+
 # Limits.
 
 

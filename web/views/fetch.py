@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -75,11 +76,19 @@ def cancel(request: HttpRequest, fetch_id: int) -> HttpResponse:
     return redirect("fetch", fetch_id)
 
 
+def _percent(line: str) -> int | None:
+    """Return the share that a line such as "importing linux.tar.xz: 30 %" ends with; None where it has none."""
+    match = re.search(r"\b(\d{1,2}|100) %$", line)
+    return int(match[1]) if match else None
+
+
 def _live(row: Fetch) -> dict[str, Any]:
     return {
         "fetch": row,
         "open": row.state in OPEN,
         "before": fetches_before(row),
+        "importing": row.progress.startswith("importing "),
+        "percent": _percent(row.progress),
         "mib": row.received_bytes / (1 << 20) if row.received_bytes else None,
         "limits": {
             "minutes": FETCH_DEADLINE_S // 60,
