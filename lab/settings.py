@@ -31,6 +31,8 @@ KPERFLAB_HOOKS_PRIVATE  1 lets hooks go to private addresses and over http
 KPERFLAB_SMTP      smtp://user:password@host:port or smtps://…; mails go to the log without it
 KPERFLAB_STORE     where all machines keep artifacts and run files: a directory, or s3://bucket/prefix?endpoint=http://… with
                    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or …_FILE); empty: each machine's HOME alone
+KPERFLAB_FRONT     1 compiles kernels through the compiler front, which answers from what it compiled before; on all machines or
+                   none, for artifacts have other keys (docs/design/builds.md)
 KPERFLAB_CACHE_GIB how much of the store this machine keeps at hand (default a quarter of its disk)
 KPERFLAB_KEEP_DAYS how long run files and artifacts are kept that nothing needs (default 90; 0 for ever)
 KPERFLAB_MAIL_FROM what mails are sent as (default kperflab@<this host's name>)
@@ -168,6 +170,7 @@ ANONYMOUS_MAY_READ = not read_flag("KPERFLAB_PRIVATE")
 KNOX_TOKEN_MODEL = "lab.Token"  # noqa: S105  a model, no password
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Token", "TOKEN_LIMIT_PER_USER": None}
 
+FRONT = read_flag("KPERFLAB_FRONT")
 LOCAL_PATHS = read_flag("KPERFLAB_LOCAL_PATHS")
 PRIVATE_ADDRESSES = read_flag("KPERFLAB_PRIVATE_ADDRESSES")
 LORE = read_variable("KPERFLAB_LORE", "https://lore.kernel.org/all").rstrip("/")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from kernels.artifacts.store import Artifact
@@ -16,7 +17,7 @@ from kernels.builds.request import ModuleSource
 from kernels.builds.toolchain import detect_toolchain
 from kernels.configs.request import ConfigRequest, Fragment
 from kernels.errors import KernelsError
-from kernels.trees.tree import NamedRevision, open_tree
+from kernels.trees.tree import NamedRevision, is_own_archive, open_tree
 from lab.errors import LabError
 from lab.runs.claim import Claim
 from lab.runs.record import (
@@ -34,7 +35,7 @@ from lab.storage.signing_keys import register_key
 from workers.artifact_transfer import bring_if_there, send
 from workers.errors import SourceMissing
 from workers.lease import Lease
-from workers.refused import note_refused_build
+from workers.refused import note_front, note_refused_build
 from workers.run_files import send_log
 from workers.sources import bring_sources
 from workers.tail import shown_live
@@ -88,6 +89,7 @@ def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failu
             started = monotonic()
             with shown_live(log, builder.home):
                 artifact = builder.build(request, on_progress=_StepReport(claim, lease).note)
+            note_front(builder.front_events)
             send(builder.home, artifact, lease.beat)
     except (KernelsError, LabError, SourceMissing) as exc:
         note_refused_build(exc)
@@ -102,14 +104,17 @@ def build_request(order: BuildOrder, trees: Path) -> BuildRequest:
     asked = order.request
     workloads = load_catalog()
     sources = [module for name in asked["modules_of"] for module in workloads[name].modules]
+    tree = open_tree(order.tree, trees)
+    base = NamedRevision(asked["base_commit"], asked["base_tree_id"], asked["base_name"])
     return BuildRequest(
-        tree=open_tree(order.tree, trees),
-        base=NamedRevision(asked["base_commit"], asked["base_tree_id"], asked["base_name"]),
+        tree=tree,
+        base=base,
         revision=NamedRevision(order.commit, order.tree_id, order.commit),
         config=_config(asked["config_base"], asked["fragments"]),
         base_config=_config(asked["config_base"], asked["base_fragments"]),
         toolchain=detect_toolchain(asked["cc"]),
         modules=tuple(ModuleSource(module.name, module.files) for module in sources),
+        trusted=settings.FRONT and is_own_archive(tree, base),
     )
 
 

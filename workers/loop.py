@@ -91,7 +91,7 @@ def take_build(scope: Scope) -> bool:
         claim = claim_next_build(queue=scope.queue, by=worker_identity(), experiment_id=scope.experiment_id)
         if claim is None:
             return False
-        builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME))
+        builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME), front=settings.FRONT)
         with _guarded(claim):
             build_claimed(claim, builder)
     return True

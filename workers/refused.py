@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from kernels.builds.front_build import FAULTS
 from kernels.errors import ArtifactRefused, BuildTooLarge, ReadingStopped
 from lab.audit.refusals import note_refusal, rule_of
 from lab.models import Run
@@ -42,6 +44,12 @@ def note_refused_build(exc: Exception) -> None:
     """Note in the audit log that what a build handed out, or how much it wrote, was refused."""
     if isinstance(exc, OF_BUILDS):
         note_refusal("build", rule_of(exc))
+
+
+def note_front(events: Mapping[str, int]) -> None:
+    """Note in the audit log what the stores of compiled files lacked: such files were compiled. events: by kind, see Builder."""
+    for name in sorted(FAULTS & events.keys()):
+        note_refusal("build", f"compiled files {name}")
 
 
 def _note(run_id: int, rule: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from pathlib import Path
 from kernels.artifacts.kernel_files import kernel_facts
 from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.builds import kbuild
+from kernels.builds.front_build import PATH, Front, FrontPlace, knows, origin_of_base, summary
 from kernels.builds.lab_faults import refuse_lacks
 from kernels.builds.layer_steps import changed_inputs, steps_over_layer
 from kernels.builds.layers import (
@@ -66,6 +68,7 @@ class _Plan:
     key: str
     layer: str
     is_base: bool
+    front: bool
 
 
 class Builder:
@@ -73,7 +76,8 @@ class Builder:
 
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
     layered=False builds everything from nothing, which must give the same bytes; artifacts is then
-    best a store of its own.
+    best a store of its own. front=True compiles through the compiler front where it knows the compiler.
+    front_events: what the front did and met in the builds so far, by kind.
     """
 
     def __init__(
@@ -83,12 +87,15 @@ class Builder:
         *,
         artifacts: ArtifactStore | None = None,
         layered: bool = True,
+        front: bool = False,
     ) -> None:
         self.home = home.resolve()
         self.limits = limits or Limits()
         self.artifacts = artifacts or ArtifactStore(self.home / "artifacts")
         self.layered = layered
         self._layers = Layers(self.home)
+        self._front = Front(self._layers.objects) if front else None
+        self.front_events = Counter[str]()
         self._no_layer: set[str] = set()
         remove_leftovers(self._layers.scratch)
 
@@ -139,12 +146,14 @@ class Builder:
         base_config = (
             config if asked == question else resolve_config(asked, self._layers, self.limits, on_wait)
         )
+        front = self._front is not None and knows(request.toolchain.cc)
         return _Plan(
             request=request,
             config=config,
             base_config=base_config,
-            key=artifact_key(request, config, base_config),
-            layer=layer_key(request, base_config),
+            front=front,
+            key=artifact_key(request, config, base_config, front=front),
+            layer=layer_key(request, base_config, front=front),
             is_base=request.revision.tree_id == request.base.tree_id and config == base_config,
         )
 
@@ -219,17 +228,33 @@ class Builder:
             stamp = newer_than(objects.lower)
             source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
             flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
+            front = self._place_front(plan, own, out)
             ended = run(
                 ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
-                SandboxPlace(source, objects, out, own / "work"),
-                kbuild.ENVIRONMENT,
+                SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
+                {**kbuild.ENVIRONMENT, **({"PATH": PATH} if front else {})},
                 self.limits,
                 on_line=progress.line,
                 on_tick=progress.tick,
             )
             self._check(ended, progress, log)
+            self._finish_front(front, plan, progress)
             progress.succeeded()
         return self._store(plan, out / kbuild.HANDOUT, own / "artifact", ended, over=bool(objects.upper))
+
+    def _place_front(self, plan: _Plan, own: Path, out: Path) -> FrontPlace | None:
+        if self._front is None or not plan.front:
+            return None
+        origin = origin_of_base(plan.layer, trusted=plan.request.trusted)
+        return self._front.prepare(own, out, plan.request.toolchain.cc, origin)
+
+    def _finish_front(self, place: FrontPlace | None, plan: _Plan, progress: BuildProgress) -> None:
+        if self._front is None or place is None:
+            return
+        # Whatever else ran for a build, a patch or a module, nothing that it compiled is kept.
+        counts = self._front.finish(place, keep=plan.is_base and not plan.request.modules)
+        progress.line(summary(counts))
+        self.front_events += counts
 
     def _check(self, ended: Ended, progress: BuildProgress, log: Path) -> None:
         if ended.status == 0 and not ended.stopped:
@@ -274,7 +299,10 @@ class Builder:
         )
         write_synced(place / "config", plan.config.encode())
         write_synced(place / "build.log", self.log_path(plan.key).read_bytes())
-        write_synced(place / "reproducer.sh", reproducer(request, plan.config, plan.key, place / "vmlinux"))
+        write_synced(
+            place / "reproducer.sh",
+            reproducer(request, plan.config, plan.key, place / "vmlinux", front=plan.front),
+        )
         artifact = self.artifacts.add(plan.key, place, metadata)
         self.log_path(plan.key).unlink()
         return artifact

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keep what the compiler front compiled: one store for builds of trusted code, one for each untrusted origin.
+"""Keep what the compiler front compiled: one store for bases that the operator trusts, one for each other base.
 
-A build reads the trusted store and its own origin's, and writes only to a folder of its own. What it wrote is taken over
-after it ended, into its origin's store: so no build can put an object where another origin reads it.
+A build reads the trusted store and its base's, and writes only to a folder of its own. What the build of a base wrote is taken over
+after it ended, into that base's store: so no build can put an object where one over another base reads it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CompiledFiles:
 
         Anything but whole files by the front's names is left, and counted as "refused".
         """
-        counts = Counter[str]()
+        counts = self.follow(origin, written)
         store = self._store(origin)
         for folder in sorted(_folders(written)):
             if not _FOLDER.fullmatch(folder):
@@ -53,7 +53,27 @@ class CompiledFiles:
                     counts["refused"] += 1
                 elif not is_whole(_read(kept, LARGEST_FILE)):
                     _write(kept, data)
-        self._follow_events(origin, written / "counts", counts)
+        return counts
+
+    def follow(self, origin: str, written: Path) -> Counter[str]:
+        """Return a build's events by kind; files that it used count as used now, and corrupt ones are removed.
+
+        A build may report what it likes: "corrupt" are those alone that are.
+        """
+        counts = Counter[str]()
+        for line in _read(written / "counts", LARGEST_LIST).decode(errors="replace").splitlines():
+            event = _EVENT.fullmatch(line)
+            if event is None:
+                continue
+            counts[event[1]] += event[1] not in ("corrupt", "refused")
+            for store in self.readable(origin) if event[2] else ():
+                kept = store / event[2][:2] / event[2][2:]
+                if event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
+                    kept.unlink()
+                    counts["corrupt"] += 1
+                elif event[1] == "hit":
+                    with suppress(FileNotFoundError):
+                        os.utime(kept)
         return counts
 
     def trim(self, most_bytes: int) -> int:
@@ -79,22 +99,6 @@ class CompiledFiles:
         if not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} names no origin")
         return self.root / origin
-
-    def _follow_events(self, origin: str, path: Path, counts: Counter[str]) -> None:
-        for line in _read(path, LARGEST_LIST).decode(errors="replace").splitlines():
-            event = _EVENT.fullmatch(line)
-            if event is None:
-                continue
-            counts[event[1]] += 1
-            if not event[2]:
-                continue
-            for store in self.readable(origin):
-                kept = store / event[2][:2] / event[2][2:]
-                if event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
-                    kept.unlink()
-                elif event[1] == "hit":
-                    with suppress(FileNotFoundError):
-                        os.utime(kept)
 
 
 def is_whole(data: bytes) -> bool:

@@ -6,11 +6,15 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import io
 import shlex
+import tarfile
 import textwrap
 from pathlib import Path
 
 from kernels.builds import kbuild
+from kernels.builds.front_build import PATH
+from kernels.builds.front_program import FLAGS, SOURCES
 from kernels.builds.request import BuildRequest, local_version
 from kernels.sandbox.command import OBJECTS, SOURCE
 from kernels.trees.git import run_git
@@ -28,7 +32,7 @@ _SCRIPT = """#!/bin/sh
 #
 # Made with {cc}
 #       and {ld}
-# Needs gcc, make, flex, bison, bc, libelf-dev, libssl-dev and bubblewrap. The paths that the compiler sees are
+# Needs gcc, make, flex, bison, bc, libelf-dev, libssl-dev{needs} and bubblewrap. The paths that the compiler sees are
 # part of the bytes: so the two directories are shown to it as {source} and {objects}.
 set -eu
 [ $# = 2 ] || {{ sed -n '3,8s/^# //p' "$0"; exit 2; }}
@@ -37,17 +41,30 @@ source=$(realpath "$1"); mkdir -p "$2"; objects=$(realpath "$2")
 base64 -d <<'END_OF_CONFIG' | gzip -d >"$objects/.config"
 {config}
 END_OF_CONFIG
-bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --ro-bind-try /etc/alternatives /etc/alternatives \\
+{front}bwrap --unshare-all --die-with-parent --ro-bind /usr /usr --ro-bind-try /etc/alternatives /etc/alternatives \\
     --symlink usr/bin /bin --symlink usr/sbin /sbin --symlink usr/lib /lib --symlink usr/lib64 /lib64 \\
-    --proc /proc --dev /dev --tmpfs /tmp --ro-bind "$source" {source} --bind "$objects" {objects} \\
+    --proc /proc --dev /dev --tmpfs /tmp --ro-bind "$source" {source} --bind "$objects" {objects} {show}\\
     --clearenv {environment} \\
     make -C {source} O={objects} -j "$(nproc)" {flags} all
 echo "{sha256}  $objects/vmlinux" | sha256sum -c -
 """
 
 
-def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path) -> bytes:
-    """The text of the script; it holds the whole config, the difference to the base, and the hash to reach."""
+# Compiles everything: no store of compiled files has a say.
+_FRONT = """front=$(mktemp -d); trap 'rm -r "$front"' EXIT
+base64 -d <<'END_OF_FRONT' | tar -xz -C "$front"
+{sources}
+END_OF_FRONT
+g++ {flags} -o "$front/{cc}" "$front"/*.cc -lz
+printf 'compiler /usr/bin/{cc}\\nidentity none\\n' >"$front/front.conf"
+"""
+
+
+def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path, *, front: bool = False) -> bytes:
+    """The text of the script; it holds the whole config, the difference to the base, and the hash to reach.
+
+    front: whether the compiler front compiled; the script then holds its sources too.
+    """
     start, apply = _start(request)
     flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(key)}")
     with vmlinux.open("rb") as file:
@@ -62,14 +79,28 @@ def reproducer(request: BuildRequest, config: str, key: str, vmlinux: Path) -> b
         source=SOURCE,
         objects=OBJECTS,
         apply=apply,
+        needs=", zlib1g-dev" if front else "",
+        front=_front(request.toolchain.cc) if front else "",
+        show='--ro-bind "$front" /build/front ' if front else "",
         config=_packed(config.encode()),
         environment=" ".join(
-            f"--setenv {name} {shlex.quote(value)}" for name, value in kbuild.ENVIRONMENT.items()
+            f"--setenv {name} {shlex.quote(value)}"
+            for name, value in {**kbuild.ENVIRONMENT, **({"PATH": PATH} if front else {})}.items()
         ),
         flags=" ".join(shlex.quote(flag) for flag in flags),
         sha256=sha256,
     )
     return text.encode()
+
+
+def _front(cc: str) -> str:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path in sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")]):
+            about = tarfile.TarInfo(path.name)
+            about.size = path.stat().st_size
+            archive.addfile(about, io.BytesIO(path.read_bytes()))
+    return _FRONT.format(sources=_packed(packed.getvalue()), flags=" ".join(FLAGS), cc=cc)
 
 
 def _start(request: BuildRequest) -> tuple[str, str]:

@@ -22,6 +22,8 @@ from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
 RECIPE = 2
+# The same for builds by the compiler front.
+FRONT_RECIPE = "front 1"
 RELEASE_DIGITS = 12
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}")
@@ -40,6 +42,7 @@ class BuildRequest:
     """One variant to build: `revision` of a tree, over the layer of `base`.
 
     base_config: the config of the base where it differs from the variant's own (a config switch).
+    trusted: whether the operator vouches for the code of the base: what is compiled of it then answers every later build.
     """
 
     tree: SourceTree
@@ -49,6 +52,7 @@ class BuildRequest:
     toolchain: Toolchain
     modules: tuple[ModuleSource, ...] = ()
     base_config: ConfigRequest | None = None
+    trusted: bool = False
 
 
 def check_modules(modules: tuple[ModuleSource, ...]) -> None:
@@ -64,22 +68,25 @@ def check_modules(modules: tuple[ModuleSource, ...]) -> None:
                 raise ModuleRejected(f'external module "{module.name}": "{file}" is no plain file name')
 
 
-def artifact_key(request: BuildRequest, config: str, base_config: str) -> str:
-    """Return 64 hex digits over everything that has a say in a build, the layer it stands on among it."""
+def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: bool = False) -> str:
+    """Return 64 hex digits over everything that has a say in a build, the layer it stands on among it.
+
+    front: whether the compiler front compiles, which leaves more out of the debugging information than gcc alone.
+    """
     modules = [
         [module.name, {name: hashlib.sha256(data).hexdigest() for name, data in sorted(module.files.items())}]
         for module in sorted(request.modules, key=lambda module: module.name)
     ]
-    layer = layer_key(request, base_config)
-    return _hash(["artifact", *_common(request, request.revision, config), layer, modules])
+    layer = layer_key(request, base_config, front=front)
+    return _hash(["artifact", *_common(request, request.revision, config, front), layer, modules])
 
 
-def layer_key(request: BuildRequest, base_config: str) -> str:
+def layer_key(request: BuildRequest, base_config: str, *, front: bool = False) -> str:
     """Return which object directory the builds over this base stand on: 32 hex digits.
 
     It is made from nothing by the base's own code alone: without external modules, whatever the request has.
     """
-    return _hash(["layer", *_common(request, request.base, base_config)])[:32]
+    return _hash(["layer", *_common(request, request.base, base_config, front)])[:32]
 
 
 def local_version(key: str) -> str:
@@ -87,7 +94,7 @@ def local_version(key: str) -> str:
     return f"-k{key[:RELEASE_DIGITS]}"
 
 
-def _common(request: BuildRequest, revision: NamedRevision, config: str) -> list[object]:
+def _common(request: BuildRequest, revision: NamedRevision, config: str, front: bool) -> list[object]:
     digest = hashlib.sha256(config.encode()).hexdigest()
     toolchain = request.toolchain
     return [
@@ -98,6 +105,7 @@ def _common(request: BuildRequest, revision: NamedRevision, config: str) -> list
         toolchain.identity,
         make_flags(toolchain),
         ENVIRONMENT,
+        *([FRONT_RECIPE] if front else []),
     ]
 
 

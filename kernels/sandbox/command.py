@@ -5,7 +5,7 @@ The command sees /usr read-only, its source at /build/linux, its objects at /bui
 directory for what it hands out at /build/out; no network, no capabilities, no other process. Source
 and objects are always at these two paths, because absolute paths are in every compiler command line:
 an object directory that appears elsewhere is rebuilt from nothing. Each may be a layer: an overlay
-over a directory that the command can read but never change.
+over a directory that the command can read but never change. Further directories may be shown, read-only, below /build.
 
 Started by root, the mounts are made by root and the command runs as the lab's build user. Started by
 an ordinary user, both happen in a user namespace of that user.
@@ -20,7 +20,7 @@ import pwd
 import re
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +41,7 @@ BUILD_USER = "kperflab-build"
 _MOUNT_FAILED = 121
 _POLL_S = 0.5
 NICE = 10
-_HIDDEN = (
+_HIDDEN = [
     "keys",
     "key-users",
     "kallsyms",
@@ -51,7 +51,7 @@ _HIDDEN = (
     "latency_stats",
     "modules",
     "kmsg",
-)
+]
 TMP_BYTES, SHM_BYTES = 2 << 30, 64 << 20
 # Of the machine's memory, for all processes of a build together.
 MEMORY_PERCENT = 75
@@ -70,7 +70,7 @@ _INNER = (
 )
 _TIMES = re.compile(r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s")
 
-# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option groups, then the command.
+# Arguments: linux-lower linux-upper obj-lower obj-upper work out overlay-option groups, pairs of a name and a directory, --, the command.
 # An empty upper means a bind mount. /mnt is hidden by a tmpfs of this mount namespace only, so that
 # the build user can reach the mounts however closed the directories above the originals are.
 _SETUP = f"""
@@ -89,6 +89,10 @@ place "$1" "$2" linux || fail
 place "$3" "$4" obj || fail
 place "$6" "" out || fail
 shift 8
+while [ "$1" != -- ]
+do mkdir "/mnt/$1" && place "$2" "" "$1" || fail; shift 2
+done
+shift
 exec "$@"
 """
 
@@ -127,12 +131,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPlace:
-    """The directories of a command: its layers, one for results, one for overlayfs."""
+    """The directories of a command: its layers, one for results, one for overlayfs; shown: others, by their name below /build."""
 
     source: Layer
     objects: Layer
     out: Path
     work: Path
+    shown: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,8 @@ def run(
     """
     started = time.monotonic()
     with memory_group(limits.total_memory) as group:
-        child = _start(_outer(place, " ".join(group.joins)), [*_limited(limits), *argv], environment)
+        outer = _outer(place, " ".join(group.joins))
+        child = _start(outer, [*_limited(limits), *argv], environment, place.shown)
         watch = _Watch(place, limits, started + limits.seconds, CpuUse(group, child.pid, limits.cores))
         output = _Output(child, on_line)
         with LineReader(child, limits.log_bytes) as reader:
@@ -271,11 +277,13 @@ class _Watch:
         return self._disk_short
 
 
-def _start(outer: list[str], inner: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    outer: list[str], inner: list[str], environment: dict[str, str], shown: Iterable[str]
+) -> subprocess.Popen[bytes]:
     calls = filter_file()
     try:
         return subprocess.Popen(
-            [*outer, *_bwrap(environment, calls), *inner],
+            [*outer, *_bwrap(environment, calls, shown), *inner],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -333,7 +341,7 @@ def _outer(place: SandboxPlace, group: str) -> list[str]:
     uid, gid = build_owner()
     root = os.geteuid() == 0
     paths = [place.source.lower, place.source.upper, place.objects.lower, place.objects.upper]
-    for path in (*paths, place.work, place.out):
+    for path in (*paths, place.work, place.out, *place.shown.values()):
         if path is not None and any(char in str(path) for char in ",:\\\n"):
             raise SandboxFailed(f'the directory "{path}" cannot be an overlay layer; use one without , : \\')
     for name in ("linux", "obj"):
@@ -344,12 +352,13 @@ def _outer(place: SandboxPlace, group: str) -> list[str]:
     option = "" if root else ",userxattr"
     named = ["" if path is None else str(path) for path in paths]
     setup = ["/bin/sh", "-c", _SETUP, "sh", *named, str(place.work), str(place.out), option, group]
+    setup += [*(word for name, path in place.shown.items() for word in (name, str(path))), "--"]
     down = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups"] if root else []
     return ["unshare", *user, *space, "--", *setup, *down]
 
 
-def _bwrap(environment: dict[str, str], calls: int) -> list[str]:
-    """The namespaces. calls: the descriptor of the filter of system calls."""
+def _bwrap(environment: dict[str, str], calls: int, shown: Iterable[str]) -> list[str]:
+    """The namespaces. calls: the descriptor of the filter of system calls; shown: see SandboxPlace."""
     uid, gid = build_owner()
     argv = ["bwrap", "--unshare-all", "--unshare-user", "--uid", str(uid), "--gid", str(gid)]
     # Else process 1 of the sandbox is bwrap, started outside: what is in its memory and environment is seen inside.
@@ -363,6 +372,7 @@ def _bwrap(environment: dict[str, str], calls: int) -> list[str]:
     argv += ["--proc", "/proc", *_hidden(), "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
     argv += ["--dir", "/build"]
     argv += ["--ro-bind", "/mnt/linux", SOURCE, "--bind", "/mnt/obj", OBJECTS, "--bind", "/mnt/out", OUT]
+    argv += [word for name in shown for word in ("--ro-bind", f"/mnt/{name}", f"/build/{name}")]
     # Memory that no quota counts.
     argv += ["--size", str(SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
     argv += ["--remount-ro", "/", "--clearenv", "--chdir", OBJECTS]

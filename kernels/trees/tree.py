@@ -175,6 +175,14 @@ def has_tag(tree: SourceTree, name: str) -> bool:
     return done.returncode == 0
 
 
+def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
+    """Return whether a revision is what a source archive of this machine holds: of code that the operator installed."""
+    if _setting_or_none(tree.repository, "kperflab.archive") in (None, "", "store"):
+        return False
+    installed = resolve(tree, tree.default_revision)
+    return (installed.commit, installed.tree_id) == (revision.commit, revision.tree_id)
+
+
 def resolve(tree: SourceTree, revision: str) -> NamedRevision:
     """The commit that a tag, branch or (short) id means. Raises UnknownRevision, naming the nearest."""
     asked = revision or tree.default_revision

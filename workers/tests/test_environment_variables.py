@@ -179,6 +179,7 @@ EFFECTS: dict[str, Effect] = {
         "{tmp}",
         "from lab.storage.store import lab_store",
     ),
+    "KPERFLAB_FRONT": Effect("1", "settings.FRONT", True),
     "KPERFLAB_CACHE_GIB": Effect(
         "3", "most_bytes(settings.HOME)", 3 << 30, "from workers.artifact_transfer import most_bytes"
     ),

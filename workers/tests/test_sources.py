@@ -50,7 +50,8 @@ def test_a_worker_without_the_tree_builds_what_was_submitted_elsewhere(
 ) -> None:
     home = tmp_path / "worker"
     monkeypatch.setattr(
-        "workers.loop.Builder", lambda _, artifacts: Builder(home, artifacts=artifacts_of(home))
+        "workers.loop.Builder",
+        lambda _, artifacts, front: Builder(home, artifacts=artifacts_of(home), front=front),
     )
     take_all(Scope(boots=False))
     assert set(Build.objects.values_list("state", "problem")) == {("built", "")}

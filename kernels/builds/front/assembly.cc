@@ -10,6 +10,8 @@ namespace front {
 
 namespace {
 
+constexpr size_t LONGEST_ENTRY = 20;  // lines
+
 bool begins(std::string_view line, std::string_view with) { return line.substr(0, with.size()) == with; }
 
 std::string_view next_line(std::string_view text, size_t &at) {
@@ -27,41 +29,69 @@ bool number_at(std::string_view line, size_t &at, uint32_t &number) {
     return true;
 }
 
-// The labels of the compile unit's own entry, the first of .debug_info.
+// The compile unit's own entry, the first of .debug_info: one line for each attribute that .debug_abbrev names.
 struct Entry {
-    std::vector<std::string> lines;
+    std::vector<std::string> info, abbreviation;
+    std::vector<std::string> strings;  // labels
     bool ready = false;
 
-    // gcc's first entry: producer, language, name, folder, then its code by ranges or by address and size.
-    bool header(std::string &out) const {
-        if (lines.size() < 13 || lines[1] != "\t.value\t0x5" || lines[2] != "\t.byte\t0x1" ||
-            lines[4] != "\t.long\t.Ldebug_abbrev0" || !begins(lines[6], "\t.long\t.LASF") ||
-            !begins(lines[7], "\t.byte\t0x") || !begins(lines[8], "\t.long\t.LASF") ||
-            !begins(lines[9], "\t.long\t.LASF"))
+    bool write(std::string &out) {
+        static constexpr size_t ATTRIBUTES = 6;
+        if (info.size() <= ATTRIBUTES || info[1] != "\t.value\t0x5" || info[2] != "\t.byte\t0x1" ||
+            info[4] != "\t.long\t.Ldebug_abbrev0" || abbreviation.empty() || abbreviation[0] != ".Ldebug_abbrev0:")
             return false;
-        bool ranges = begins(lines[10], "\t.long\t.LLRL");
-        if (!ranges && !begins(lines[10], "\t.quad\t"))
+        const size_t first = forms_of(info[5]);
+        if (!first)
             return false;
-        if (lines[12] != "\t.long\t.Ldebug_line0")
-            return false;
+        std::string values, forms;
+        for (size_t at = first, line = ATTRIBUTES;; at += 2, line++) {
+            if (at + 1 >= abbreviation.size() || line > info.size())
+                return false;
+            if (abbreviation[at] == "\t.byte\t0")
+                break;
+            if (line == info.size())
+                return false;
+            auto pair = abbreviation[at].substr(10) + " " + abbreviation[at + 1].substr(10);
+            // The producer names every flag: who made a file says nothing about it.
+            if (pair == "0x25 0xe" || pair == "0x25 0x8" || pair == "0x25 0x1f")
+                continue;
+            if (!known(pair))
+                return false;
+            if (begins(info[line], "\t.long\t.LASF"))
+                strings.push_back(info[line].substr(7));
+            values += info[line] + "\n";
+            forms += abbreviation[at] + "\n" + abbreviation[at + 1] + "\n";
+        }
         out += "\t.section\t.debug_info,\"\",@progbits\n.Ldebug_info0:\n\t.long\t.Lfront_end-.Lfront_begin\n.Lfront_begin:\n"
-               "\t.value\t0x5\n\t.byte\t0x1\n\t.byte\t0x8\n\t.long\t.Ldebug_abbrev0\n\t.uleb128 0x1\n";
-        for (int line : {7, 8, 9, 10, 11, 12})
-            out += lines[line] + "\n";
-        out += ".Lfront_end:\n\t.section\t.debug_abbrev,\"\",@progbits\n.Ldebug_abbrev0:\n"
-               "\t.uleb128 0x1\n\t.uleb128 0x11\n\t.byte\t0\n"
-               "\t.uleb128 0x13\n\t.uleb128 0xb\n\t.uleb128 0x3\n\t.uleb128 0xe\n\t.uleb128 0x1b\n\t.uleb128 0xe\n";
-        out += ranges ? "\t.uleb128 0x55\n\t.uleb128 0x17\n\t.uleb128 0x11\n\t.uleb128 0x1\n"
-                      : "\t.uleb128 0x11\n\t.uleb128 0x1\n\t.uleb128 0x12\n\t.uleb128 0x7\n";
-        out += "\t.uleb128 0x10\n\t.uleb128 0x17\n\t.byte\t0\n\t.byte\t0\n\t.byte\t0\n";
-        return true;
+               "\t.value\t0x5\n\t.byte\t0x1\n\t.byte\t0x8\n\t.long\t.Ldebug_abbrev0\n\t.uleb128 0x1\n" +
+               values + ".Lfront_end:\n\t.section\t.debug_abbrev,\"\",@progbits\n.Ldebug_abbrev0:\n\t.uleb128 0x1\n"
+               "\t.uleb128 0x11\n\t.byte\t0\n" + forms + "\t.byte\t0\n\t.byte\t0\n\t.byte\t0\n";
+        return ready = true;
+    }
+
+    // The place in abbreviation of a compile unit's attributes, by the line with its number; 0 for none.
+    size_t forms_of(const std::string &number) const {
+        for (size_t at = 1; at + 3 < abbreviation.size(); at += 2) {
+            if (abbreviation[at] == number)
+                return abbreviation[at + 1] == "\t.uleb128 0x11" ? at + 3 : 0;
+            for (at += 3; at < abbreviation.size() && abbreviation[at] != "\t.byte\t0";)
+                // An implicit constant stands behind its form.
+                at += at + 1 < abbreviation.size() && abbreviation[at + 1] == "\t.uleb128 0x21" ? 3 : 2;
+        }
+        return 0;
+    }
+
+    // Language, name, folder, code by ranges or by address and size, lines: each in the forms that take one line.
+    static bool known(const std::string &pair) {
+        for (auto one : {"0x13 0xb", "0x3 0xe", "0x3 0x8", "0x3 0x1f", "0x1b 0xe", "0x1b 0x8", "0x1b 0x1f", "0x55 0x17",
+                         "0x11 0x1", "0x12 0x7", "0x10 0x17"})
+            if (pair == one)
+                return true;
+        return false;
     }
 
     bool names(std::string_view label) const {
-        for (int line : {8, 9})
-            if (lines.size() > 9 && std::string_view(lines[line]).substr(7) == label)
-                return true;
-        return false;
+        return std::find(strings.begin(), strings.end(), label) != strings.end();
     }
 };
 
@@ -86,7 +116,7 @@ public:
                 return false;
         }
         end_section();
-        return !lines_seen_ || entry_.ready;
+        return !debug_seen_ || entry_.ready;
     }
 
 private:
@@ -136,7 +166,7 @@ private:
         out_ += "\t.loc " + std::to_string(fresh.first->second) + " @" + std::to_string(place) + ":" +
                 std::to_string(row - line_of_place);
         out_.append(line.substr(at)).push_back('\n');
-        return lines_seen_ = true;
+        return true;
     }
 
     bool place_of(std::string_view file, uint32_t row, uint32_t &place, uint32_t &line) {
@@ -166,14 +196,15 @@ private:
     void begin_section(std::string_view rest) {
         end_section();
         section_ = rest.substr(0, rest.find(','));
+        debug_seen_ = true;
         label_.clear();
         if (section_ != ".debug_info" && section_ != ".debug_abbrev")
             out_.append("\t.section\t").append(rest).push_back('\n');
     }
 
     void end_section() {
-        if (section_ == ".debug_info")
-            entry_.ready = entry_.header(out_);
+        if (section_ == ".debug_abbrev")
+            entry_.write(out_);
         section_.clear();
     }
 
@@ -182,14 +213,16 @@ private:
             return true;
         if (section_ == ".debug_info") {
             // Labels stand before what they name, and only the first entry matters.
-            if (entry_.lines.size() < 13 && line.back() != ':')
-                entry_.lines.emplace_back(line);
+            if (entry_.info.size() < LONGEST_ENTRY && line.size() && line.back() != ':')
+                entry_.info.emplace_back(line);
+        } else if (section_ == ".debug_abbrev") {
+            entry_.abbreviation.emplace_back(line);
         } else if (section_ == ".debug_str") {
             if (line.size() && line.back() == ':')
                 label_ = line.substr(0, line.size() - 1);
             else if (entry_.names(label_))
                 out_.append(label_).append(":\n").append(line).push_back('\n');
-        } else if (section_ != ".debug_abbrev") {
+        } else {
             if (section_ != ".debug_line" && section_ != ".debug_aranges" && section_ != ".debug_rnglists" &&
                 section_ != ".debug_line_str")
                 return false;
@@ -208,7 +241,7 @@ private:
     std::map<uint32_t, uint32_t> numbers_;
     std::string section_, label_;
     Entry entry_;
-    bool lines_seen_ = false;
+    bool debug_seen_ = false;
 };
 
 }

@@ -27,7 +27,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 1";
+constexpr const char *VERSION = "kperflab-front 2";
 
 struct Settings {
     std::string compiler, identity, write;

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Puts the compiler front in the compiler's place for one build, and keeps what it compiled.
+
+A build reads two stores: the trusted one, for which the operator vouches, and that of the base it stands on, whose code the
+key of the artifact names. Only the build of a base writes; what a variant compiled goes with its build.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels.builds.compiled_files import TRUSTED, CompiledFiles
+from kernels.builds.front_program import compile_front, compiler_identity, place_front
+from kernels.builds.layers import own_directory
+
+# Below /build in the sandbox.
+_PROGRAM, _STORE = "front", "compiled"
+_WRITTEN = "compiled"
+_OUT = f"/build/out/{_WRITTEN}"
+PATH = f"/build/{_PROGRAM}:/usr/sbin:/usr/bin"
+_READABLE = 0o755
+_KNOWN = re.compile(r"gcc(-\d+)?")
+# Room for all stores together; a debian-6.1 kernel with our guest fragment takes some 100 MB.
+STORE_BYTES = 8 << 30
+# Of events in one line: a hostile build may invent many.
+_MOST_KINDS = 12
+# Events that an operator should hear of.
+FAULTS = frozenset({"corrupt", "not-kept", "refused", "unreachable"})
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPlace:
+    """What one build needs for the front.
+
+    shown: directories for the sandbox; written: where the build writes files; origin: of the store that it reads beside
+    the trusted one; lost: stores that it cannot have.
+    """
+
+    shown: dict[str, Path]
+    written: Path
+    origin: str
+    lost: int
+
+
+class Front:
+    """The compiler front of a state directory."""
+
+    def __init__(self, objects: Path) -> None:
+        self._programs = objects / "front"
+        self.stores = CompiledFiles(objects / "compiled")
+
+    def prepare(self, own: Path, out: Path, cc: str, origin: str) -> FrontPlace:
+        """Return the front's place for one build. Raises ToolMissing.
+
+        own: the build's own directory; out: its directory for results; origin: that of the base it stands on.
+        """
+        program, identity = compile_front(self._programs), compiler_identity(cc)
+        written = own_directory(out / _WRITTEN)
+        shown, lost = {}, 0
+        for number, store in enumerate(self.stores.readable(origin)):
+            try:
+                store.mkdir(parents=True, exist_ok=True)
+                store.chmod(_READABLE)
+            except OSError:
+                lost += 1
+            else:
+                shown[f"{_STORE}{number}"] = store
+        place_front(program, own / _PROGRAM, cc, identity, [f"/build/{name}" for name in shown], _OUT)
+        (own / _PROGRAM).chmod(_READABLE)
+        return FrontPlace({_PROGRAM: own / _PROGRAM, **shown}, written, origin, lost)
+
+    def finish(self, place: FrontPlace, *, keep: bool) -> Counter[str]:
+        """Return the events of a build that succeeded by kind, and keep in its origin's store what it wrote.
+
+        What cannot be kept is compiled again another time: no error of the disk ends a build here.
+        """
+        counts = Counter({"unreachable": place.lost} if place.lost else {})
+        try:
+            counts += (self.stores.take if keep else self.stores.follow)(place.origin, place.written)
+            self.stores.trim(STORE_BYTES)
+        except OSError:
+            counts["unreachable"] += 1
+        return counts
+
+
+def knows(cc: str) -> bool:
+    """Return whether the front knows a compiler, by its name: it reads gcc's assembly and no other."""
+    return bool(_KNOWN.fullmatch(cc))
+
+
+def origin_of_base(layer: str, *, trusted: bool) -> str:
+    """Return whose store the files of a base go to, by the key of its layer."""
+    return TRUSTED if trusted else f"base-{layer}"
+
+
+def summary(counts: Counter[str]) -> str:
+    """Return a line for a build's log."""
+    other = [entry for entry in counts.most_common(_MOST_KINDS) if entry[0] not in ("hit", "miss", "checked")]
+    told = "".join(f", {name} {count}" for name, count in other)
+    return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{told}"

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Builds of the pretend kernel through the compiler front, beside builds without a store."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernels.artifacts.store import Artifact, ArtifactStore
+from kernels.builds.builder import Builder, BuildRequest, Limits, ModuleSource
+from kernels.builds.compiled_files import TRUSTED
+from kernels.builds.front_program import compile_front
+from kernels.errors import CompileFailed
+from kernels.tests.pretend import FAKELINUX, PretendKernel
+from kernels.trees.tree import NamedRevision
+
+pytestmark = pytest.mark.process
+
+# Lines of fs.h that move, and one that nobody uses.
+CHANGES = {
+    "a declaration at the beginning": ("struct inode {", "int nobody_calls(int);\n\nstruct inode {"),
+    "a declaration at the end": ("\n#endif", "int nobody_calls(int);\n\n#endif"),
+    "an inline function": (
+        "struct inode {",
+        "static inline int nobody(int a)\n{\n\treturn a;\n}\n\nstruct inode {",
+    ),
+    "a comment": ("struct inode {", "/* One.\n * Two. */\nstruct inode {"),
+    "a macro": ("struct inode {", "#define NOBODY 1\nstruct inode {"),
+}
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The front, compiled once for all state directories."""
+    return compile_front(tmp_path_factory.mktemp("front"))
+
+
+@pytest.fixture(autouse=True)
+def compiled(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the front that is there."""
+    monkeypatch.setattr("kernels.builds.front_build.compile_front", lambda root: program)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Builder:
+    """A builder with an empty state directory."""
+    return Builder(tmp_path / "home", Limits(seconds=120, cores=2), front=True)
+
+
+def trusted(request: BuildRequest) -> BuildRequest:
+    """Return the request with a base that the operator vouches for."""
+    return replace(request, trusted=True)
+
+
+def clean(builder: Builder, request: BuildRequest, folder: Path) -> Artifact:
+    """Build from nothing through the front, in a state directory where nothing is kept."""
+    artifacts = ArtifactStore(folder / "artifacts")
+    return Builder(folder, builder.limits, artifacts=artifacts, layered=False, front=True).build(request)
+
+
+def same(one: Artifact, other: Artifact) -> bool:
+    """Return whether two artifacts have the same bytes, debugging information among them."""
+    modules = [
+        sorted(path.name for path in (each.vmlinux.parent / "modules").iterdir()) for each in (one, other)
+    ]
+    pairs = [
+        (one.vmlinux, other.vmlinux),
+        (one.boot_vmlinux, other.boot_vmlinux),
+        (one.system_map, other.system_map),
+    ]
+    pairs += [
+        (one.vmlinux.parent / "modules" / name, other.vmlinux.parent / "modules" / name)
+        for name in modules[0]
+    ]
+    return modules[0] == modules[1] and all(a.read_bytes() == b.read_bytes() for a, b in pairs)
+
+
+def stored(builder: Builder) -> dict[str, int]:
+    """Return how many files each store has."""
+    root = builder.home / "objects/compiled"
+    return {path.name: sum(1 for _ in path.glob("*/*")) for path in root.iterdir()} if root.exists() else {}
+
+
+def header(pretend: PretendKernel, change: str) -> NamedRevision:
+    """Return the base with one of CHANGES in fs.h."""
+    return pretend.edited("include/linux/fs.h", *CHANGES[change])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_header_is_answered_and_boots_to_the_bit_as_from_nothing(
+    own: Builder, pretend: PretendKernel, tmp_path: Path, change: str
+) -> None:
+    own.build(trusted(pretend.request()))
+    assert own.front_events["miss"] == 4
+    own.front_events.clear()
+    request = trusted(pretend.request(header(pretend, change)))
+    ours = own.build(request)
+    # fs/inode.o and kernel/panic.o read fs.h; init/version.o has a release of its own.
+    assert (own.front_events["hit"], own.front_events["miss"]) == (2, 1)
+    assert same(ours, clean(own, request, tmp_path / "clean"))
+    assert "kperflab: the compiler front answered 2 files and compiled 1" in ours.log.read_text()
+
+
+def test_a_changed_structure_is_compiled(own: Builder, pretend: PretendKernel, tmp_path: Path) -> None:
+    own.build(trusted(pretend.request()))
+    own.front_events.clear()
+    revision = pretend.edited(
+        "include/linux/fs.h", "unsigned long i_ino;", "long i_more;\n\tunsigned long i_ino;"
+    )
+    request = trusted(pretend.request(revision))
+    ours = own.build(request)
+    assert (own.front_events["hit"], own.front_events["miss"]) == (0, 3)
+    assert same(ours, clean(own, request, tmp_path / "clean"))
+
+
+def test_another_base_is_answered_from_the_trusted_store(
+    own: Builder, pretend: PretendKernel, tmp_path: Path
+) -> None:
+    own.build(trusted(pretend.request()))
+    own.front_events.clear()
+    later = header(pretend, "a declaration at the beginning")
+    request = trusted(replace(pretend.request(later), base=later))
+    ours = own.build(request)
+    assert (own.front_events["hit"], own.front_events["miss"]) == (3, 1)
+    assert same(ours, clean(own, request, tmp_path / "clean"))
+
+
+def test_a_kernel_by_the_front_has_the_code_of_one_by_the_compiler_alone(
+    own: Builder, builder: Builder, pretend: PretendKernel
+) -> None:
+    ours, theirs = own.build(pretend.request()), builder.build(pretend.request())
+    assert ours.key != theirs.key
+    assert ours.metadata.code_hash == theirs.metadata.code_hash
+
+
+def test_a_compiler_that_the_front_does_not_know_builds_under_the_key_of_today(
+    own: Builder, builder: Builder, pretend: PretendKernel
+) -> None:
+    request = pretend.request()
+    other = replace(request, toolchain=replace(request.toolchain, cc="cc"))
+    assert own.key(other) == builder.key(other)
+    assert own.key(request) != builder.key(request)
+    own.build(other)
+    assert own.front_events.total() == 0
+
+
+def test_the_reproducer_brings_the_front_along(own: Builder, pretend: PretendKernel, tmp_path: Path) -> None:
+    artifact = own.build(pretend.request())
+    text = (artifact.vmlinux.parent / "reproducer.sh").read_text()
+    assert "END_OF_FRONT" in text
+    assert '--ro-bind "$front" /build/front' in text
+    assert "--setenv PATH /build/front:/usr/sbin:/usr/bin" in text
+
+
+class TestWhatAHostileBuildLeaves:
+    """Nothing that code of a stranger's ran for is read by a build without that code."""
+
+    pytestmark = pytest.mark.hostile
+
+    @pytest.mark.parametrize("vouched", [False, True])
+    def test_a_variant_keeps_nothing(self, own: Builder, pretend: PretendKernel, vouched: bool) -> None:
+        base = replace(pretend.request(), trusted=vouched)
+        own.build(base)
+        before = stored(own)
+        own.build(replace(base, revision=pretend.edited("fs/buffer.c", "block * 3", "block * 5")))
+        assert own.front_events["miss"] > 4
+        assert stored(own) == before
+
+    def test_a_base_with_modules_keeps_nothing_of_them(self, own: Builder, pretend: PretendKernel) -> None:
+        base = trusted(pretend.request())
+        own.build(base)
+        before = stored(own)
+        own.build(replace(base, modules=(ModuleSource("lab_bh", {"lab_bh.c": b"int lab_bh;\n"}),)))
+        assert stored(own) == before
+
+    def test_a_base_that_nobody_vouches_for_writes_to_a_store_of_its_own(
+        self, own: Builder, pretend: PretendKernel
+    ) -> None:
+        layer = own.layer_of(pretend.request()).parent.name
+        own.build(pretend.request())
+        counts = stored(own)
+        assert counts.pop(f"base-{layer}") > 0
+        assert not any(counts.values())
+
+    def test_what_an_untrusted_base_compiled_answers_no_other_base(
+        self, own: Builder, pretend: PretendKernel
+    ) -> None:
+        later = header(pretend, "a declaration at the end")
+        own.build(replace(pretend.request(later), base=later))
+        own.front_events.clear()
+        own.build(trusted(pretend.request()))
+        assert (own.front_events["hit"], own.front_events["miss"]) == (0, 4)
+
+    @pytest.mark.parametrize("vouched", [False, True])
+    @pytest.mark.parametrize(
+        "recipe",
+        [
+            "for each in /build/out/compiled/*/*.o; do printf x >>$$each; done",
+            "rm -rf /build/out/compiled; ln -s /etc /build/out/compiled",
+            "rm -rf /build/out/compiled; ln -s /build/compiled0 /build/out/compiled",
+            "for each in /build/out/compiled/*/*.o; do ln -sf /etc/hostname $$each; done",
+            "chmod -R 0 /build/out/compiled",
+            "rm -rf /build/out/compiled; mkfifo /build/out/compiled",
+        ],
+    )
+    def test_a_base_that_spoils_its_folder_spoils_no_store(
+        self, own: Builder, pretend: PretendKernel, vouched: bool, recipe: str
+    ) -> None:
+        text = (FAKELINUX / "Makefile").read_text()
+        hostile = pretend.variant(
+            {"trouble": "spoil", "Makefile": f"{text}\ntrouble-spoil: vmlinux System.map\n\t@{recipe}\n"}
+        )
+        own.build(replace(pretend.request(hostile), base=hostile, trusted=vouched))
+        own.front_events.clear()
+        request = replace(pretend.request(), trusted=vouched)
+        ours = own.build(request)
+        assert own.front_events["corrupt"] == 0
+        assert same(ours, clean(own, request, own.home / "clean"))
+
+    @pytest.mark.parametrize(
+        "place", ["/build/front/gcc", "/build/front/front.conf", "/build/compiled0/aa", "/build/compiled1/aa"]
+    )
+    def test_a_tree_writes_neither_to_the_front_nor_to_a_store(
+        self, own: Builder, pretend: PretendKernel, place: str
+    ) -> None:
+        text = (FAKELINUX / "Makefile").read_text()
+        recipe = f"if (: >>{place}) 2>/dev/null; then echo wrote; else echo refused; fi"
+        hostile = pretend.variant({"trouble": "spoil", "Makefile": f"{text}\ntrouble-spoil:\n\t@{recipe}\n"})
+        lines: list[str] = []
+        own.build(replace(pretend.request(hostile), base=hostile), on_line=lines.append)
+        assert [line for line in lines if line in ("wrote", "refused")] == ["refused"]
+
+    def test_a_build_that_fails_keeps_nothing(self, own: Builder, pretend: PretendKernel) -> None:
+        broken = pretend.variant({"trouble": "silence"})
+        with pytest.raises(CompileFailed):
+            own.build(trusted(replace(pretend.request(broken), base=broken)))
+        assert not any(stored(own).values())
+
+
+class TestAStoreThatFails:
+    """The files are compiled, and the fault is counted."""
+
+    pytestmark = pytest.mark.hostile
+
+    def test_corrupt_files_are_compiled_counted_and_removed(
+        self, own: Builder, pretend: PretendKernel
+    ) -> None:
+        own.build(trusted(pretend.request()))
+        for path in (own.home / "objects/compiled" / TRUSTED).glob("*/*.o"):
+            path.write_bytes(path.read_bytes()[:-1] + b"x")
+        own.front_events.clear()
+        later = header(pretend, "a comment")
+        own.build(trusted(replace(pretend.request(later), base=later)))
+        assert own.front_events["hit"] == 0
+        assert own.front_events["corrupt"] == 3
+        own.front_events.clear()
+        again = header(pretend, "a macro")
+        own.build(trusted(replace(pretend.request(again), base=again)))
+        assert (own.front_events["hit"], own.front_events["corrupt"]) == (3, 0)
+
+    def test_a_store_that_cannot_be_made_is_done_without(
+        self, own: Builder, pretend: PretendKernel, tmp_path: Path
+    ) -> None:
+        (own.home / "objects").mkdir(parents=True, exist_ok=True)
+        (own.home / "objects/compiled").write_text("in the way")
+        request = trusted(pretend.request())
+        ours = own.build(request)
+        assert own.front_events["unreachable"] >= 1
+        assert same(ours, clean(own, request, tmp_path / "clean"))
+
+    def test_a_store_without_room_is_done_without(
+        self, own: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(path: Path, data: bytes) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("kernels.builds.compiled_files._write", full)
+        own.build(trusted(pretend.request()))
+        assert own.front_events["unreachable"] == 1
+        assert not any(stored(own).values())
+
+    def test_a_store_of_an_earlier_run_may_be_removed_at_any_time(
+        self, own: Builder, pretend: PretendKernel
+    ) -> None:
+        own.build(trusted(pretend.request()))
+        shutil.rmtree(own.home / "objects/compiled")
+        own.front_events.clear()
+        own.build(trusted(pretend.request(header(pretend, "a comment"))))
+        assert (own.front_events["hit"], own.front_events["miss"]) == (0, 3)
