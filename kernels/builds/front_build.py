@@ -23,7 +23,7 @@ _OUT = f"/build/out/{_WRITTEN}"
 PATH = f"/build/{_PROGRAM}:/usr/sbin:/usr/bin"
 _READABLE = 0o755
 _KNOWN = re.compile(r"gcc(-\d+)?")
-# Room for all stores together; a debian-6.1 kernel with our guest fragment takes some 100 MB.
+# Room for all stores together.
 STORE_BYTES = 8 << 30
 # Of events in one line: a hostile build may invent many.
 _MOST_KINDS = 12
@@ -33,7 +33,7 @@ FAULTS = frozenset({"corrupt", "not-kept", "refused", "unreachable"})
 
 @dataclass(frozen=True, slots=True)
 class FrontPlace:
-    """What one build needs for the front.
+    """The directories and the origin of one build by the front.
 
     shown: directories for the sandbox; written: where the build writes files; origin: of the store that it reads beside
     the trusted one; lost: stores that it cannot have.

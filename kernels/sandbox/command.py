@@ -41,7 +41,7 @@ BUILD_USER = "kperflab-build"
 _MOUNT_FAILED = 121
 _POLL_S = 0.5
 NICE = 10
-_HIDDEN = [
+_HIDDEN = (
     "keys",
     "key-users",
     "kallsyms",
@@ -51,7 +51,7 @@ _HIDDEN = [
     "latency_stats",
     "modules",
     "kmsg",
-]
+)
 TMP_BYTES, SHM_BYTES = 2 << 30, 64 << 20
 # Of the machine's memory, for all processes of a build together.
 MEMORY_PERCENT = 75
