@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,7 @@ _FILE = re.compile(r"[0-9a-f]{30,62}\.[ork]")
 _ORIGIN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _EVENT = re.compile(r"([a-z-]{1,40})(?: ([0-9a-f]{32,64}\.[ork]))?")
 _DIGEST = 32
+_MEASURED = ("corrupt", "refused", "unreachable")
 # Of one file, and of a build's list of events.
 LARGEST_FILE, LARGEST_LIST = 256 << 20, 4 << 20
 
@@ -58,14 +60,16 @@ class CompiledFiles:
     def follow(self, origin: str, written: Path) -> Counter[str]:
         """Return a build's events by kind; files that it used count as used now, and corrupt ones are removed.
 
-        A build may report what it likes: "corrupt" are those alone that are.
+        A build may report what it likes: of the events that the lab measures, its word counts for nothing.
         """
         counts = Counter[str]()
-        for line in _read(written / "counts", LARGEST_LIST).decode(errors="replace").splitlines():
+        events = b"" if written.is_symlink() else _read(written / "counts", LARGEST_LIST)
+        for line in events.decode(errors="replace").splitlines():
             event = _EVENT.fullmatch(line)
             if event is None:
                 continue
-            counts[event[1]] += event[1] not in ("corrupt", "refused")
+            if event[1] not in _MEASURED:
+                counts[event[1]] += 1
             for store in self.readable(origin) if event[2] else ():
                 kept = store / event[2][:2] / event[2][2:]
                 if event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
@@ -78,7 +82,7 @@ class CompiledFiles:
 
     def trim(self, most_bytes: int) -> int:
         """Remove what was used longest ago until all stores together fit; return how many bytes went."""
-        files = [(path, path.stat()) for path in self.root.glob("*/*/*") if path.is_file()]
+        files = list(_sizes(self.root.glob("*/*/*")))
         size = sum(about.st_size for _, about in files)
         # Small files that many compilations share go last.
         files.sort(key=lambda entry: (entry[0].suffix != ".o", entry[1].st_mtime))
@@ -109,8 +113,18 @@ def is_whole(data: bytes) -> bool:
     )
 
 
+def _sizes(paths: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    for path in paths:
+        with suppress(FileNotFoundError):  # another build trims as well
+            about = path.lstat()
+            if stat.S_ISREG(about.st_mode):
+                yield path, about
+
+
 def _folders(folder: Path) -> list[str]:
-    """Return the folders in a folder that a build wrote; symbolic links are none."""
+    """Return the folders in a folder that a build wrote; symbolic links are none, and it may be none itself."""
+    if folder.is_symlink():
+        return []
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -41,17 +41,8 @@ BUILD_USER = "kperflab-build"
 _MOUNT_FAILED = 121
 _POLL_S = 0.5
 NICE = 10
-_HIDDEN = (
-    "keys",
-    "key-users",
-    "kallsyms",
-    "kcore",
-    "sched_debug",
-    "timer_list",
-    "latency_stats",
-    "modules",
-    "kmsg",
-)
+_KEYS = ("keys", "key-users", "kallsyms", "kcore")
+_HIDDEN = (*_KEYS, "sched_debug", "timer_list", "latency_stats", "modules", "kmsg")
 TMP_BYTES, SHM_BYTES = 2 << 30, 64 << 20
 # Of the machine's memory, for all processes of a build together.
 MEMORY_PERCENT = 75

@@ -201,6 +201,17 @@ def test_a_build_that_calls_a_good_object_corrupt_does_not_remove_it(
     assert is_whole((stores.root / "trusted" / "ab" / _KEY).read_bytes())
 
 
+def test_a_folder_that_is_a_link_to_a_store_hands_nothing_on(tmp_path: Path, stores: CompiledFiles) -> None:
+    written = tmp_path / "written"
+    (written / "ab").mkdir(parents=True)
+    (written / "ab" / _KEY).write_bytes(_whole(b"object"))
+    stores.take("patch-1", written)
+    (stores.root / "patch-1" / "counts").write_text("miss\n")
+    (tmp_path / "link").symlink_to(stores.root / "patch-1")
+    assert stores.take("patch-2", tmp_path / "link") == {}
+    assert _files(stores.root) == [f"patch-1/ab/{_KEY}", "patch-1/counts"]
+
+
 def test_forgetting_an_origin_leaves_the_others(tmp_path: Path, stores: CompiledFiles) -> None:
     written = tmp_path / "written"
     (written / "ab").mkdir(parents=True)
