@@ -25,9 +25,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "show": ("labctl show 41", "labctl show 41 --json | jq .state"),
     "compare": ("labctl compare 41", "labctl compare 41 --format markdown >> $GITHUB_STEP_SUMMARY"),
-    "profile": ("labctl profile 41", "labctl profile 41 --symbols down_read,up_read --json"),
+    "profile": ("labctl profile 41", "labctl profile 41 --symbols 'down_read up_read' --json"),
     "reply": (
-        "labctl reply 41 --for fix.patch > reply.eml",
+        "labctl reply 41 --for iattr-global > reply.txt",
         "labctl reply 41 --sign me",
     ),
     "export report": ("labctl export report 41 --format html --out report.html",),
