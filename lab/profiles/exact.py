@@ -8,12 +8,15 @@ A function is the patch's where its count lies further from the base's than boot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from lab.models import Case, Profile
+from kernels.diffs.touched_functions import touched_functions
+from kernels.errors import PatchRejected
+from lab.models import Case, Profile, Switch, Variant
 from lab.models.states import Role
 from lab.profiles.analysis.count_shifts import changed
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
@@ -26,7 +29,10 @@ _LEAST_BOOTS = 2
 
 @dataclass(frozen=True, slots=True)
 class ExactRow:
-    """One function, or all interrupts or kernel threads: instructions in itself and calls, an operation of the workload each."""
+    """One function, or all interrupts or kernel threads: instructions in itself and calls, an operation of the workload each.
+
+    touched: whether the diff of a switch of the variant adds or removes lines in it.
+    """
 
     symbol: str
     before: float
@@ -34,6 +40,7 @@ class ExactRow:
     calls_before: float
     calls_after: float
     of_patch: bool
+    touched: bool = False
 
     @property
     def change(self) -> float:
@@ -56,7 +63,9 @@ class ExactChange:
     """One variant against the base: the functions whose instructions differ, the patch's first, the largest change first.
 
     operation: what the workload does, such as "open". operations: how many of them one boot's profile covers. equal: how many
-    functions have not one instruction more or fewer. doubt: why the two causes may be confused, or nothing.
+    functions have not one instruction more or fewer. doubt: why the two causes may be confused, or nothing. touched_equal:
+    functions in the variant's diffs that executed as many instructions as before. touched_unseen: those that executed
+    none under their own name: inlined, or not on the path.
     """
 
     base: str
@@ -68,6 +77,8 @@ class ExactChange:
     rows: tuple[ExactRow, ...]
     equal: int
     doubt: str
+    touched_equal: tuple[str, ...] = ()
+    touched_unseen: tuple[str, ...] = ()
 
     @property
     def change(self) -> float:
@@ -100,7 +111,7 @@ def exact_changes(case_id: int, *, variant: str = "") -> tuple[ExactChange, ...]
     rows = [
         row
         for row in Profile.objects.filter(run__case=case_id, run__state="done", kind=Profile.Kind.EXACT)
-        .select_related("run__variant")
+        .select_related("run__variant__experiment")
         .order_by("run__variant__position", "run__block")
         if not row.run.invalid and row.calls is not None
     ]
@@ -138,13 +149,16 @@ def _change(
     called, calls = (counted.calls[:, place] / size for place, size in zip((old, new), sizes, strict=True))
     is_patch = changed(counted.instructions[:, base], counted.instructions[:, own]) & ~counted.aside
     differs = (counted.instructions[:, old] != counted.instructions[:, new]) | is_patch
+    touched = _touched(rows[new].run.variant)
     found = [
         ExactRow(
             counted.symbols[at], float(before[at]), float(after[at]), float(called[at]), float(calls[at]),
-            bool(is_patch[at]),
+            bool(is_patch[at]), _source_name(counted.symbols[at]) in touched,
         )
         for at in np.flatnonzero(differs).tolist()
     ]  # fmt: skip
+    executed = {_source_name(symbol) for symbol in counted.symbols}
+    moved = {_source_name(row.symbol) for row in found}
     return ExactChange(
         base=rows[old].run.variant.name,
         variant=rows[new].run.variant.name,
@@ -155,7 +169,24 @@ def _change(
         rows=tuple(sorted(found, key=lambda row: (not row.of_patch, -abs(row.change), row.symbol))),
         equal=len(counted.symbols) - len(found),
         doubt=_doubt(base, own),
+        touched_equal=tuple(name for name in touched if name in executed and name not in moved),
+        touched_unseen=tuple(name for name in touched if name not in executed),
     )
+
+
+def _touched(variant: Variant) -> tuple[str, ...]:
+    """Return the functions in the diffs of a variant's switches, each once; a diff that cannot be read touches none."""
+    switches = variant.experiment.switches.filter(name__in=variant.switches, kind=Switch.Kind.PATCH)
+    found: dict[str, None] = {}
+    for text in switches.order_by("position").values_list("text", flat=True):
+        with suppress(PatchRejected):
+            found.update((one.name, None) for one in touched_functions(text))
+    return tuple(found)
+
+
+def _source_name(symbol: str) -> str:
+    """Return the name of a symbol's function in the source: compilers add .isra.0, .constprop.0, .part.0 and .cold."""
+    return symbol.partition(".")[0]
 
 
 def _doubt(base: list[int], own: list[int]) -> str:

@@ -20,18 +20,25 @@ _MINUS, _THIN, _ARROW = (
 
 @dataclass(frozen=True, slots=True)
 class ExactLine:
-    """One function: instructions and calls an operation, as text; calls: one number, or "3 → 4" where they differ."""
+    """One function: instructions and calls an operation, as text; calls: one number, or "3 → 4" where they differ.
+
+    touched: the patch's diff has changed lines in it.
+    """
 
     symbol: str
     before: str
     after: str
     change: str
     calls: str
+    touched: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ExactTable:
-    """One variant against the base; hidden, hidden_patch: how many lines of either kind are left out."""
+    """One variant against the base; hidden, hidden_patch: how many lines of either kind are left out.
+
+    diffed: whether functions of the patch's diff are known. untouched: whether others changed. touched_equal, touched_unseen: as ExactChange has them.
+    """
 
     variant: str
     base: str
@@ -46,6 +53,10 @@ class ExactTable:
     chance: tuple[ExactLine, ...]
     hidden: int
     hidden_patch: int
+    diffed: bool
+    untouched: bool
+    touched_equal: tuple[str, ...]
+    touched_unseen: tuple[str, ...]
 
 
 def exact_tables(changes: Sequence[ExactChange], *, brief: bool = False) -> list[ExactTable]:
@@ -57,6 +68,7 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
     patch = [row for row in one.rows if row.of_patch]
     chance = [row for row in one.rows if not row.of_patch]
     most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)
+    diffed = bool(one.touched_equal or one.touched_unseen or any(row.touched for row in one.rows))
     return ExactTable(
         one.variant,
         one.base,
@@ -71,13 +83,22 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
         tuple(map(_line, chance[:most_chance])),
         max(0, len(chance) - most_chance),
         max(0, len(patch) - most_patch),
+        diffed,
+        diffed and not all(row.touched for row in patch),
+        one.touched_equal,
+        one.touched_unseen,
     )
 
 
 def _line(row: ExactRow) -> ExactLine:
     calls = dict.fromkeys((counted(row.calls_before), counted(row.calls_after)))
     return ExactLine(
-        row.symbol, counted(row.before), counted(row.after), signed(row.change), _ARROW.join(calls)
+        row.symbol,
+        counted(row.before),
+        counted(row.after),
+        signed(row.change),
+        _ARROW.join(calls),
+        row.touched,
     )
 
 

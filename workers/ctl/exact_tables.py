@@ -39,6 +39,8 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
             console.print(table)
         else:
             console.print(Text(f"{one.variant} against {one.base}: {one.change:+,.2f} instructions {each}"))
+        if any(row.touched for row in patch):
+            console.print(Text("  * in the patch's own diff"))
         rest = f"{len(chance)} that differ between boots of one kernel too {one.of_chance:+,.2f}"
         console.print(
             Text(f"  {len(patch)} changed by the patch {one.of_patch:+,.2f}; {rest}; {one.equal} equal")
@@ -49,5 +51,9 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
 
 def _cells(row: ExactRow, style: str) -> list[Text]:
     numbers = (row.before, row.after, row.calls_before, row.calls_after)
-    texts = [row.symbol, f"{row.change:+,.2f}", *(f"{number:,.2f}" for number in numbers)]
+    texts = [
+        f"{row.symbol} *" if row.touched else row.symbol,
+        f"{row.change:+,.2f}",
+        *(f"{number:,.2f}" for number in numbers),
+    ]
     return [Text(text, style=style) for text in texts]

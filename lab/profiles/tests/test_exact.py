@@ -13,7 +13,7 @@ from lab.profiles.exports.data import profile_data
 from lab.profiles.exports.files import profile_file
 from lab.profiles.page import profile_page
 from lab.tests.exact_profiles import add_exact_boots, exact_experiment
-from lab.tests.factories import make_case, make_experiment, make_variant
+from lab.tests.factories import make_case, make_experiment, make_patch_switch, make_variant
 
 pytestmark = pytest.mark.django_db
 
@@ -104,3 +104,22 @@ def test_a_sampled_profile_is_looked_at_first(case: Case) -> None:
     Profile.objects.create(run=run, samples=5, tree=pack(tree))
     assert profile_page(case.experiment_id, case.pk).kind == "cpu"
     assert profile_page(case.experiment_id, case.pk, kind="exact").kind == "exact"
+
+
+def test_functions_in_the_patchs_diff_are_told_from_others_that_changed(case: Case) -> None:
+    hunk = "@@ -{0},1 +{0},2 @@ int {1}(void)\n a();\n+b();\n"
+    names = ("kernfs_fop_open", "do_sys_open", "kernfs_fop_release")
+    text = "diff --git a/fs/a.c b/fs/a.c\n--- a/fs/a.c\n+++ b/fs/a.c\n"
+    text += "".join(hunk.format(10 * at + 1, name) for at, name in enumerate(names))
+    make_patch_switch(case.experiment, "p", text=text)
+    found = change(case)
+    assert {row.symbol for row in found.rows if row.touched} == {"kernfs_fop_open"}
+    assert found.touched_equal == ("do_sys_open",)
+    assert found.touched_unseen == ("kernfs_fop_release",)
+
+
+def test_a_diff_that_cannot_be_read_leaves_the_numbers(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text="--- a/x\n+++ b/x\n@@ -1 +1 @@@ torn")
+    found = change(case)
+    assert not any(row.touched for row in found.rows)
+    assert found.of_patch == 1.0

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Name the C functions that a diff touches, from the text of the diff alone.
+
+A hunk tells the function around it in its header (diff.c of git: the last line that begins with a letter), and definitions
+inside it begin and end in the first column, as the kernel's coding style asks. Macros that define a function are not expanded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kernels.diffs.unified import Hunk, parse_diff
+
+_SOURCE = (".c", ".h")
+_SYSCALL = re.compile(r"(?:COMPAT_)?SYSCALL_DEFINE\d\((\w+)")
+# The last name before the parenthesis of a line in the first column: "static int kernfs_link_sibling(struct".
+_DEFINITION = re.compile(r"[A-Za-z_][\w\s*]*?\b([A-Za-z_]\w*)\s*\(")
+_NO_FUNCTION = re.compile(
+    r"(?:EXPORT_\w+|MODULE_\w+|DEFINE_\w+|DECLARE_\w+|typedef|return|else|if|while|for|switch)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedFunction:
+    """A function with changed lines. path: its file after the change."""
+
+    path: str
+    name: str
+
+
+def touched_functions(diff: str) -> tuple[TouchedFunction, ...]:
+    """Return the functions in which a diff adds or removes lines, each once, in the order of the diff.
+
+    Raises PatchRejected and PatchDamaged as `parse_diff` does.
+    """
+    found: dict[TouchedFunction, None] = {}
+    for file in parse_diff(diff):
+        if file.path.endswith(_SOURCE):
+            for hunk in file.hunks:
+                found.update((TouchedFunction(file.path, name), None) for name in _touched(hunk))
+    return tuple(found)
+
+
+def _touched(hunk: Hunk) -> list[str]:
+    names = []
+    inside = defined_function(hunk.section)
+    for line in hunk.lines:
+        mark, text = line[:1], line[1:]
+        inside = defined_function(text) or inside
+        if mark in {"+", "-"} and inside and text.strip():
+            names.append(inside)
+        if text.startswith("}"):
+            inside = ""
+    return names
+
+
+def defined_function(line: str) -> str:
+    """Return the function whose definition a line begins; "" if it begins none. A system call is named as its symbol is."""
+    if match := _SYSCALL.match(line):
+        return f"__do_sys_{match[1]}"
+    if line.rstrip().endswith(";") or _NO_FUNCTION.match(line):
+        return ""
+    match = _DEFINITION.match(line)
+    return match[1] if match else ""
