@@ -27,7 +27,10 @@ def address(case: Case, query: str = "") -> str:
 def cells(text: str, symbol: str) -> list[str]:
     """The cells of a symbol's row in the table of the change."""
     table = text[text.index("Where the instructions went") :]
-    row = re.search(rf"<tr[^>]*><th[^>]*>(?:<span class=\"mono\">)?{re.escape(symbol)}(?:</span>.*?)?</th>(.*?)</tr>", table)
+    row = re.search(
+        rf"<tr[^>]*><th[^>]*>(?:<span class=\"mono\">)?{re.escape(symbol)}(?:</span>.*?)?</th>(.*?)</tr>",
+        table,
+    )
     assert row is not None
     return [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row[1])]
 
