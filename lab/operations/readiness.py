@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
 from time import monotonic
 
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from lab.environment import open_secrets
+from lab.operations.migrated import known_migrations, replaced_migrations
 from lab.storage.store_check import store_answer
 
 # How long an answer counts.
@@ -89,16 +88,10 @@ def _tables() -> ReadinessCheck:
         return ReadinessCheck(
             "migrations", False, f"{len(missing)} to apply ({listed}): run manage.py migrate"
         )
-    newer = [name for app, name in applied - known_migrations() if app == "lab"]
+    newer = [key for key in applied - known_migrations() - replaced_migrations().keys() if key[0] == "lab"]
     # While a fleet is brought up to date its tables are ahead of its processes: docs/operations/upgrading.md.
     said = f"applied, and {len(newer)} of newer code" if newer else "applied"
     return ReadinessCheck("migrations", True, said)
-
-
-@cache
-def known_migrations() -> frozenset[tuple[str, str]]:
-    """The migrations that this code brings."""
-    return frozenset(MigrationLoader(None).disk_migrations)
 
 
 def _redis() -> ReadinessCheck:

@@ -52,12 +52,12 @@ Experiment.objects.filter(pk=3).update(kept=True)
 for run in Run.objects.filter(experiment__in=(3, 4)):
     folder = settings.HOME / "runs" / f"{run.pk}-1"; folder.mkdir(parents=True)
     (folder / "console.log").write_text(f"Linux of run {run.pk}\\n"); (folder / "perf.data").write_bytes(bytes(range(256)))
-    Run.objects.filter(pk=run.pk).update(directory=str(folder), console=str(folder / "console.log"))
+    Run.objects.filter(pk=run.pk).update(directory=f"runs/{run.pk}-1", console=f"runs/{run.pk}-1/console.log")
 first = Run.objects.order_by("pk")[0]
 Profile.objects.create(run=first, samples=1, lost=0, tree=bytes(range(256)) + b"\\n\\\\N\\t")
 Run.objects.filter(pk=first.pk).update(problem="tab\\tand\\nline \\\\N \\u2028 \\U0001f427", extras={"a": [1.5e-300, None, "\\\\"]})
 (settings.HOME / "artifacts" / "abc").mkdir(parents=True); (settings.HOME / "artifacts" / "abc" / "vmlinux").write_bytes(b"k" * 9999)
-Build.objects.filter(variants__experiment=3).update(artifact_key="abc", log=str(settings.HOME / "logs" / "abc.log"))
+Build.objects.filter(variants__experiment=3).update(artifact_key="abc", log="logs/abc.log")
 issue_token(user=User.objects.order_by("pk")[0], name="ci", scopes=["read"], days=30)
 """
 

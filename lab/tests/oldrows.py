@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rows as an older version of the code would have written them: `python -m lab.tests.oldrows 0010_fleet`.
+"""Rows as an older version of the code would have written them: `python -m lab.tests.oldrows 0033_build_steps`.
 
 Every table of that version gets some, through the models as they were then.
 """
@@ -12,19 +12,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import django
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, models
 from django.db.migrations.executor import MigrationExecutor
 
 NUMBER = 3
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-# What migrations read more out of than that it is there; {home}: the lab's, where paths were whole then.
+# Values that have to mean something.
 GIVEN: dict[tuple[str, str], Any] = {
     ("Build", "request"): {"cc": "gcc-12", "config_base": "tiny", "fragments": [], "modules_of": []},
-    ("Build", "log"): "{home}/objects/logs/{number}.log",
-    ("Run", "directory"): "{home}/runs/{number}-1",
-    ("Run", "console"): "{home}/runs/{number}-1/console.log",
+    ("Build", "log"): "objects/logs/{number}.log",
+    ("Run", "directory"): "runs/{number}-1",
+    ("Run", "console"): "runs/{number}-1/console.log",
     ("Run", "state"): "done",
     ("Case", "metrics"): [
         {"name": "metric", "unit": "ns", "better": "lower", "margin": 0.01, "primary": True}
@@ -68,7 +67,7 @@ def _value(model: str, field: Any, number: int) -> Any:
     if field.is_relation:
         return number
     if isinstance(given, str):
-        return given.format(home=settings.HOME, number=number)
+        return given.format(number=number)
     if given is not None:
         return given
     if isinstance(field, models.JSONField):

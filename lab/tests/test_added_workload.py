@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from pathlib import Path
 
 import pytest
-from django.apps import apps
 from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
 from lab.conftest import Describe
 from lab.models import (
-    Alert,
     BasePoint,
     Build,
     Experiment,
@@ -22,7 +19,6 @@ from lab.models import (
     Revision,
     Run,
     Sample,
-    Standing,
     Target,
     Tree,
 )
@@ -149,64 +145,6 @@ def note(trend: str) -> None:
         tree=Tree.objects.all()[0], commit="a" * 40, defaults={"position": 1, "subject": "s", "author": "a"}
     )
     Note.objects.create(revision=revision, trend=trend, text="watch this")
-
-
-def as_before(experiment: Experiment) -> dict[str, str]:
-    """Give an experiment's points the keys that older code wrote; returns the new key by the old one."""
-    old = importlib.import_module("lab.migrations.0007_base_points")
-    keys = {}
-    for point in BasePoint.objects.filter(case__experiment=experiment).select_related("case__experiment"):
-        build = experiment.variants.get(role=Role.BASE).build
-        assert build is not None
-        config = old.config_of(build.request)
-        key = old.trend_key(point.case, point.metric, config)
-        BasePoint.objects.filter(pk=point.pk).update(trend=key, config=config)
-        keys[key] = point.trend
-    return keys
-
-
-def migrate() -> None:
-    importlib.import_module("lab.migrations.0029_trend_identity").carry_over(apps, None)
-
-
-def test_trends_of_a_database_of_before_go_on_with_their_notes_and_alerts(
-    describe: Describe, home: Path, programs: Path
-) -> None:
-    first = measured(describe, home, "showgids")
-    add_workload(programs, "a-new-one", "CONFIG_BLOCK=y", UNUSED)
-    second = measured(describe, home, "showgids", "a-new-one")
-    ours = first.cases.get().base_points.get().trend
-    # Then, each kernel met the needs of all workloads: the added one had begun another trend.
-    keys = as_before(first) | as_before(second)
-    old = [key for key, new in keys.items() if new == ours]
-    assert len(old) == 2
-    standing = Standing.objects.create(name="daily", spec={}, tree=Tree.objects.all()[0])
-    for key in old:
-        note(key)
-        Alert.objects.create(
-            standing=standing, trend=key, metric="m", commit=key, ratio=1.1, worse=True, text="a step"
-        )
-    migrate()
-    points = BasePoint.objects.filter(trend=ours).values_list("case__experiment", flat=True)
-    assert set(points) == {first.pk, second.pk}
-    assert set(Note.objects.values_list("trend", flat=True)) == {ours}
-    assert set(Alert.objects.values_list("trend", flat=True)) == {ours}
-    again = measured(describe, home, "showgids")
-    assert again.cases.get().base_points.get().trend == ours
-    migrate()
-    assert BasePoint.objects.filter(trend=ours).count() == 3
-
-
-def test_an_alert_that_both_old_trends_had_is_carried_over_once(describe: Describe, home: Path) -> None:
-    experiment = measured(describe, home, "showgids")
-    ((old, new),) = as_before(experiment).items()
-    standing = Standing.objects.create(name="daily", spec={}, tree=Tree.objects.all()[0])
-    for key in (old, new):
-        Alert.objects.create(
-            standing=standing, trend=key, metric="m", commit="c", ratio=1.1, worse=True, text="a step"
-        )
-    migrate()
-    assert sorted(Alert.objects.values_list("trend", flat=True)) == sorted([old, new])
 
 
 def test_a_group_is_one_trend_whichever_of_its_machines_comes_first(describe: Describe, home: Path) -> None:

@@ -69,10 +69,10 @@ def test_a_lab_without_its_database_is_not_ready_and_says_so_in_one_line(
 
 
 def test_a_lab_whose_tables_are_older_than_its_code_is_not_ready(client: Client, db: None) -> None:
-    MigrationRecorder(connection).record_unapplied("lab", "0010_fleet")
+    MigrationRecorder(connection).record_unapplied("lab", "0036_step_decisions")
     answer = client.get("/ready/")
     assert answer.status_code == 503
-    assert "1 to apply (lab.0010_fleet): run manage.py migrate" in answer.content.decode()
+    assert "1 to apply (lab.0036_step_decisions): run manage.py migrate" in answer.content.decode()
 
 
 def test_a_lab_whose_tables_are_newer_goes_on_while_its_processes_are_replaced(

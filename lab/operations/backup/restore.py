@@ -19,16 +19,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.state import StateApps
-from django.db.models import F, Value
-from django.db.models.functions import Concat, Substr
 from django.utils import timezone
 
 from lab.errors import BackupRefused
 from lab.models import Build, Experiment, Tree, User, Worker
 from lab.operations.backup.archive import SECRET, Manifest, Reader, reading
 from lab.operations.backup.tables import analyze, load, number_on
-from lab.operations.readiness import known_migrations
+from lab.operations.migrated import Key, known_migrations, replaced_migrations, too_old
 
 Say = Callable[[str], None]
 _SCHEMA, _BEFORE = "kperflab_restoring", "kperflab_before"
@@ -82,11 +79,13 @@ def _fits(file: Path, manifest: Manifest) -> None:
                 else "set KPERFLAB_DATABASE=postgres://…"
             )
         )
-    known = {f"{app}.{name}" for app, name in known_migrations()}
-    if newer := sorted(set(manifest.migrations) - known):
+    applied = _keys(manifest)
+    if newer := sorted(applied - known_migrations() - replaced_migrations().keys()):
         raise BackupRefused(
-            f"{file} is of newer code, kperflab {manifest.version} with {newer[-1][:100]}: update this machine first"
+            f"{file} is of newer code, kperflab {manifest.version} with {'.'.join(newer[-1])[:100]}: update this machine first"
         )
+    if why := too_old(applied):
+        raise BackupRefused(f"{file} is of older code, {why}, where the backup was made")
     if manifest.tables.keys() != {
         name.removeprefix("tables/") for name in manifest.members if name.startswith("tables/")
     }:
@@ -190,35 +189,36 @@ def _say_sql(*statements: str) -> None:
 def _load(archive: Reader, manifest: Manifest) -> int:
     """Tables as they were, filled, and brought up to this code's; returns how many migrations that took."""
     try:
-        then = MigrationExecutor(connection).migrate(_leaves(manifest)).apps
+        MigrationExecutor(connection).migrate(_leaves(manifest))
         load(manifest.tables, lambda name: archive.pieces(f"tables/{name}"))
-        # Before newer migrations: those look at paths, and number what they add.
-        if manifest.home != str(settings.HOME):
-            _move_paths(then, manifest.home, str(settings.HOME))
+        # Before newer migrations: those number what they add.
         number_on()
         call_command("migrate", verbosity=0, interactive=False)
         analyze()
     except (DatabaseError, IntegrityError, ValueError) as exc:
         raise BackupRefused(f"{archive.file} cannot be loaded: {' '.join(str(exc).split())[:300]}") from exc
-    return len(known_migrations()) - len(manifest.migrations)
+    return len(known_migrations() - _reached(manifest))
+
+
+def _keys(manifest: Manifest) -> set[Key]:
+    parts = (migration.partition(".") for migration in manifest.migrations)
+    return {(app, name) for app, _, name in parts}
+
+
+def _reached(manifest: Manifest) -> set[Key]:
+    """Return the migrations that the backup had, each replaced one as the one that replaces it."""
+    return {replaced_migrations().get(key, key) for key in _keys(manifest)}
 
 
 def _leaves(manifest: Manifest) -> list[tuple[str, str]]:
     """The last migrations of each app that the backup had."""
     graph = MigrationExecutor(connection).loader.graph
-    had = {(app, name) for app, _, name in (migration.partition(".") for migration in manifest.migrations)}
+    had = _reached(manifest)
     return sorted(
         key
         for key in had
         if not any(child.key in had and child.key[0] == key[0] for child in graph.node_map[key].children)
     )
-
-
-def _move_paths(then: StateApps, old: str, new: str) -> None:
-    """Rows of older code name files by their place in the home, which is another here. then: the models of that code."""
-    for model, column in (("Build", "log"), ("Run", "console"), ("Run", "directory")):
-        rows = then.get_model("lab", model)._default_manager.filter(**{f"{column}__startswith": f"{old}/"})
-        rows.update(**{column: Concat(Value(new), Substr(F(column), len(old) + 1))})
 
 
 def _unpack(archive: Reader, draft: Path) -> int:

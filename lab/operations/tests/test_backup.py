@@ -50,23 +50,12 @@ def empty(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
             yield Lab(home, url)
 
 
-def moved(rows: dict[str, list[tuple[Any, ...]]], old: Path, new: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows as they are in another home."""
-
-    def value(one: Any) -> Any:
-        return (
-            one.replace(f"{old}/", f"{new}/") if isinstance(one, str) and one.startswith(f"{old}/") else one
-        )
-
-    return {name: sorted((tuple(map(value, row)) for row in table), key=repr) for name, table in rows.items()}
-
-
 def test_an_empty_machine_becomes_the_lab_row_for_row_and_page_for_page(
     lab: Lab, backup: Path, empty: Lab
 ) -> None:
     told = empty.labctl("restore", str(backup))
     assert "restored the lab of" in told.stdout
-    before, after = moved(lab.rows(), lab.home, empty.home), empty.rows()
+    before, after = lab.rows(), empty.rows()
     assert before.keys() == after.keys()
     assert len(before["lab_sample"]) > 3000
     assert [name for name in before if before[name] != after[name]] == []
@@ -115,7 +104,7 @@ def test_a_backup_of_older_code_is_brought_forward_and_one_of_newer_code_refused
     lab: Lab, empty: Lab, tmp_path: Path
 ) -> None:
     older = Lab(empty.home.with_name("older"), empty.url)
-    older.run("manage.py", "migrate", "lab", "0010_fleet", "--verbosity", "0")
+    older.run("manage.py", "migrate", "lab", "0033_build_steps", "--verbosity", "0")
     code = "import django; django.setup(); from lab.models import Tree; Tree.objects.create(name='old', kind='git')"
     older.run("-c", code)
     file = tmp_path / "older.zip"

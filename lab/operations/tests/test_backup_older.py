@@ -16,8 +16,8 @@ from lab.tests.labs import Lab, connecting
 # Whole labs, each with a database and command lines of its own.
 pytestmark = pytest.mark.service
 
-# The first of a fleet, whose files had whole paths; and one in the middle.
-VERSIONS = ("0010_fleet", "0015_deployment")
+# The oldest that this code can migrate, and one in the middle.
+VERSIONS = ("0001_squashed_0031_exact_profile", "0033_build_steps")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -29,7 +29,6 @@ def labs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Lab, 
             if request.param == "sqlite"
             else [stack.enter_context(cluster()), stack.enter_context(cluster())]
         )
-        # The way to the first has the names of the lab's own folders in it.
         homes = [tmp_path / "runs" / "old", tmp_path / "new"]
         yield Lab(homes[0], urls[0]), Lab(homes[1], urls[1])
 

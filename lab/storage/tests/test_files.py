@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -120,15 +119,3 @@ def test_a_store_that_does_not_answer_is_told(
 def test_names_are_below_the_state_root(home: Path) -> None:
     assert name_of(home / NAME, home) == NAME
     assert name_of(Path("/elsewhere/x"), home) == "/elsewhere/x"
-
-
-def test_paths_of_old_become_names() -> None:
-    to_name = import_module("lab.migrations.0016_names_of_files").to_name
-    home = Path("/var/lib/kperflab")
-    assert to_name("/var/lib/kperflab/runs/7-1/console.log", home) == NAME
-    assert to_name("/home/x/state/runs/7-1/console.log", home) == NAME
-    assert to_name("/home/x/objects/logs/ab.log", home) == "objects/logs/ab.log"
-    assert to_name("/a/artifacts/ab/build.log", home) == "artifacts/ab/build.log"
-    assert to_name(NAME, home) == NAME
-    assert to_name("", home) == ""
-    assert to_name("/nowhere/log", home) == "/nowhere/log"

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from lab.errors import UnknownRow
-from lab.profiles.analysis.frame_tree import stacks_of, unpack
 from lab.storage.raw_profiles import keep_raw, raw_path
 
 
@@ -47,31 +44,3 @@ def test_a_beginning_that_a_full_disk_left_is_replaced(tmp_path: Path) -> None:
 def test_what_is_no_hash_has_no_place(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownRow):
         raw_path(tmp_path, name)
-
-
-def test_profiles_of_old_are_packed_and_their_files_kept(tmp_path: Path, settings: object) -> None:
-    class Row:
-        folded = zlib.compress(b"main;down_read 3\nmain 1\n")
-        perf_data = str(tmp_path / "perf.data")
-        tree = b""
-        perf_data_sha256 = ""
-
-        def save(self, update_fields: list[str]) -> None:
-            assert update_fields == ["tree", "perf_data_sha256"]
-
-    class Rows:
-        objects = None
-
-        def iterator(self) -> list[Row]:
-            return [row]
-
-    class Apps:
-        def get_model(self, *_: str) -> object:
-            return type("Profile", (), {"objects": Rows()})
-
-    row = Row()
-    (tmp_path / "perf.data").write_bytes(b"raw")
-    settings.HOME = tmp_path  # type: ignore[attr-defined]
-    import_module("lab.migrations.0005_profile_tree").pack_stacks(Apps(), None)
-    assert dict(stacks_of(unpack(row.tree))) == {("main", "down_read"): 3, ("main",): 1}
-    assert raw_path(tmp_path, row.perf_data_sha256).read_bytes() == b"raw"

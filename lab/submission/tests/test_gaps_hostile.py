@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.test import Client
 
 from lab.comparisons.exports.reproducer import write_reproducer
@@ -20,7 +18,6 @@ from lab.models import Experiment
 from lab.submission.preview import preview_experiment
 from lab.submission.received_series import Upload, each_patch, receive_files
 from lab.submission.submit import submit_experiment
-from lab.tests.factories import make_experiment
 from lab.tests.tiny_tree import diff
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
@@ -81,19 +78,3 @@ def test_an_upload_with_a_gap_is_received_and_the_gap_told() -> None:
         each_patch(received)
     (alone,) = each_patch(received, partial=True)
     assert "[PATCH v3] fs: one" in alone.text
-
-
-def test_descriptions_that_were_taken_before_there_was_a_word_get_it() -> None:
-    whole = diff("fs/inode.c", 10, "one")
-    row = make_experiment(
-        spec={
-            "patches": [
-                {"name": "a", "text": MAIL},
-                {"name": "b", "text": whole},
-                {"name": "c", "catalog": "x"},
-            ]
-        }
-    )
-    importlib.import_module("lab.migrations.0027_switch_notes").allow_gaps(apps, None)
-    row.refresh_from_db()
-    assert [one.get("partial") for one in row.spec["patches"]] == [True, None, None]
