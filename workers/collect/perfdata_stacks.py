@@ -41,7 +41,6 @@ from workers.errors import ProfileUnreadable
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-_KERNEL_HALF = np.uint64(1 << 63)
 # PERF_CONTEXT_MAX: from here on an entry of a callchain says who owns the addresses that follow.
 _MARKERS = np.uint64((1 << 64) - 4095)
 # Of these, those that say so of user code: PERF_CONTEXT_USER, PERF_CONTEXT_GUEST_USER; and of the kernel's.

@@ -15,7 +15,6 @@ from workers.errors import ProfileUnreadable
 
 # Kinds, as in native/functions.h.
 _PLAIN, _INTERRUPT, _EXCEPTION, _SYSCALL, _THREAD, _SWITCH, _MOVES_RETURN = "fixstcr"
-_OUTSIDE = "o"
 
 _SYMBOL = re.compile(r"^([0-9a-f]{16}) ([tTwW]) (\S+)$", re.MULTILINE)
 _KERNEL = 1 << 63
