@@ -15,7 +15,6 @@ _BAR_PAD = 8
 
 # The plot, in the units of its viewBox.
 PLOT_WIDTH, PLOT_HEIGHT = 880, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 10, 40
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 5", "4 2")
 
 
@@ -78,6 +77,29 @@ def bar(axis: Span, low: float, middle: float, high: float) -> Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """The size of a drawing, and the edges of its inside, in the units of its viewBox."""
+
+    left: int
+    right: int
+    top: int
+    bottom: int
+    width: int = PLOT_WIDTH
+    height: int = PLOT_HEIGHT
+
+    def across(self, share: float) -> float:
+        """Return the place of a share of the inside's width."""
+        return round(self.left + (self.right - self.left) * share, 1)
+
+    def up(self, share: float) -> float:
+        """Return the place of a share of the inside's height, from its bottom."""
+        return round(self.bottom - (self.bottom - self.top) * share, 1)
+
+
+_FRAME = Frame(58, PLOT_WIDTH - 14, 10, PLOT_HEIGHT - 40)
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A mark on an axis."""
 
@@ -100,12 +122,7 @@ class Line:
 class Plot:
     """A histogram of several variants, both axes logarithmic."""
 
-    width: int
-    height: int
-    left: float
-    right: float
-    top: float
-    bottom: float
+    frame: Frame
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     lines: tuple[Line, ...]
@@ -121,15 +138,14 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
     edges = _edges([value for values in counts.values() for value in values])
     classes = {name: _gather(values, edges) for name, values in counts.items()}
     most = max([2, *(n for levels in classes.values() for n in levels)])
-    right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
     first, wide = math.log10(edges[0]), math.log10(edges[-1]) - math.log10(edges[0])
     tall = math.log10(most) + 0.4
 
     def across(value: float) -> float:
-        return round(_LEFT + (right - _LEFT) * (math.log10(value) - first) / wide, 1)
+        return _FRAME.across((math.log10(value) - first) / wide)
 
     def down(n: float) -> float:
-        return round(bottom - (bottom - _TOP) * (math.log10(n) + 0.3 if n else 0.0) / tall, 1)
+        return _FRAME.up((math.log10(n) + 0.3 if n else 0.0) / tall)
 
     lines = []
     for index, (name, levels) in enumerate(classes.items()):
@@ -140,12 +156,7 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
         series = index % len(DASHES)
         lines.append(Line(name, series, DASHES[series], " ".join(steps), sum(levels)))
     return Plot(
-        width=PLOT_WIDTH,
-        height=PLOT_HEIGHT,
-        left=_LEFT,
-        right=right,
-        top=_TOP,
-        bottom=bottom,
+        frame=_FRAME,
         x_ticks=tuple(Tick(across(value), number(value)) for value in _marks(edges[0], edges[-1])),
         y_ticks=tuple(
             Tick(down(10**power), number(10**power)) for power in range(math.floor(math.log10(most)) + 1)

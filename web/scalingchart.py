@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, Tick
+from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, Frame, Tick
 from web.words import number
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 16, 12, 40
+_FRAME = Frame(58, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 40)
 _LEAST_REACH = 2.0
 
 
@@ -41,12 +41,7 @@ class Curve:
 class ScalingPlot:
     """A whole chart, in the units of its viewBox, and its data as rows: CPUs, then a value of each curve or "–"."""
 
-    width: int
-    height: int
-    left: float
-    right: float
-    top: float
-    bottom: float
+    frame: Frame
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     curves: tuple[Curve, ...]
@@ -67,11 +62,10 @@ def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | N
     reach = math.log(max(2, counts[-1] / counts[0]))
 
     def across(cpus: int) -> float:
-        return round(_LEFT + (PLOT_WIDTH - _LEFT - _RIGHT) * math.log(cpus / counts[0]) / reach, 1)
+        return _FRAME.across(math.log(cpus / counts[0]) / reach)
 
     def up(value: float) -> float:
-        share = math.log(value / lowest) / math.log(highest / lowest)
-        return round(PLOT_HEIGHT - _BOTTOM - (PLOT_HEIGHT - _TOP - _BOTTOM) * share, 1)
+        return _FRAME.up(math.log(value / lowest) / math.log(highest / lowest))
 
     curves = []
     for index, (name, values) in enumerate(kept.items()):
@@ -84,12 +78,12 @@ def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | N
             Curve(name, index % len(DASHES), DASHES[index % len(DASHES)], f"M{path}" if path else "", points)
         )
     return ScalingPlot(
-        PLOT_WIDTH, PLOT_HEIGHT, _LEFT, PLOT_WIDTH - _RIGHT, _TOP, PLOT_HEIGHT - _BOTTOM,
+        _FRAME,
         tuple(Tick(up(value), f"{value:g}×") for value in _steps(lowest, highest)),
         tuple(Tick(across(cpus), str(cpus)) for cpus in counts),
         tuple(curves),
         tuple((cpus, tuple(_said(values.get(cpus)) for values in kept.values())) for cpus in counts),
-    )  # fmt: skip
+    )
 
 
 def _drawable(values: Mapping[int, float]) -> dict[int, float]:

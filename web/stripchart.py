@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from web.charts import PLOT_WIDTH, Tick
+from web.charts import PLOT_WIDTH, Frame, Tick
 from web.trendchart import round_marks
 from web.words import quantity
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 36, 36, 6, 24
+_LEFT, _TOP, _BOTTOM = 36, 6, 24
 _ROW, _LABEL = 62, 18
 # More faint dots than these say nothing new, and make the page heavy.
 MOST_ITERATIONS = 240
@@ -48,11 +48,7 @@ class Strip:
 class StripPlot:
     """A whole plot, in the units of its viewBox."""
 
-    width: int
-    height: int
-    left: int
-    right: int
-    bottom: int
+    frame: Frame
     ticks: tuple[Tick, ...]
     strips: tuple[Strip, ...]
 
@@ -75,10 +71,11 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
     values = [value for row in rows for boot in row.boots for value in (boot[0], *boot[1])]
     marks = round_marks(*_reach(rows, values))
     first, wide = marks[0], marks[-1] - marks[0]
-    right, bottom = PLOT_WIDTH - _RIGHT, _TOP + _ROW * len(rows)
+    bottom = _TOP + _ROW * len(rows)
+    frame = Frame(_LEFT, PLOT_WIDTH - _LEFT, _TOP, bottom, height=bottom + _BOTTOM)
 
     def across(value: float) -> float:
-        return round(_LEFT + (right - _LEFT) * min(1.0, max(0.0, (value - first) / wide)), 1)
+        return frame.across(min(1.0, max(0.0, (value - first) / wide)))
 
     strips = []
     for index, (row, iterations) in enumerate(zip(rows, kept, strict=True)):
@@ -106,11 +103,7 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
             )
         )
     return StripPlot(
-        width=PLOT_WIDTH,
-        height=bottom + _BOTTOM,
-        left=_LEFT,
-        right=right,
-        bottom=bottom,
+        frame=frame,
         ticks=tuple(Tick(across(value), quantity(value, unit)) for value in marks),
         strips=tuple(strips),
     )

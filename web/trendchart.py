@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from web.charts import PLOT_HEIGHT, PLOT_WIDTH, Tick
+from web.charts import PLOT_HEIGHT, PLOT_WIDTH, Frame, Tick
 from web.words import number
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 16, 12, 34
+_FRAME = Frame(66, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 34)
 # More names than these would overlap.
 _MOST_NAMES = 8
 _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
@@ -58,12 +58,7 @@ class NoteMark:
 class TrendPlot:
     """A whole chart, in the units of its viewBox."""
 
-    width: int
-    height: int
-    left: float
-    right: float
-    top: float
-    bottom: float
+    frame: Frame
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     spots: tuple[Spot, ...]
@@ -96,25 +91,19 @@ class Jump:
 
 def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[float]) -> TrendPlot:
     """Place dots from left to right, evenly; at least one. levels: the median of each stretch between jumps."""
-    right, bottom = PLOT_WIDTH - _RIGHT, PLOT_HEIGHT - _BOTTOM
     marks = round_marks(min(dot.low for dot in dots), max(dot.high for dot in dots))
     first, wide = marks[0], marks[-1] - marks[0]
 
     def across(index: float) -> float:
-        return round(_LEFT + (right - _LEFT) * (index + 0.5) / len(dots), 1)
+        return _FRAME.across((index + 0.5) / len(dots))
 
     def down(value: float) -> float:
-        return round(bottom - (bottom - _TOP) * (value - first) / wide, 1)
+        return _FRAME.up((value - first) / wide)
 
     every = math.ceil(len(dots) / _MOST_NAMES)
     ends = [0, *(jump.at for jump in jumps), len(dots)]
     return TrendPlot(
-        width=PLOT_WIDTH,
-        height=PLOT_HEIGHT,
-        left=_LEFT,
-        right=right,
-        top=_TOP,
-        bottom=bottom,
+        frame=_FRAME,
         y_ticks=tuple(Tick(down(value), number(value)) for value in marks),
         x_ticks=tuple(Tick(across(index), dots[index].name) for index in range(0, len(dots), every)),
         spots=tuple(

@@ -58,20 +58,20 @@ def test_a_histogram_draws_each_variant_within_its_frame() -> None:
     assert [line.samples for line in plot.lines] == [1006, 3]
     for line in plot.lines:
         for x, y in places(line.points):
-            assert plot.left <= x <= plot.right
-            assert plot.top <= y <= plot.bottom
+            assert plot.frame.left <= x <= plot.frame.right
+            assert plot.frame.top <= y <= plot.frame.bottom
 
 
 def test_a_single_outlier_stands_above_the_floor() -> None:
     plot = histogram({"base": {10.0: 100_000, 5000.0: 1}}, "µs")
-    right_half = [y for x, y in places(plot.lines[0].points) if x > (plot.left + plot.right) * 0.8]
-    assert min(right_half) < plot.bottom - 5
+    right_half = [y for x, y in places(plot.lines[0].points) if x > (plot.frame.left + plot.frame.right) * 0.8]
+    assert min(right_half) < plot.frame.bottom - 5
 
 
 def test_neighbouring_whole_numbers_leave_no_gap_between_them() -> None:
     plot = histogram({"base": {float(value): 10 for value in range(3, 60)}}, "µs")
     inner = [y for _, y in places(plot.lines[0].points)][1:-1]
-    assert max(inner) < plot.bottom
+    assert max(inner) < plot.frame.bottom
 
 
 def test_variants_differ_by_dash_as_well_as_by_colour() -> None:

@@ -38,8 +38,8 @@ def test_everything_lies_within_the_frame() -> None:
     assert plot is not None
     for curve in plot.curves:
         for point in curve.points:
-            assert plot.left <= point.x <= plot.right
-            assert plot.top <= point.y <= plot.bottom
+            assert plot.frame.left <= point.x <= plot.frame.right
+            assert plot.frame.top <= point.y <= plot.frame.bottom
     assert len(plot.y_ticks) <= 10
 
 

@@ -69,11 +69,11 @@ def dots(*values: float) -> list[Dot]:
 def test_a_chart_keeps_all_boots_inside_its_frame_and_larger_values_higher() -> None:
     plot = trend_plot(dots(10, 20, 15), [Jump(1, "regression", False, "")], [10, 17])
     for spot in plot.spots:
-        assert plot.left < spot.x < plot.right
-        assert plot.top <= spot.high <= spot.y <= spot.low <= plot.bottom
+        assert plot.frame.left < spot.x < plot.frame.right
+        assert plot.frame.top <= spot.high <= spot.y <= spot.low <= plot.frame.bottom
     assert plot.spots[1].y < plot.spots[0].y
     assert plot.spots[0].x < plot.marks[0].x < plot.spots[1].x
-    assert [level.left for level in plot.levels] == [plot.left, plot.marks[0].x]
+    assert [level.left for level in plot.levels] == [plot.frame.left, plot.marks[0].x]
 
 
 @pytest.mark.parametrize("values", [(0.0,), (5.0, 5.0), (1e-9, 2e-9), (1e12, 1e12), (-3.0, 4.0)])
