@@ -3,22 +3,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.apps import apps
 from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
 from lab.conftest import Describe
 from lab.models import (
+    Alert,
     BasePoint,
     Build,
+    Case,
     Experiment,
     Note,
     Revision,
     Run,
     Sample,
+    Standing,
     Target,
     Tree,
 )
@@ -38,9 +46,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of workloads, as a checkout has it, in which a test may add some."""
     folder = tmp_path / "programs"
     shutil.copytree(PROGRAMS, folder)
-    for place in ("submission.parts.load_catalog", "submission.prepare.load_catalog"):
-        monkeypatch.setattr(f"lab.{place}", lambda: load_catalog(folder))
-    monkeypatch.setattr("lab.experiments.description_faults.load_workloads", lambda: load_catalog(folder))
+    for place in ("lab.submission.prepare.load_catalog", "lab.experiments.description_faults.load_workloads"):
+        monkeypatch.setattr(place, lambda: load_catalog(folder))
     return folder
 
 
@@ -145,6 +152,75 @@ def note(trend: str) -> None:
         tree=Tree.objects.all()[0], commit="a" * 40, defaults={"position": 1, "subject": "s", "author": "a"}
     )
     Note.objects.create(revision=revision, trend=trend, text="watch this")
+
+
+def old_config(request: dict[str, Any]) -> str:
+    """Return the config of a build as keys of trends held it before migration 0029."""
+    return hashlib.sha256(json.dumps([request["fragments"], request["cc"]]).encode()).hexdigest()[:8]
+
+
+def old_key(case: Case, metric: str, config: str) -> str:
+    """Return a trend's key of that time."""
+    of = case.experiment
+    identity = [of.tree.name, case.workload, case.params, of.target.name, of.clock, config, metric]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def as_before(experiment: Experiment) -> dict[str, str]:
+    """Give an experiment's points the keys that older code wrote; returns the new key by the old one."""
+    keys = {}
+    for point in BasePoint.objects.filter(case__experiment=experiment).select_related("case__experiment"):
+        build = experiment.variants.get(role=Role.BASE).build
+        assert build is not None
+        config = old_config(build.request)
+        key = old_key(point.case, point.metric, config)
+        BasePoint.objects.filter(pk=point.pk).update(trend=key, config=config)
+        keys[key] = point.trend
+    return keys
+
+
+def migrate() -> None:
+    importlib.import_module("lab.migrations.0029_trend_identity").carry_over(apps, None)
+
+
+def test_trends_of_a_database_of_before_go_on_with_their_notes_and_alerts(
+    describe: Describe, home: Path, programs: Path
+) -> None:
+    first = measured(describe, home, "showgids")
+    add_workload(programs, "a-new-one", "CONFIG_BLOCK=y", UNUSED)
+    second = measured(describe, home, "showgids", "a-new-one")
+    ours = first.cases.get().base_points.get().trend
+    # Then, each kernel met the needs of all workloads: the added one had begun another trend.
+    keys = as_before(first) | as_before(second)
+    old = [key for key, new in keys.items() if new == ours]
+    assert len(old) == 2
+    standing = Standing.objects.create(name="daily", spec={}, tree=Tree.objects.all()[0])
+    for key in old:
+        note(key)
+        Alert.objects.create(
+            standing=standing, trend=key, metric="m", commit=key, ratio=1.1, worse=True, text="a step"
+        )
+    migrate()
+    points = BasePoint.objects.filter(trend=ours).values_list("case__experiment", flat=True)
+    assert set(points) == {first.pk, second.pk}
+    assert set(Note.objects.values_list("trend", flat=True)) == {ours}
+    assert set(Alert.objects.values_list("trend", flat=True)) == {ours}
+    again = measured(describe, home, "showgids")
+    assert again.cases.get().base_points.get().trend == ours
+    migrate()
+    assert BasePoint.objects.filter(trend=ours).count() == 3
+
+
+def test_an_alert_that_both_old_trends_had_is_carried_over_once(describe: Describe, home: Path) -> None:
+    experiment = measured(describe, home, "showgids")
+    ((old, new),) = as_before(experiment).items()
+    standing = Standing.objects.create(name="daily", spec={}, tree=Tree.objects.all()[0])
+    for key in (old, new):
+        Alert.objects.create(
+            standing=standing, trend=key, metric="m", commit="c", ratio=1.1, worse=True, text="a step"
+        )
+    migrate()
+    assert sorted(Alert.objects.values_list("trend", flat=True)) == sorted([old, new])
 
 
 def test_a_group_is_one_trend_whichever_of_its_machines_comes_first(describe: Describe, home: Path) -> None:

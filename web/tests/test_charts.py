@@ -64,7 +64,9 @@ def test_a_histogram_draws_each_variant_within_its_frame() -> None:
 
 def test_a_single_outlier_stands_above_the_floor() -> None:
     plot = histogram({"base": {10.0: 100_000, 5000.0: 1}}, "µs")
-    right_half = [y for x, y in places(plot.lines[0].points) if x > (plot.frame.left + plot.frame.right) * 0.8]
+    right_half = [
+        y for x, y in places(plot.lines[0].points) if x > (plot.frame.left + plot.frame.right) * 0.8
+    ]
     assert min(right_half) < plot.frame.bottom - 5
 
 

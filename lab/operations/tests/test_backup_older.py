@@ -17,7 +17,7 @@ from lab.tests.labs import Lab, connecting
 pytestmark = pytest.mark.service
 
 # The oldest that this code can migrate, and one in the middle.
-VERSIONS = ("0001_squashed_0031_exact_profile", "0033_build_steps")
+VERSIONS = ("0001_squashed_0028_fetch", "0033_build_steps")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

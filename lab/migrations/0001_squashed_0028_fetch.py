@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables as migrations 0001 to 0031 made them; a database of before has to have them all (lab/management/commands/migrate.py)."""
+"""The tables as migrations 0001 to 0028 made them; a database of before has to have them all (lab/management/commands/migrate.py)."""
 
 import django.contrib.auth.validators
 import django.db.models.deletion
-import django.db.models.functions.datetime
 import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
@@ -49,9 +48,6 @@ class Migration(migrations.Migration):
         ('lab', '0026_signing_key'),
         ('lab', '0027_switch_notes'),
         ('lab', '0028_fetch'),
-        ('lab', '0029_trend_identity'),
-        ('lab', '0030_fetch_looked_at'),
-        ('lab', '0031_exact_profile'),
     ]
 
     # Its state names our user model, which is made here.
@@ -383,7 +379,6 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('looked_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), default=django.utils.timezone.now)),
                 ('experiment', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.experiment')),
                 ('origin', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='lab.experiment')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='fetches', to=settings.AUTH_USER_MODEL)),
@@ -534,11 +529,9 @@ class Migration(migrations.Migration):
                 ('truncated', models.CharField(blank=True, default='', max_length=200)),
                 ('kernel_build_id', models.CharField(blank=True, default='', max_length=40)),
                 ('perf_data_sha256', models.CharField(blank=True, default='', max_length=64)),
-                ('kind', models.CharField(choices=[('cpu', 'Cpu'), ('lock', 'Lock'), ('off-cpu', 'Off Cpu'), ('exact', 'Exact')], default='cpu', max_length=10)),
+                ('kind', models.CharField(choices=[('cpu', 'Cpu'), ('lock', 'Lock'), ('off-cpu', 'Off Cpu')], default='cpu', max_length=10)),
                 ('overhead', models.FloatField(blank=True, null=True)),
                 ('waits', models.PositiveBigIntegerField(default=0)),
-                ('calls', models.BinaryField(blank=True, null=True)),
-                ('operations', models.PositiveBigIntegerField(db_default=0, default=0)),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='profiles', to='lab.run')),
             ],
         ),
