@@ -46,8 +46,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of workloads, as a checkout has it, in which a test may add some."""
     folder = tmp_path / "programs"
     shutil.copytree(PROGRAMS, folder)
-    for place in ("lab.submission.prepare.load_catalog", "lab.experiments.description_faults.load_workloads"):
-        monkeypatch.setattr(place, lambda: load_catalog(folder))
+    for place in ("submission.parts.load_catalog", "submission.prepare.load_catalog"):
+        monkeypatch.setattr(f"lab.{place}", lambda: load_catalog(folder))
+    monkeypatch.setattr("lab.experiments.description_faults.load_workloads", lambda: load_catalog(folder))
     return folder
 
 
