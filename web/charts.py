@@ -77,7 +77,7 @@ def bar(axis: Span, low: float, middle: float, high: float) -> Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotFrame:
     """The size of a drawing, and the edges of its inside, in the units of its viewBox."""
 
     left: int
@@ -96,7 +96,7 @@ class Frame:
         return round(self.bottom - (self.bottom - self.top) * share, 1)
 
 
-_FRAME = Frame(58, PLOT_WIDTH - 14, 10, PLOT_HEIGHT - 40)
+_FRAME = PlotFrame(58, PLOT_WIDTH - 14, 10, PLOT_HEIGHT - 40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Line:
 class Plot:
     """A histogram of several variants, both axes logarithmic."""
 
-    frame: Frame
+    frame: PlotFrame
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     lines: tuple[Line, ...]

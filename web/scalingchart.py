@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, Frame, Tick
+from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, Tick
 from web.words import number
 
-_FRAME = Frame(58, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 40)
+_FRAME = PlotFrame(58, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 40)
 _LEAST_REACH = 2.0
 
 
@@ -41,7 +41,7 @@ class Curve:
 class ScalingPlot:
     """A whole chart, in the units of its viewBox, and its data as rows: CPUs, then a value of each curve or "–"."""
 
-    frame: Frame
+    frame: PlotFrame
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     curves: tuple[Curve, ...]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from web.charts import PLOT_WIDTH, Frame, Tick
+from web.charts import PLOT_WIDTH, PlotFrame, Tick
 from web.trendchart import round_marks
 from web.words import quantity
 
@@ -48,7 +48,7 @@ class Strip:
 class StripPlot:
     """A whole plot, in the units of its viewBox."""
 
-    frame: Frame
+    frame: PlotFrame
     ticks: tuple[Tick, ...]
     strips: tuple[Strip, ...]
 
@@ -72,7 +72,7 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
     marks = round_marks(*_reach(rows, values))
     first, wide = marks[0], marks[-1] - marks[0]
     bottom = _TOP + _ROW * len(rows)
-    frame = Frame(_LEFT, PLOT_WIDTH - _LEFT, _TOP, bottom, height=bottom + _BOTTOM)
+    frame = PlotFrame(_LEFT, PLOT_WIDTH - _LEFT, _TOP, bottom, height=bottom + _BOTTOM)
 
     def across(value: float) -> float:
         return frame.across(min(1.0, max(0.0, (value - first) / wide)))

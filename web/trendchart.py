@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from web.charts import PLOT_HEIGHT, PLOT_WIDTH, Frame, Tick
+from web.charts import PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, Tick
 from web.words import number
 
-_FRAME = Frame(66, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 34)
+_FRAME = PlotFrame(66, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 34)
 # More names than these would overlap.
 _MOST_NAMES = 8
 _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
@@ -58,7 +58,7 @@ class NoteMark:
 class TrendPlot:
     """A whole chart, in the units of its viewBox."""
 
-    frame: Frame
+    frame: PlotFrame
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     spots: tuple[Spot, ...]
