@@ -83,6 +83,11 @@ def test_a_git_address_wins_over_the_tree() -> None:
     assert "tree" not in mapping
 
 
+def test_only_a_priority_other_than_the_usual_is_described() -> None:
+    assert describe(typed(priority="high")).mapping["priority"] == "high"
+    assert "priority" not in describe(typed(priority="normal")).mapping
+
+
 def test_a_form_without_a_case_says_so_beside_the_cases() -> None:
     assert describe(typed(cases={"showgids": TypedCase()})).errors == {"cases": "Tick at least one workload."}
 

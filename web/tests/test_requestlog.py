@@ -58,6 +58,14 @@ def test_what_lets_somebody_in_is_not_logged(
     assert "/choose-password/MQ/***/" in lines.text
 
 
+def test_a_page_is_logged_at_info_and_what_monitors_ask_at_debug(
+    client: Client, db: None, lines: pytest.LogCaptureFixture
+) -> None:
+    client.get("/experiments/")
+    client.get("/health")
+    assert [record.levelname for record in lines.records] == ["INFO", "DEBUG"]
+
+
 def test_a_path_of_a_stranger_stays_one_line(lines: pytest.LogCaptureFixture) -> None:
     request = RequestFactory().get("/x")
     request.path = "/x\n2026 INFO run=1: forged\u2028" + "a" * 5000
@@ -100,6 +108,14 @@ def test_the_address_is_what_our_own_proxies_saw(
     behind(settings, proxies)
     request = RequestFactory().get("/", headers=headers)
     assert (client_address(request), is_of_this_machine(request)) == (address, local)
+
+
+def test_a_request_through_our_own_socket_is_of_this_machine_unless_a_proxy_passed_it_on(
+    settings: Any,
+) -> None:
+    behind(settings, 0)
+    assert is_of_this_machine(RequestFactory().get("/", REMOTE_ADDR=""))
+    assert not is_of_this_machine(RequestFactory().get("/", REMOTE_ADDR="", headers={"X-Real-IP": "1.2.3.4"}))
 
 
 def test_wrong_passwords_behind_a_proxy_lock_out_their_own_address_alone(db: None, settings: Any) -> None:

@@ -50,6 +50,12 @@ NAMES = [
 ]  # fmt: skip
 
 
+def test_an_archive_without_a_single_file_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w"):
+        pass
+    refused(tmp_path, tmp_path / "a.tar", "holds no files")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_leaves_the_tree_is_refused(name: str, tmp_path: Path) -> None:
     file = make_archive(tmp_path / "a.tar", top="l/", extra=(member(name),))

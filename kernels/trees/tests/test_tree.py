@@ -19,7 +19,15 @@ from kernels.trees.address import own_address
 from kernels.trees.extract import changed_files, extract_changes, extract_tree
 from kernels.trees.git import run_git
 from kernels.trees.remote import location_name
-from kernels.trees.tree import SourceTree, import_archive, open_git, open_tree, read_file, resolve
+from kernels.trees.tree import (
+    SourceTree,
+    import_archive,
+    is_imported,
+    open_git,
+    open_tree,
+    read_file,
+    resolve,
+)
 
 pytestmark = pytest.mark.process
 
@@ -283,3 +291,13 @@ def test_a_failure_names_gits_verb_and_keeps_what_it_wrote(tree: SourceTree) -> 
 def test_git_has_a_deadline(tree: SourceTree) -> None:
     with pytest.raises(GitFailed, match=r"did not end within 0\.2 s"):
         run_git(tree.repository, "-c", "alias.wait=!sleep 30", "wait", deadline_s=0.2)
+
+
+def test_an_archive_counts_as_imported_until_its_file_changes(tmp_path: Path) -> None:
+    file = make_archive(tmp_path / "a.tar")
+    trees = tmp_path / "trees"
+    assert not is_imported("t", file, trees)
+    import_archive("t", file, trees)
+    assert is_imported("t", file, trees)
+    make_archive(file, FILES | {"fs/new.c": b"int new;\n"})
+    assert not is_imported("t", file, trees)
