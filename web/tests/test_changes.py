@@ -252,6 +252,7 @@ def test_another_design_than_the_default_is_kept_when_a_series_is_taken_apart(
     assert len(taken[0].patches) == 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("given", "beside", "said"),
     [
@@ -279,6 +280,7 @@ def test_a_source_that_cannot_be_used_is_told_beside_its_field(
     assert Experiment.objects.count() == 0
 
 
+@pytest.mark.process
 def test_what_was_received_is_kept_when_something_else_is_wrong(
     submitter: Client, taken: list[ExperimentSpec]
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_form_sends_a_range_of_commits(
     assert (taken[0].patches[0].range, taken[0].patches[0].text) == ("v6.1..v6.1.1", None)
 
 
+@pytest.mark.process
 def test_two_sources_of_one_patch_are_refused_beside_it(
     page: Page, submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
@@ -92,6 +93,7 @@ def test_the_clone_of_a_repetition_says_that_it_repeats_nothing(page: Page, subm
     assert "[reproduces]" in text
 
 
+@pytest.mark.process
 def test_waits_without_a_profile_are_refused_beside_their_tick(
     page: Page, submitter: Client, taken: list[ExperimentSpec]
 ) -> None:

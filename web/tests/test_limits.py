@@ -30,6 +30,7 @@ OTHERS = {
     "lab.runs.guest_limits": "listed by their names there",
     "lab.operations": "of the lab's own tables and logs",
     "lab.audit.log": "of the lab's own tables and logs",
+    "kernels.builds.front_build": "of the lab's own stores and logs",
     "lab.comparisons.explanation": "how much of a result is shown",
     "lab.experiments.list_page": "how much of a list is searched",
     "lab.profiles.case_profiles": "how much of a list is shown",

@@ -51,6 +51,7 @@ def test_any_mail_is_received_or_refused_beside_its_field(
         assert all((patch.text or "").encode() for patch in spec.patches)
 
 
+@pytest.mark.process
 def test_a_mail_that_no_mailer_builds_is_refused_beside_the_files(
     submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
@@ -59,6 +60,7 @@ def test_a_mail_that_no_mailer_builds_is_refused_beside_the_files(
     assert taken == []
 
 
+@pytest.mark.process
 def test_a_gap_is_told_and_the_word_is_a_checkbox(submitter: Client, taken: list[ExperimentSpec]) -> None:
     page = upload(submitter, GAP.encode(), boots="many").content.decode()
     assert "It is incomplete: it has patch 2 of 3, 1, 3 are missing" in page
@@ -76,6 +78,7 @@ def test_a_clone_keeps_the_word() -> None:
     assert typed.patches[0].partial
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "title",
     ["<script>alert(1)</script>", "[red]x[/red]", "=?utf-8?q?=1b[31m?=x", "a\u202eb", '"><img src=x>'],

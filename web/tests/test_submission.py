@@ -100,6 +100,7 @@ def test_uploaded_files_become_switches(submitter: Client, taken: list[Experimen
     assert [(patch.name, patch.text) for patch in taken[0].patches] == [("a", "one"), ("b", "two")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("field", "typed", "beside", "said"),
     [
@@ -142,6 +143,7 @@ def test_what_intake_refuses_is_told_beside_its_field(
     assert "the hunk" in response.content.decode()
 
 
+@pytest.mark.process
 def test_what_was_typed_is_kept_when_the_form_is_refused(
     submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
@@ -252,6 +254,7 @@ def test_a_preview_marks_what_it_estimates_from_shipped_figures(
     assert "earlier experiment" not in text
 
 
+@pytest.mark.process
 def test_the_form_takes_as_many_files_as_it_says_and_refuses_one_more_in_words(
     submitter: Client, taken: list[ExperimentSpec]
 ) -> None:
@@ -279,6 +282,7 @@ def test_the_clock_and_the_controls_can_be_chosen(submitter: Client, taken: list
     assert taken[1].measure.boots == "auto"
 
 
+@pytest.mark.process
 def test_parameters_that_do_not_go_with_the_clock_are_told_beside_the_workload(
     submitter: Client, taken: list[ExperimentSpec]
 ) -> None:

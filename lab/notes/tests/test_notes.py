@@ -24,11 +24,11 @@ def test_a_note_on_a_revision_may_be_about_one_trend() -> None:
 
 
 def test_a_note_is_on_exactly_one_thing() -> None:
-    with pytest.raises(FieldRefused, match="one of"):
+    with pytest.raises(FieldRefused, match="exactly one"):
         write_note(author=make_user("alice"), text="on nothing")
 
 
-@pytest.mark.parametrize(("text", "said"), [("  \n", "without text"), ("x" * (LONGEST + 1), "at most")])
+@pytest.mark.parametrize(("text", "said"), [("  \n", "the note is empty"), ("x" * (LONGEST + 1), "at most")])
 def test_a_note_says_something_and_ends(text: str, said: str) -> None:
     with pytest.raises(FieldRefused, match=said):
         write_note(author=make_user("alice"), experiment=make_experiment(), text=text)

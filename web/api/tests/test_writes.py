@@ -44,7 +44,7 @@ def test_a_note_on_a_revision_names_its_commit(ask: As, lab: Experiment) -> None
 @pytest.mark.parametrize(
     ("body", "status", "told"),
     [
-        ({"text": "on nothing"}, 422, "one of an experiment, a run or a revision"),
+        ({"text": "on nothing"}, 422, "exactly one experiment, run or revision"),
         ({"experiment": 10**6, "text": "x"}, 422, "there is no experiment 1000000"),
         ({"experiment": "1", "text": "x"}, 400, "valid integer"),
         ({"experiment": True, "text": "x"}, 400, "valid integer"),
