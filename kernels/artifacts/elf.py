@@ -114,7 +114,7 @@ def _sections(file: Readable, wanted: Callable[[Section], bool]) -> Iterator[tup
             yield f"{section.name}+{section.size:x}", section.address, b""
         elif wanted(section):
             if section.flags & COMPRESSED:
-                raise ArtifactCorrupt(f"{file.name} has sections that no kernel has; build it again")
+                raise ArtifactCorrupt(f"{file.name} has sections that kernels do not have; build it again")
             yield section.name, section.address, bytes(section.data)
 
 

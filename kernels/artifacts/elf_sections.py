@@ -60,24 +60,24 @@ def sections(file: Readable) -> Iterator[Section]:
         data = memoryview(file.read_bytes())
         yield from _sections(data, file.name)
     except (OSError, struct.error) as exc:
-        raise ArtifactCorrupt(f"{file.name} is no readable ELF file: {exc}") from exc
+        raise ArtifactCorrupt(f"{file.name} is not a readable ELF file: {exc}") from exc
 
 
 def _sections(data: memoryview, name: str) -> Iterator[Section]:
     if bytes(data[: len(_IDENT)]) != _IDENT:
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: it does not begin as one of 64 bit")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: it has no 64-bit ELF header")
     _, _, _, _, _, _, at, _, _, _, _, entry, count, names_in = _HEADER.unpack_from(data)
     if not at:
         return
     if at > len(data):
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: its section headers lie outside it")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: its section headers lie outside it")
     if entry != _SECTION.size:
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: its section headers have {entry} bytes")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: its section headers have {entry} bytes")
     first = _SECTION.unpack_from(data, at)
     count = count or first[5]
     names_in = first[6] if names_in == _ELSEWHERE else names_in
     if count > MOST_SECTIONS or at + count * _SECTION.size > len(data) or names_in >= count:
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: it has {count} sections")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: it has {count} sections")
     names = bytes(_part(data, _SECTION.unpack_from(data, at + names_in * _SECTION.size), name))
     left = len(data)
     for place in range(at, at + count * _SECTION.size, _SECTION.size):
@@ -85,7 +85,7 @@ def _sections(data: memoryview, name: str) -> Iterator[Section]:
         part = _part(data, header, name)
         left -= len(part)
         if left < 0:
-            raise ArtifactCorrupt(f"{name} has sections that lie over one another; build it again")
+            raise ArtifactCorrupt(f"{name} has sections that overlap; build it again")
         yield Section(
             _name(names, header[0], name), header[1], header[2], header[3], header[5], header[4], part
         )
@@ -96,14 +96,14 @@ def _part(data: memoryview, header: tuple[int, ...], name: str) -> memoryview:
     if kind in (NULL, NOBITS):
         return data[:0]
     if offset + size > len(data):
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: a section lies outside it")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: a section lies outside it")
     return data[offset : offset + size]
 
 
 def _name(names: bytes, at: int, name: str) -> str:
     end = names.find(b"\0", at, at + _LONGEST_NAME)
     if end < 0:
-        raise ArtifactCorrupt(f"{name} is no readable ELF file: a section's name has no end")
+        raise ArtifactCorrupt(f"{name} is not a readable ELF file: a section's name has no end")
     return names[at:end].decode("ascii", "replace")
 
 

@@ -44,12 +44,12 @@ def segments(file: Readable) -> tuple[int, list[Segment]]:
             raise ArtifactCorrupt(f"{file.name} has {count} program headers of {size} bytes; no kernel has")
         headers = [_SEGMENT.unpack_from(data, at + number * size) for number in range(count)]
     except (OSError, struct.error) as exc:
-        raise ArtifactCorrupt(f"{file.name} is no readable ELF file: {exc}") from exc
+        raise ArtifactCorrupt(f"{file.name} is not a readable ELF file: {exc}") from exc
     found = []
     for kind, flags, offset, address, physical, length, memory, _ in headers:
         if kind == _LOAD:
             if offset + length > len(data):
-                raise ArtifactCorrupt(f"{file.name} is no readable ELF file: a segment lies outside it")
+                raise ArtifactCorrupt(f"{file.name} is not a readable ELF file: a segment lies outside it")
             found.append(
                 Segment(offset, (flags, address, physical, length, memory), data[offset : offset + length])
             )

@@ -44,12 +44,12 @@ def kernel_facts(vmlinux: Path, boots: Path, modules: Iterable[Path]) -> KernelF
         request = {"files": [path.name for path in paths]}
         value = read_apart(READER, request, files, what="the built kernel", limits=LIMITS).value
     if not isinstance(value, dict):
-        raise ReadingStopped("the built kernel was read as something that makes no sense")
+        raise ReadingStopped("the built kernel could not be read: the answer of its reader is malformed")
     if "corrupt" in value:
         raise ReadingStopped(f"the build did not make a kernel: {str(value['corrupt'])[:1000]}")
     release, digest = str(value.get("release")), str(value.get("code_hash"))
     if not _RELEASE.fullmatch(release) or not _HASH.fullmatch(digest):
-        raise ReadingStopped("the built kernel was read as something that makes no sense")
+        raise ReadingStopped("the built kernel could not be read: the answer of its reader is malformed")
     return KernelFacts(release, digest)
 
 

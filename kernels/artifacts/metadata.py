@@ -100,10 +100,10 @@ def _message(said: Mapping[str, Any]) -> bytes:
 def _record(given: Any, listed: Any) -> ArtifactRecord:
     wanted = {field.name: str if field.type == "str" else float for field in fields(ArtifactMetadata)}
     if not isinstance(given, dict) or set(given) != set(wanted) or not isinstance(listed, dict):
-        raise ValueError("it says other things than a build does")
+        raise ValueError("it has other fields than a build")
     told: dict[str, Any] = {name: _of_kind(given[name], kind) for name, kind in wanted.items()}
     if not all(isinstance(entry, list) and len(entry) == 2 for entry in listed.values()):
-        raise ValueError("it gives a file more or less than a size and hash")
+        raise ValueError("it gives a file other facts than size and hash")
     files = {name: (size, digest) for name, (size, digest) in listed.items()}
     if len(files) > MAX_FILES:
         raise ValueError(f"it lists {len(files)} files")
@@ -115,7 +115,7 @@ def _record(given: Any, listed: Any) -> ArtifactRecord:
         if not _DIGEST.fullmatch(digest):
             raise ValueError(f"it gives {name[:80]!a} no SHA-256")
     if sum(size for size, _ in files.values()) > MAX_TOTAL:
-        raise ValueError("it lists more bytes than a build hands out")
+        raise ValueError("it lists more bytes than a build may hand out")
     return ArtifactRecord(ArtifactMetadata(**told), files)
 
 
@@ -124,4 +124,4 @@ def _of_kind(value: object, kind: type) -> object:
         return value
     if kind is str and isinstance(value, str) and len(value) <= _LONGEST:
         return value
-    raise ValueError("it says something of another kind than a build does")
+    raise ValueError("it has a field of a type that no build writes")

@@ -70,7 +70,7 @@ class Seal:
             public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.key))
             public.verify(bytes.fromhex(signature.value), message)
         except (InvalidSignature, ValueError) as exc:
-            raise ValueError("its signature is not that of what it says") from exc
+            raise ValueError("its signature does not match its content") from exc
         known = signature.key == self.own() or self._known(signature.key)
         if known is False:
             raise ValueError(f"it is signed with key {signature.key[:12]}, which was revoked")
@@ -108,11 +108,13 @@ class Seal:
         except (FileNotFoundError, PermissionError):
             raise
         except OSError as exc:
-            raise SigningKeyUnusable(f"{path} is no plain file: remove it, a new key is made") from exc
+            raise SigningKeyUnusable(
+                f"{path} is not a regular file: remove it, and a new key is made"
+            ) from exc
         try:
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
-                raise SigningKeyUnusable(f"{path} is no plain file: remove it, a new key is made")
+                raise SigningKeyUnusable(f"{path} is not a regular file: remove it, and a new key is made")
             if mode & 0o077:
                 raise SigningKeyUnusable(
                     f"other users may read {path}: remove it, a new key is made, and revoke the old one"
@@ -123,7 +125,7 @@ class Seal:
         try:
             key = load_pem_private_key(data, password=None)
         except (ValueError, TypeError) as exc:
-            raise SigningKeyUnusable(f"{path} holds no key: remove it, a new one is made") from exc
+            raise SigningKeyUnusable(f"{path} holds no key: remove it, and a new one is made") from exc
         if not isinstance(key, Ed25519PrivateKey):
             raise SigningKeyUnusable(f"{path} holds no Ed25519 key: remove it, a new one is made")
         return key

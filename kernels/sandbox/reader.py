@@ -83,7 +83,7 @@ def read_apart(
     with contextlib.closing(pipe):
         data = _read_all(pipe, limits)
     if len(data) < TRAILER.size:
-        raise ReaderUnavailable(f"the process that reads {what} went away without an answer")
+        raise ReaderUnavailable(f"the process that reads {what} ended without an answer")
     mark, status, cpu, peak = TRAILER.unpack(data[-TRAILER.size :])
     if mark != MARK or len(data) > limits.answer + TRAILER.size:
         raise ReadingStopped(f"reading {what} gave more than {limits.answer >> 20} MiB")
@@ -257,5 +257,5 @@ def _parsed(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[bytes, .
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or not isinstance(value.get("stopped", {}), dict):
-        raise ReadingStopped(f"the process that reads {what} gave an answer that makes no sense")
+        raise ReadingStopped(f"the process that reads {what} gave a malformed answer")
     return value, tuple(parts[1:])

@@ -105,7 +105,7 @@ def _read_head(source: IO[bytes], commit: str, base: str) -> None:
     if base and len(said) == 3:
         said[1] = said[1].split(" ", 1)[0].rstrip("\n")  # git puts a subject behind it
     if said != wanted or line != b"\n":
-        raise BundleRefused(f"the bundle of {commit[:12]} is of something else; it is not taken in")
+        raise BundleRefused(f"the bundle of {commit[:12]} is of another commit and was refused")
 
 
 def _index(repository: Path, source: IO[bytes], place: Path, commit: str, *, shallow: bool) -> None:

@@ -140,7 +140,9 @@ def _named(
         chains = [[_shown(name) for name in names] for names in named.chains]
         return dict(zip(asked, chains, strict=True)), unpack(blob)
     except (ValidationError, ValueError, TreeDamaged) as exc:
-        raise ReadingStopped("the recorded call tree was read as something that makes no sense") from exc
+        raise ReadingStopped(
+            "the recorded call tree could not be read: the answer of its reader is malformed"
+        ) from exc
 
 
 def _shown(name: str) -> str:

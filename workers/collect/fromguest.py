@@ -217,7 +217,7 @@ def _checked(answer: ReaderAnswer) -> _Answered:
     except ValidationError as exc:
         place = ".".join(map(str, exc.errors()[0]["loc"]))[:200]
         raise ReadingStopped(
-            f"what the guest sent was read as something that makes no sense, at {place!a}"
+            f"what the guest sent could not be read: the answer of its reader is malformed, at {place!a}"
         ) from exc
 
 
@@ -235,7 +235,7 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
         return Collected()
     if len(answer.blobs) != len(read.profiles) or sum(map(len, read.counters.values())) > _MOST_COUNTERS:
         raise ReadingStopped(
-            "what the guest sent was read as something that makes no sense: its trees or counters"
+            "what the guest sent could not be read: the answer of its reader is malformed (its trees or counters)"
         )
     extras: dict[str, Any] = {COUNTED_ITERATIONS: read.counted_iterations, "half_waits": read.half_waits}
     if read.shared_lines:
@@ -250,13 +250,17 @@ def _collected(read: _Profiled | None, answer: ReaderAnswer, hashes: Mapping[Kin
 
 def _exactly(read: _Exact | None, answer: ReaderAnswer, readings: Readings, sent: Sent) -> Collected:
     if read is None or len(answer.blobs) != _TREES_OF_EXACT:
-        raise ReadingStopped("the exact profile was read as something that makes no sense: its trees")
+        raise ReadingStopped(
+            "the exact profile could not be read: the answer of its reader is malformed (its trees)"
+        )
     try:
         tree, calls = (unpack(blob) for blob in answer.blobs)
     except TreeDamaged as exc:
         raise ReadingStopped(f"an exact profile cannot be kept: {exc}") from exc
     if not np.array_equal(tree.parent, calls.parent):
-        raise ReadingStopped("the exact profile was read as something that makes no sense: its trees differ")
+        raise ReadingStopped(
+            "the exact profile could not be read: the answer of its reader is malformed (its trees differ)"
+        )
     profile = TakenProfile(
         tree=tree,
         calls=calls,

@@ -240,11 +240,11 @@ def elf(
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "does not begin as one of 64 bit"),
-        (b"\x7fELF\x01\x01\x01" + bytes(60), "does not begin as one of 64 bit"),
-        (b"\x7fELF\x02\x01\x01", "no readable ELF file"),
+        (b"", "has no 64-bit ELF header"),
+        (b"\x7fELF\x01\x01\x01" + bytes(60), "has no 64-bit ELF header"),
+        (b"\x7fELF\x02\x01\x01", "not a readable ELF file"),
         (elf(60_000, names=b"A" * 2_000_000), "a section's name has no end"),
-        (elf(50, size=1_000), "lie over one another"),
+        (elf(50, size=1_000), "overlap"),
         (elf(5, size=1 << 62), "a section lies outside it"),
         (elf(5)[:200], "it has 5 sections"),
         (elf(5, fill={40: 1 << 63}), "its section headers lie outside it"),

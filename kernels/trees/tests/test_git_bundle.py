@@ -87,7 +87,7 @@ def test_a_bundle_of_another_commit_ref_or_base_is_refused(
     }
     for text in heads.values():
         thin.write_bytes(text)
-        with pytest.raises(BundleRefused, match="is of something else"):
+        with pytest.raises(BundleRefused, match="is of another commit"):
             take_bundle(there, thin, patched.commit, base)
     with pytest.raises(BundleRefused):
         take_bundle(there, whole, patched.commit, base)
