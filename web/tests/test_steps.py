@@ -27,7 +27,7 @@ def wide(db: None) -> str:
 
 
 def picks(text: str) -> list[str]:
-    return re.findall(r'name="step" value="([^"]+)"', text)
+    return re.findall(r'type="checkbox" name="step" value="([^"]+)"', text)
 
 
 def test_a_step_is_listed_before_the_trends_and_readers_cannot_decide(page: Page, wide: str) -> None:

@@ -24,7 +24,9 @@ from web.views.missing import found
 from web.words import change
 
 STATES = ("open", "accepted", "ignored", "all")
-SORTS = {"size": "largest change", "new": "newest experiment", "name": "name"}
+SORTS = {"size": "largest", "new": "newest", "name": "name"}
+# In a session: what was just decided, until the list has shown it with a way back.
+DECIDED = "decided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,10 @@ def decide(request: HttpRequest) -> HttpResponse:
         messages.error(request, f"Nothing was changed: {exc}.")
         return redirect(back)
     steps = "1 step is" if amount == 1 else f"{amount} steps are"
-    undo = "" if state == StepDecision.State.OPEN else f" To undo it, show {state} steps and open them again."
-    messages.success(request, f"{steps} {state}.{undo}")
+    if state == StepDecision.State.OPEN:
+        messages.success(request, f"{steps} open again.")
+    else:
+        request.session[DECIDED] = {"said": f"{steps} {state}.", "picks": request.POST.getlist("step")}
     return redirect(back)
 
 
@@ -139,6 +143,5 @@ def _bisect(request: HttpRequest, pick: str) -> None:
     row = found(bisect_step, by=person(request), trend=trends.partition("-")[0], commit=commit)
     note = f"bisection {row.pk}"
     found(decide_steps, by=person(request), picks=[pick], state=StepDecision.State.ACCEPTED, note=note)
-    messages.success(
-        request, f"Bisection {row.pk} searches {len(row.line) - 1} commits; the step is accepted."
-    )
+    said = f"Bisection {row.pk} searches {len(row.line) - 1} commits; the step is accepted."
+    request.session[DECIDED] = {"said": said, "bisection": row.pk}

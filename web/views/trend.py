@@ -21,7 +21,7 @@ from lab.trends.repeatability import repeatability
 from web.listing import kept_filters
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.missing import found
-from web.views.steps import SORTS, STATES, read_asked, step_rows
+from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
 from web.words import change, count, number, quantity, settings
 
@@ -91,6 +91,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         "trees": sorted({page.line.tree for page in pages}),
         "targets": sorted({page.line.target for page in pages}),
         "kept": request.GET.urlencode(),
+        "decided": request.session.pop(DECIDED, None),
         "repeats": repeatability(),
     }
     return render(request, "web/trends.html", ctx)

@@ -18,7 +18,7 @@ from kernels.trees.tree import import_archive
 from lab.models import Experiment, Fetch, Target, Tree, User
 from lab.tests.tiny_tree import diff, make_tiny_tree
 from web.tests.browser.conftest import WIDTHS, Open
-from web.tests.browser.pictures import faults
+from web.tests.browser.pictures import faults, looked_at
 
 WRONG = {
     "name": "enter at most 200 characters, not 201",
@@ -105,4 +105,5 @@ def test_a_form_full_of_faults_fits_keeps_what_was_typed_and_offers_one_empty_sl
     expect(tab.locator("summary", has_text="Paste another patch")).to_have_count(1)
     expect(tab.locator("[name=patch-1-requires]")).to_have_value("my-patsh")
     assert "absent.c" in tab.locator("[name=patch-0-text]").input_value()
+    assert looked_at(tab, "faults", width=width, dark=dark) <= width
     assert not faults(tab)
