@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Translate the URLs of database and cache into Django's settings."""
+"""Translate the URLs of database, cache and mail server into Django's settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import dj_database_url
 from redis.backoff import NoBackoff
@@ -143,3 +143,18 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
             "OPTIONS": {"socket_connect_timeout": 2, "socket_timeout": 2, "retry": Retry(NoBackoff(), 1)},
         }
     }
+
+
+def mail_server(url: str) -> SplitResult:
+    """Return the parts of the mail server's URL; without a host where it is empty. Raises SettingWrong."""
+    found = urlsplit(url)
+    try:
+        known = not url or (found.scheme in ("smtp", "smtps") and found.hostname and found.port != 0)
+    except ValueError:
+        known = False
+    if not known:
+        # The URL holds a password: it is not repeated.
+        raise SettingWrong(
+            "KPERFLAB_SMTP is no mail server's URL: give smtp://user:password@host:port or smtps://…"
+        )
+    return found

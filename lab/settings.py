@@ -28,7 +28,8 @@ KPERFLAB_DEBUG     1 shows tracebacks in the browser; never on a shared machine
 KPERFLAB_URL       where people reach the pages, for links in mails and hooks (default http://127.0.0.1:8000); https:// makes cookies
                    secure and browsers insist on it
 KPERFLAB_HOOKS_PRIVATE  1 lets hooks go to private addresses and over http
-KPERFLAB_SMTP      smtp://user:password@host:port or smtps://…; mails go to the log without it
+KPERFLAB_SMTP      smtp://user:password@host:port or smtps://…; without it nobody gets a mail when an experiment finishes,
+                   and other mails go to the log
 KPERFLAB_STORE     where all machines keep artifacts and run files: a directory, or s3://bucket/prefix?endpoint=http://… with
                    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or …_FILE); empty: each machine's HOME alone
 KPERFLAB_FRONT     1 compiles kernels through the compiler front, which answers from what it compiled before; on all machines or
@@ -50,7 +51,7 @@ from urllib.parse import unquote, urlsplit
 
 from kernels.mails.uploads import MAX_MEMBERS
 from lab.environment import adopt, read_flag, read_networks, read_number, read_variable, state_root
-from lab.service_urls import caches, database
+from lab.service_urls import caches, database, mail_server
 from lab.storage.store_settings import store_settings
 
 
@@ -281,7 +282,7 @@ NETBOOT_URL = (read_variable("KPERFLAB_NETBOOT_URL") or PUBLIC_URL).rstrip("/")
 ALLOWED_HOSTS += filter(None, [urlsplit(NETBOOT_URL).hostname])
 HOOKS_PRIVATE = read_flag("KPERFLAB_HOOKS_PRIVATE")
 
-_smtp = urlsplit(read_variable("KPERFLAB_SMTP"))
+_smtp = mail_server(read_variable("KPERFLAB_SMTP"))
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _smtp.hostname else 'console'}.EmailBackend"
 EMAIL_HOST = _smtp.hostname or "localhost"
 EMAIL_USE_SSL = _smtp.scheme == "smtps"

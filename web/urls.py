@@ -61,6 +61,8 @@ urlpatterns = [
     ),
     path("account/", account.show, name="account"),
     path("account/password", account.ChangePassword.as_view(), name="password"),
+    path("account/mails", account.change_mails, name="change_mails"),
+    path("mails/stop/<str:secret>", account.stop_mails, name="stop_mails"),
     path("account/tokens", account.issue, name="issue_token"),
     path("account/tokens/<str:token_id>/revoke", account.revoke, name="revoke_token"),
     path("people/", people.show, name="people"),

@@ -93,8 +93,8 @@ def try_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> 
 def deliver_again(*, delivery_id: int, by: User, scopes: Sequence[str] | None = None) -> Delivery:
     """Queue a delivery that is over once more, or try a waiting one now. Raises UnknownRow, NotAllowed."""
     delivery = Delivery.objects.filter(pk=delivery_id).first()
-    if delivery is None:
-        raise UnknownRow(f"there is no delivery {delivery_id}")
+    if delivery is None or delivery.hook_id is None:
+        raise UnknownRow(f"no hook has a delivery {delivery_id}")
     own_hook(hook_id=delivery.hook_id, by=by, scopes=scopes)
     now = timezone.now()
     for over in (DeliveryState.DELIVERED, DeliveryState.GIVEN_UP):

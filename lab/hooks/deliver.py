@@ -13,11 +13,14 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from django.conf import settings
+from django.core.mail import EmailMessage
 from django.utils import timezone
 
 from lab.errors import AddressRefused, LabError, NotReached
+from lab.hooks.finish_mails import MailAccepted, mail_of, send_mails
 from lab.hooks.outgoing_http import HttpAnswer, Outgoing, send
 from lab.hooks.request import Event, lookup_of, request_for, status_of
 from lab.models import Delivery, Hook
@@ -33,12 +36,14 @@ PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 LOOKUP_BYTES = 256 * 1024
 KEPT = timedelta(days=30)
 
+_Answer: TypeAlias = HttpAnswer | MailAccepted | LabError
+
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
-    """The result of one attempt. status: of the answer, None if there was none."""
+    """The result of one attempt. to: such as "hook ci"; status: of an HTTP answer, None if there was none."""
 
-    hook: str
+    to: str
     event: str
     subject: str
     status: int | None
@@ -47,7 +52,7 @@ class DeliveryAttempt:
 
     def __str__(self) -> str:
         how = f"HTTP {self.status}" if self.status else self.answer
-        return f"hook {self.hook}: {self.event} of {self.subject}: {self.state.value} ({how})"
+        return f"{self.to}: {self.event} of {self.subject}: {self.state.value} ({how})"
 
 
 def pause_s(tries: int) -> float:
@@ -60,11 +65,15 @@ def deliver_due(*, now: datetime | None = None) -> list[DeliveryAttempt]:
     """Try what is due, at most AT_ONCE; returns how each went."""
     moment = now or timezone.now()
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING, next_at__lte=moment)
-    found = list(waiting.select_related("hook").order_by("next_at", "pk")[:AT_ONCE])
+    found = list(waiting.select_related("hook", "user").order_by("next_at", "pk")[:AT_ONCE])
     ours = [delivery for delivery in found if _claim(delivery, moment)]
     if not ours:
         return []
-    answers = asyncio.run(_try_all([_plan(delivery, int(moment.timestamp())) for delivery in ours]))
+    plans = [
+        _plan(delivery, delivery.hook, int(moment.timestamp())) if delivery.hook else _mail(delivery)
+        for delivery in ours
+    ]
+    answers = asyncio.run(_try_all(plans))
     return [_record(delivery, answer) for delivery, answer in zip(ours, answers, strict=True)]
 
 
@@ -93,8 +102,14 @@ class _Plan:
     refused: str = ""
 
 
-def _plan(delivery: Delivery, sent_at: int) -> _Plan:
-    hook = delivery.hook
+def _mail(delivery: Delivery) -> EmailMessage | _Plan:
+    try:
+        return mail_of(delivery)
+    except AddressRefused as exc:
+        return _Plan(refused=str(exc))
+
+
+def _plan(delivery: Delivery, hook: Hook, sent_at: int) -> _Plan:
     if not hook.enabled:
         return _Plan(refused="the hook is disabled")
     number = f"kperflab_{delivery.pk}_{int(delivery.created_at.timestamp())}"
@@ -120,8 +135,15 @@ def _overtaken(delivery: Delivery) -> bool:
     return later.exists()
 
 
-async def _try_all(plans: Sequence[_Plan]) -> list[HttpAnswer | LabError]:
-    return await asyncio.gather(*(_try(plan) for plan in plans))
+async def _try_all(plans: Sequence[_Plan | EmailMessage]) -> list[_Answer]:
+    """Send requests side by side, and beside them the mails in one conversation; returns the answers in order."""
+    requests = [plan for plan in plans if isinstance(plan, _Plan)]
+    mails = [plan for plan in plans if isinstance(plan, EmailMessage)]
+    taken, answered = await asyncio.gather(
+        asyncio.to_thread(send_mails, mails), asyncio.gather(*(_try(plan) for plan in requests))
+    )
+    of_mails, of_requests = iter(taken), iter(answered)
+    return [next(of_requests if isinstance(plan, _Plan) else of_mails) for plan in plans]
 
 
 async def _try(plan: _Plan) -> HttpAnswer | LabError:
@@ -150,11 +172,14 @@ def _patch_number(found: HttpAnswer) -> str:
     raise NotReached(f"patchwork does not know the patch (HTTP {found.status}): {found.text[:200]}")
 
 
-def _record(delivery: Delivery, answer: HttpAnswer | LabError) -> DeliveryAttempt:
+def _record(delivery: Delivery, answer: _Answer) -> DeliveryAttempt:
     if isinstance(answer, HttpAnswer):
         status, text = answer.status, answer.text
         again = status in PASSING
         delivered = 200 <= status < 300
+    elif isinstance(answer, MailAccepted):
+        status, text = None, answer.text
+        again, delivered = False, True
     else:
         status, text = None, str(answer)
         again, delivered = answer.retry, False
@@ -176,4 +201,5 @@ def _record(delivery: Delivery, answer: HttpAnswer | LabError) -> DeliveryAttemp
             status=status,
             answer=text,
         )
-    return DeliveryAttempt(delivery.hook.name, delivery.event, delivery.subject, status, text, state)
+    to = f"hook {delivery.hook.name}" if delivery.hook else f"mail to {delivery.user}"
+    return DeliveryAttempt(to, delivery.event, delivery.subject, status, text, state)

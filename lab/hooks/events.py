@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write the events of hooks in the transaction of the change itself; lab/hooks/deliver.py sends them.
+"""Write the events of hooks, and of mails to submitters, in the transaction of the change itself; lab/hooks/deliver.py sends them.
 
 So an event is sent if and only if it happened, whenever the process dies. Called by the services that change things.
 """
@@ -17,8 +17,9 @@ from django.utils import timezone
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.comparisons.exit_code import exit_code
 from lab.experiments.counts import count_experiments
+from lab.hooks.finish_mails import mailed_user
 from lab.hooks.request import Event, request_for
-from lab.models import Alert, Delivery, Experiment, Hook, Quarantine
+from lab.models import Alert, Delivery, Experiment, Hook, Quarantine, User
 from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role
 
 QUEUED, DONE, FAILED, CANCELLED, ALERT, QUARANTINED, RELEASED = EVENTS = (
@@ -41,16 +42,19 @@ _FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LORE = re.compile(r"https://lore\.kernel\.org/(?:r|all|[\w.-]+)/([^/\s]+@[^/\s]+)/?")
 
 
-def tell_experiment(experiment_id: int) -> None:
-    """Tell the hooks that an experiment was queued or has ended; call it in the same transaction."""
+def tell_experiment(experiment_id: int, *, by: User | None = None) -> None:
+    """Tell the hooks that an experiment was queued or has ended, and its submitter that it has ended.
+
+    Call it in the same transaction. by: who cancelled it.
+    """
     experiment = Experiment.objects.select_related("tree", "submitter", "standing").get(pk=experiment_id)
     event = _OF_STATE[experiment.state]
-    _write(
-        listening(event, experiment.tree_id),
-        event,
-        f"experiment/{experiment.pk}",
-        experiment_payload(experiment, event),
-    )
+    subject, payload = f"experiment/{experiment.pk}", experiment_payload(experiment, event)
+    _write(listening(event, experiment.tree_id), event, subject, payload)
+    user = mailed_user(experiment)
+    if user is not None and event != QUEUED and user != by:
+        mail = Delivery(user=user, event=event, subject=subject, payload=payload, next_at=timezone.now())
+        Delivery.objects.bulk_create([mail], ignore_conflicts=True)
 
 
 def tell_alert(alert: Alert) -> None:

@@ -78,6 +78,12 @@ def delivery_page(hook_id: int, number: int) -> tuple[tuple[DeliveryLine, ...], 
     return tuple(_delivery(row) for row in page.object_list), page
 
 
+def last_mail(user: User) -> DeliveryLine | None:
+    """Return the newest mail of somebody's finished experiments, None without any."""
+    row = Delivery.objects.filter(user=user).order_by("-pk").first()
+    return _delivery(row) if row else None
+
+
 def _delivery(row: Delivery) -> DeliveryLine:
     return DeliveryLine(
         id=row.pk,

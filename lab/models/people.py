@@ -37,6 +37,8 @@ class User(AbstractUser):  # type: ignore[django-manager-missing]  # of the toke
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
     # The page of one's own work lists what finished after this moment; null: nothing was marked as seen yet.
     finished_seen_at = models.DateTimeField(null=True, blank=True)
+    # Whether they get a mail when an experiment of theirs finishes.
+    finish_mails = models.BooleanField(default=True, db_default=True)
 
     objects: ClassVar[People] = People()
 

@@ -107,11 +107,15 @@ class Hook(models.Model):
 
 
 class Delivery(models.Model):
-    """One event for one hook: tried until it is taken, or given up."""
+    """One event for one hook, or by mail for one user: tried until it is taken, or given up."""
 
-    hook = models.ForeignKey(Hook, on_delete=models.CASCADE, related_name="deliveries")
+    hook = models.ForeignKey(Hook, null=True, blank=True, on_delete=models.CASCADE, related_name="deliveries")
+    # Who gets a mail, of a delivery without a hook.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE, related_name="mails"
+    )
     event = models.CharField(max_length=40)
-    # The subject: one delivery for each hook, event and subject.
+    # The subject: one delivery for each hook or user, event and subject.
     subject = models.CharField(max_length=100)
     payload = models.JSONField()
     state = models.CharField(max_length=10, choices=DeliveryState, default=DeliveryState.WAITING)
@@ -127,6 +131,10 @@ class Delivery(models.Model):
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=["hook", "event", "subject"], name="delivery_once_an_event"),
+            models.UniqueConstraint(fields=["user", "event", "subject"], name="mail_once_an_event"),
+            models.CheckConstraint(
+                condition=models.Q(hook=None) ^ models.Q(user=None), name="delivery_to_a_hook_or_a_user"
+            ),
         )
         indexes = (models.Index(fields=["state", "next_at"], name="delivery_waiting"),)
 

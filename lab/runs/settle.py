@@ -8,7 +8,7 @@ from django.utils import timezone
 from lab.comparisons.compare import compare_experiment
 from lab.experiments.kernel_notes import note_kernels
 from lab.hooks.events import tell_experiment
-from lab.models import Build, Experiment, Run, Standing, Variant
+from lab.models import Build, Experiment, Run, Standing, User, Variant
 from lab.models.states import (
     OPEN_EXPERIMENT,
     BuildState,
@@ -109,9 +109,10 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
             move(Build, build.pk, BuildState(build.state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
 
 
-def cancel_experiment(experiment_id: int) -> bool:
+def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
     """Cancel an experiment and all that is not over, also under way; False if it is already over.
 
+    by: None at this machine's own terminal.
     What was measured stays and is compared, marked partial. A worker notices when it renews its lease.
     """
     with transaction.atomic():
@@ -125,7 +126,7 @@ def cancel_experiment(experiment_id: int) -> bool:
             cancel_runs(runs, "the experiment was cancelled", running=True)
             cancel_builds(experiment_id, running=True)
             compare_experiment(experiment_id)
-            _tell_over(experiment_id)
+            _tell_over(experiment_id, by)
     return moved
 
 
@@ -165,9 +166,9 @@ def settle(experiment_id: int) -> bool:
     return ended
 
 
-def _tell_over(experiment_id: int) -> None:
-    """Let hooks hear of it, and have the trends it feeds looked at."""
-    tell_experiment(experiment_id)
+def _tell_over(experiment_id: int, by: User | None = None) -> None:
+    """Let hooks and its submitter hear of it, and have the trends it feeds looked at. by: who cancelled it."""
+    tell_experiment(experiment_id, by=by)
     Standing.objects.filter(experiments=experiment_id).update(stale=True)
 
 

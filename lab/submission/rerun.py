@@ -27,7 +27,7 @@ def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None =
             )
         whose = f"{row.submitter}'s" if row.submitter else "nobody's"
         raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may cancel it")
-    if not cancel_experiment(experiment_id):
+    if not cancel_experiment(experiment_id, by=by):
         row.refresh_from_db()
         raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")
 

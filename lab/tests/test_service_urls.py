@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as NotConnected
 from lab.environment import open_secrets, read_flag, read_number, read_variable
 from lab.errors import SettingWrong
 from lab.operations.cache import ForgivingClient, ForgivingRedis
-from lab.service_urls import caches, database
+from lab.service_urls import caches, database, mail_server
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,6 +89,15 @@ def test_a_database_is_reached_over_a_socket_or_the_network(tmp_path: Path) -> N
 def test_a_wrong_database_is_refused_without_its_password(url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingWrong, match="KPERFLAB_DATABASE") as told:
         database(url, tmp_path)
+    assert "hidden" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["mail.example:25", "hidden", "http://hidden@h", "smtp://u:hidden@", "smtp://u:hidden@h:x"]
+)
+def test_a_wrong_mail_server_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(SettingWrong, match="KPERFLAB_SMTP") as told:
+        mail_server(url)
     assert "hidden" not in str(told.value)
 
 

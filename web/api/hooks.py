@@ -173,7 +173,7 @@ class Deliveries(Resource):
     """Deliveries."""
 
     permission_classes = (OwnThings, Allowed)
-    queryset = Delivery.objects.all()
+    queryset = Delivery.objects.filter(user=None)
     rows, whole = DeliveryRow, DeliveryDetail
     filterset_class: Any = DeliveryFilters
     ordering_fields = ("id", "state", "next_at")

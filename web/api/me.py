@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Token, User
+from lab.people.finish_mails import set_finish_mails
 from lab.people.permissions import ACTIONS, may
 from lab.people.tokens import (
     DEFAULT_DAYS,
@@ -25,8 +26,8 @@ from lab.people.tokens import (
     revoke_token,
 )
 from lab.people.tokens import scopes_of as scopes_of_user
-from web.api.auth import InPerson, PasswordAuth, SignedIn, scopes_of
-from web.api.fields import Body, Text, Whole, Word, taken
+from web.api.auth import InPerson, OwnThings, PasswordAuth, SignedIn, scopes_of
+from web.api.fields import Body, Text, Truth, Whole, Word, taken
 from web.api.resource import View
 from web.api.rows import Row
 
@@ -38,6 +39,16 @@ class MeShape(serializers.Serializer[Any]):
     role = serializers.ChoiceField(User.Role.choices, allow_null=True)
     scopes = serializers.ListField(child=serializers.ChoiceField(ACTIONS), allow_null=True)
     may = serializers.ListField(child=serializers.ChoiceField(ACTIONS))
+    email = serializers.CharField(allow_blank=True)
+    finish_mails = serializers.BooleanField(
+        help_text="Whether a mail is sent when an experiment of theirs finishes, where there is an address."
+    )
+
+
+class WantedMe(Body):
+    """What people set of their own account."""
+
+    finish_mails = Truth()
 
 
 class TokenShape(serializers.Serializer[Any]):
@@ -83,12 +94,24 @@ class WantedLogin(Body):
 class Me(View):
     """The caller."""
 
-    permission_classes = ()
     serializer_class = MeShape
+
+    def get_permissions(self) -> list[BasePermission]:
+        """Anybody may ask; changing is for whoever has a name."""
+        return [OwnThings()] if getattr(self, "action", None) == "change" else []
 
     @extend_schema(operation_id="me", responses=MeShape)
     def show(self, request: Request) -> Response:
         """Return the caller and their permissions."""
+        return self._answer(request)
+
+    @extend_schema(operation_id="change_me", request=WantedMe, responses=MeShape)
+    def change(self, request: Request) -> Response:
+        """Change one's own settings."""
+        set_finish_mails(cast("User", request.user), on=taken(WantedMe, request)["finish_mails"])
+        return self._answer(request)
+
+    def _answer(self, request: Request) -> Response:
         user, scopes = request.user, scopes_of(request)
         return Response(
             {
@@ -96,6 +119,8 @@ class Me(View):
                 "role": getattr(user, "role", None),
                 "scopes": scopes,
                 "may": [action for action in ACTIONS if may(user, action, scopes=scopes)],
+                "email": getattr(user, "email", ""),
+                "finish_mails": getattr(user, "finish_mails", False),
             }
         )
 

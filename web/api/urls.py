@@ -51,7 +51,7 @@ router.register("alerts", Alerts, "api-alerts")
 router.register("trends", Trends, "api-trends")
 
 urlpatterns = [
-    path("me/", Me.as_view({"get": "show"}), name="api-me"),
+    path("me/", Me.as_view({"get": "show", "patch": "change"}), name="api-me"),
     path("login/", Login.as_view({"post": "create"}), name="api-login"),
     path("tokens/", Tokens.as_view({"get": "list", "post": "create"}), name="api-tokens"),
     path("tokens/<slug:id>/", Tokens.as_view({"delete": "destroy"}), name="api-token"),

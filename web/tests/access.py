@@ -155,6 +155,7 @@ _BODIES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("api-experiments-priority", "POST"): {"priority": "low"},
     ("act_hook", "POST"): {"act": "remove"},
     ("act_standing", "POST"): {"act": "remove"},
+    ("api-me", "PATCH"): {"finish_mails": False},
 }
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from lab.models import Token, User
+from lab.models import Delivery, Token, User
+from lab.people.finish_mails import stop_secret
 from lab.people.sign_in import issue_secret
 from lab.tests.factories import make_experiment, make_user
 from web.tests.conftest import Page, signed_in
@@ -99,6 +101,57 @@ def test_a_password_is_changed_by_who_knows_it(client: Client, dora: User) -> No
     answer = client.post("/account/password", posted | {"old_password": PASSWORD}, follow=True)
     assert "Your password is changed" in answer.content.decode()
     assert sign_in(Client(), new) == 302
+
+
+def test_the_link_of_a_mail_turns_mails_off_without_a_sign_in(alice: User, settings: Any) -> None:
+    settings.ANONYMOUS_MAY_READ = False
+    link = f"/mails/stop/{stop_secret(alice)}"
+    stranger = Client(enforce_csrf_checks=True)
+    assert "Stop these mails?" in stranger.get(link).content.decode()
+    assert User.objects.get(pk=alice.pk).finish_mails, "programs that check links look at them"
+    # As RFC 8058 has mail programs do it.
+    answer = stranger.post(link, {"List-Unsubscribe": "One-Click"})
+    assert (answer.status_code, "No more mails" in answer.content.decode()) == (200, True)
+    assert not User.objects.get(pk=alice.pk).finish_mails
+    assert "_auth_user_id" not in stranger.session
+
+
+@pytest.mark.parametrize("secret", ["x", "MQ:x", "a/b", "Mg:" + "A" * 43])
+def test_a_link_that_is_not_whole_turns_off_nothing(secret: str, alice: User) -> None:
+    assert Client().post(f"/mails/stop/{secret}").status_code == 404
+    assert Client().post(f"/mails/stop/{stop_secret(alice)[:-1]}").status_code == 404
+    other = make_user("other")
+    mixed = stop_secret(alice).partition(":")[0] + ":" + stop_secret(other).partition(":")[2]
+    assert Client().post(f"/mails/stop/{mixed}").status_code == 404
+    assert set(User.objects.values_list("finish_mails", flat=True)) == {True}
+
+
+def test_the_account_page_has_a_switch_for_mails(submitter: Client, alice: User) -> None:
+    assert "has no mail address" in submitter.get("/account/").content.decode()
+    User.objects.filter(pk=alice.pk).update(email="alice@kernel.example")
+    assert "its conclusion goes to alice@kernel.example" in submitter.get("/account/").content.decode()
+    off = submitter.post("/account/mails", {"on": "no"}, follow=True).content.decode()
+    assert "Send mails to alice@kernel.example" in off
+    assert not User.objects.get(pk=alice.pk).finish_mails
+    submitter.post("/account/mails", {"on": "yes"})
+    assert User.objects.get(pk=alice.pk).finish_mails
+
+
+def test_the_account_page_says_why_no_mail_comes(submitter: Client, alice: User, settings: Any) -> None:
+    User.objects.filter(pk=alice.pk).update(email="alice@kernel.example")
+    Delivery.objects.create(
+        user=alice,
+        event="experiment.done",
+        subject="experiment/1",
+        payload={},
+        attempts=1,
+        next_at=timezone.now(),
+        answer="the mail server mx:25 is away <b>",
+    )
+    text = submitter.get("/account/").content.decode()
+    assert "it is tried again: the mail server mx:25 is away &lt;b&gt;" in text
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    assert "it has no mail server" in submitter.get("/account/").content.decode()
 
 
 def test_a_token_is_shown_once_and_can_be_revoked(submitter: Client, alice: User) -> None:

@@ -14,9 +14,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST, require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_GET, require_http_methods, require_POST, require_safe
 
 from lab.errors import FieldRefused, NotAllowed
+from lab.hooks.pages import last_mail
+from lab.people.finish_mails import has_mail_server, set_finish_mails, user_of
 from lab.people.sign_in import redeem_secret, too_many_wrong_from
 from lab.people.tokens import (
     DEFAULT_DAYS,
@@ -150,6 +153,32 @@ def revoke(request: HttpRequest, token_id: str) -> HttpResponse:
     return redirect("account")
 
 
+@login_required
+@require_POST
+def change_mails(request: HttpRequest) -> HttpResponse:
+    """Turn one's own mails on or off."""
+    on = request.POST.get("on") == "yes"
+    set_finish_mails(person(request), on=on)
+    what = "You get a mail" if on else "You get no mail"
+    messages.success(request, f"{what} when an experiment of yours finishes.")
+    return redirect("account")
+
+
+@never_cache
+@csrf_exempt
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def stop_mails(request: HttpRequest, secret: str) -> HttpResponse:
+    """The link in each mail: POST turns the mails off, as mail programs do by RFC 8058; looking at it changes nothing.
+
+    Programs that check links in mails look at them. The signature stands for the form's own token.
+    """
+    user = found(user_of, secret)
+    if request.method == "POST":
+        set_finish_mails(user, on=False)
+    return render(request, "web/stop_mails.html", {"whose": user.username, "on": user.finish_mails})
+
+
 def _account(
     request: HttpRequest,
     typed: dict[str, str] | None = None,
@@ -168,6 +197,8 @@ def _account(
         "example": _example(request, made[1]) if made else "",
         "tokens": [(token, has_ended(token)) for token in list_tokens(user)],
         "scopes": [(scope, _SCOPES[scope], scope in chosen) for scope in scopes_of(user)],
+        "has_mail_server": has_mail_server(),
+        "last_mail": last_mail(user),
         "has_password": user.has_usable_password(),
     }
     return render(request, "web/account.html", ctx, status=status)

@@ -121,7 +121,7 @@ def test_what_never_arrives_is_given_up_and_may_be_sent_again(
 def test_a_refusal_is_final(status: int, waiting: Delivery, receiver: Receiver) -> None:
     receiver.replies = [Reply(status, b"no such commit")]
     assert try_now() == DeliveryAttempt(
-        "ours", "test", waiting.subject, status, "no such commit", DeliveryState.GIVEN_UP
+        "hook ours", "test", waiting.subject, status, "no such commit", DeliveryState.GIVEN_UP
     )
 
 

@@ -21,12 +21,32 @@ def test_a_token_says_who_asks_and_what_they_may(ask: As) -> None:
         "role": "submitter",
         "scopes": ["read", "submit"],
         "may": ["read", "submit"],
+        "email": "",
+        "finish_mails": True,
     }
     assert ask("charlie", "read").get("me/").json()["may"] == ["read"]
 
 
+def test_people_turn_their_own_mails_off_and_on(ask: As) -> None:
+    for on in (False, True):
+        assert ask("alice")("PATCH", "me/", {"finish_mails": on}).json()["finish_mails"] is on
+        assert ask("alice").get("me/").json()["finish_mails"] is on
+        assert ask("dora").get("me/").json()["finish_mails"] is True
+    for body in ({}, {"finish_mails": "yes"}, {"finish_mails": False, "email": "x@example.org"}):
+        assert ask("alice")("PATCH", "me/", body).status_code == 400, body
+    assert ask("alice", "read")("PATCH", "me/", {"finish_mails": False}).status_code == 403
+    assert ask()("PATCH", "me/", {"finish_mails": False}).status_code == 401
+
+
 def test_a_stranger_reads_unless_the_lab_is_private(ask: As, settings: Any) -> None:
-    assert ask().get("me/").json() == {"username": "", "role": None, "scopes": None, "may": ["read"]}
+    assert ask().get("me/").json() == {
+        "username": "",
+        "role": None,
+        "scopes": None,
+        "may": ["read"],
+        "email": "",
+        "finish_mails": False,
+    }
     assert ask().get("experiments/").status_code == 200
     settings.ANONYMOUS_MAY_READ = False
     refused = ask().get("experiments/")

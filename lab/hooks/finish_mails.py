@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The mail that a submitter gets when an experiment finishes: to whom, with what in it, and how it is handed to the mail server."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parseaddr
+from smtplib import SMTPDataError, SMTPException, SMTPRecipientsRefused
+from time import monotonic
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
+from django.urls import reverse
+
+from lab.errors import AddressRefused, LabError, NotReached
+from lab.models import BisectionStep, Delivery, Experiment, User
+from lab.one_line import plain
+from lab.people.finish_mails import gets_mails, has_mail_server, stop_secret
+
+# Of each step of the conversation with the mail server, and of all mails that are sent together.
+DEADLINE_S: Final = 10.0
+_WIDTH: Final = 72
+_SUBJECT: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MailAccepted:
+    """The mail server took the mail. text: which server."""
+
+    text: str
+
+
+def mailed_user(experiment: Experiment) -> User | None:
+    """Return who gets a mail when this experiment finishes, None if nobody does.
+
+    What the lab submits by itself is left out: standing experiments have alerts, bisections their own page.
+    """
+    user = experiment.submitter
+    if user is None or not gets_mails(user) or experiment.standing_id is not None:
+        return None
+    return None if BisectionStep.objects.filter(experiment=experiment).exists() else user
+
+
+def mail_of(delivery: Delivery) -> EmailMessage:
+    """Return the mail for a delivery to a user. Raises AddressRefused where none is to be sent any more."""
+    user = delivery.user
+    if user is None or not gets_mails(user):
+        raise AddressRefused("its receiver gets no mails any more")
+    if not has_mail_server():
+        raise AddressRefused("this lab has no mail server: KPERFLAB_SMTP is not set")
+    told: Mapping[str, Any] = delivery.payload["experiment"]
+    stop = settings.PUBLIC_URL + reverse("stop_mails", args=[stop_secret(user)])
+    sender = settings.DEFAULT_FROM_EMAIL
+    host = parseaddr(sender)[1].rpartition("@")[2] or "kperflab"
+    subject = f"[kperflab] {plain(told['name'], 100)}: {plain(told['conclusion']['headline'])}"
+    return EmailMessage(
+        # Mail programs would decode "=?…?=" of a stranger's name, to any character.
+        plain(subject.replace("=?", "= ?"), _SUBJECT),
+        _body(told, stop),
+        sender,
+        [user.email],
+        headers={
+            # The same each time it is tried, so that a mail that was taken twice is shown once.
+            "Message-ID": f"<delivery.{delivery.pk}.{int(delivery.created_at.timestamp())}@{host}>",
+            "List-Unsubscribe": f"<{stop}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+
+
+def _body(told: Mapping[str, Any], stop: str) -> str:
+    lines = [*_wrapped(f"Experiment {told['id']}, {plain(told['name'])}, is {told['state']}."), ""]
+    lines += [*_wrapped(told["conclusion"]["text"]), ""]
+    if told["problem"]:
+        lines += [*_wrapped(f"Problem: {told['problem']}"), ""]
+    lines += [told["url"], "", "-- ", f"Sent because you submitted this experiment to {settings.PUBLIC_URL}."]
+    return "\n".join([*lines, f"No more of these mails: {stop}", ""])
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(plain(text, 2000), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def send_mails(mails: Sequence[EmailMessage]) -> list[MailAccepted | LabError]:
+    """Hand mails to the mail server in one conversation; return how each went.
+
+    A server that is away costs DEADLINE_S once, not for each mail: what is not sent by then is due again later.
+    """
+    if not mails:
+        return []
+    end = monotonic() + DEADLINE_S
+    connection = get_connection(timeout=DEADLINE_S)
+    try:
+        connection.open()
+    except (SMTPException, OSError, ValueError) as exc:
+        away = NotReached(f"the mail server {_place()} is away: {type(exc).__name__}: {exc}")
+        return [away] * len(mails)
+    try:
+        return [_send(connection, mail, late=monotonic() > end) for mail in mails]
+    finally:
+        # Closing says goodbye, to which a server may not answer; the mails are out all the same.
+        connection.fail_silently = True
+        connection.close()
+
+
+def _send(connection: Any, mail: EmailMessage, *, late: bool) -> MailAccepted | LabError:
+    if late:
+        return NotReached(f"the mail server {_place()} took longer than {DEADLINE_S:g} s")
+    try:
+        connection.send_messages([mail])
+    except SMTPRecipientsRefused as exc:
+        code, said = next(iter(exc.recipients.values()))
+        return _refused(code, said)
+    except SMTPDataError as exc:
+        return _refused(exc.smtp_code, exc.smtp_error)
+    except ValueError as exc:
+        return AddressRefused(f"the mail cannot be written: {exc}")
+    except (SMTPException, OSError) as exc:
+        return NotReached(f"the mail server {_place()} failed: {type(exc).__name__}: {exc}")
+    return MailAccepted(f"accepted by {_place()}")
+
+
+def _refused(code: int, said: bytes | str) -> LabError:
+    """Return the refusal of one mail: what begins with 5 stays as it is, 4 may pass."""
+    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    told = plain(f"the mail server {_place()} refused the mail: {code} {text}", 2000)
+    return AddressRefused(told) if code >= 500 else NotReached(told)
+
+
+def _place() -> str:
+    return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
