@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lab.errors import UnknownRow
 from lab.models.states import Role
+from lab.profiles.analysis.callee_tree import callee_tree
 from lab.profiles.analysis.caller_text import call_text
 from lab.profiles.analysis.caller_tree import caller_tree
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, summed
@@ -18,6 +20,20 @@ from lab.profiles.case_profiles import CPU, CaseProfiles, ProfiledVariant, case_
 
 # In place of a symbol: every one.
 ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFrom:
+    """The symbol from which to see a tree: one half of its sandwich, or the whole tree from its roots if both are empty.
+
+    callers: below this symbol who calls it, ALL for every symbol. callees: below this symbol what it calls.
+    """
+
+    callers: str = ""
+    callees: str = ""
+
+
+WHOLE = SeenFrom()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +72,23 @@ def difference(
     variant: str,
     idle: bool = False,
     kind: str = "",
-    callers: str = "",
+    seen: SeenFrom = WHOLE,
 ) -> Difference:
     """Compare two variants of a case, by their names, in one kind of profiles. Raises UnknownRow.
 
     base: the experiment's own if empty; with it go the boots of its twin, unless that is what it is compared with.
-    idle: count idle CPUs' samples like others. callers: of which symbol to show the callers, of every one for ALL; whose
-    tree that is, is compared.
+    idle: count idle CPUs' samples like others. seen: from which symbol.
     """
     profiles = case_profiles(experiment_id, case_id, idle=idle, kind=kind)
     whole = profiles.tree
-    tree = caller_tree(whole, "" if callers == ALL else callers) if callers else whole
+    tree, view = _seen(whole, seen)
     old = profiles.place(base or _base_name(profiles))
     new = profiles.place(variant)
     sides = profiles.sides(base=old, candidate=new)
     ours, theirs = (np.asarray(sides.group == one, dtype=bool) for one in (new, old))
     sided = profiles.variants[old], profiles.variants[new]
     return Difference(
-        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}{_of_kind(profiles)}",
+        title=f"{profiles.case}: {sided[1].name} against {sided[0].name}{_of_kind(profiles)}{view}",
         kind=profiles.kind,
         base=sided[0],
         variant=sided[1],
@@ -90,16 +105,34 @@ def difference(
 
 
 def variant_tree(
-    experiment_id: int, case_id: int, *, variant: str, idle: bool = False, kind: str = ""
+    experiment_id: int,
+    case_id: int,
+    *,
+    variant: str,
+    idle: bool = False,
+    kind: str = "",
+    seen: SeenFrom = WHOLE,
 ) -> tuple[str, FrameTree]:
     """A title, and all counted boots of a variant added up under the names of the source; the base's if empty.
 
-    Raises UnknownRow.
+    seen: from which symbol. Raises UnknownRow.
     """
-    profiles = case_profiles(experiment_id, case_id, kind=kind)
+    profiles = case_profiles(experiment_id, case_id, kind=kind, idle=idle and seen != WHOLE)
     place = profiles.place(variant or _base_name(profiles))
-    title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}"
-    return title, summed(profiles.tree, profiles.drawn(profiles.of(place)), idle=idle)
+    tree, view = _seen(profiles.tree, seen)
+    title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}{view}"
+    return title, summed(tree, profiles.drawn(profiles.of(place)), idle=idle)
+
+
+def _seen(tree: UnitedTree, seen: SeenFrom) -> tuple[UnitedTree, str]:
+    """Return a tree as it is seen from a symbol, and that view in words for a title. Raises UnknownRow."""
+    if seen.callers and seen.callees:
+        raise UnknownRow("callers and callees are two trees: ask for one at a time")
+    if seen.callers:
+        return caller_tree(tree, "" if seen.callers == ALL else seen.callers), f", callers of {seen.callers}"
+    if seen.callees:
+        return callee_tree(tree, seen.callees), f", what {seen.callees} calls"
+    return tree, ""
 
 
 def caller_text(

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Experiment
+from lab.profiles.difference import SeenFrom
 from lab.profiles.exports.data import profile_data
 from lab.profiles.exports.files import callers_text, profile_file
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
@@ -26,6 +27,8 @@ _TOLD = {
     "case": "Which case, from 1; the first that is profiled, if not given.",
     "variant": "Whose boots, all added up; the base's, if not given.",
     "base": "Write how the variant differs from this one.",
+    "callers": "Below this symbol who calls it, in place of the whole tree; * for every symbol.",
+    "callees": "Below this symbol what it calls, from all its callers together. With callers, the two halves of a sandwich.",
 }
 _MOST_SYMBOLS = 8
 _MOST_CASES = 999
@@ -89,17 +92,18 @@ class ProfiledFiles(View):
                 {"type": "string", "enum": list(dict.fromkeys([*TREE_FORMS, *DIFFERENCE_FORMS]))},
                 OpenApiParameter.PATH,
             ),
-            *_parameters("case", "variant", "base", "kind"),
+            *_parameters("case", "variant", "base", "kind", "callers", "callees"),
         ],
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY},
     )
     def show(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002
         """One of them; with `base` how the variant differs from it."""
-        asked = _asked(request, "case", "variant", "base", "kind")
+        asked = _asked(request, "case", "variant", "base", "kind", "callers", "callees")
         number = asked.pop("case", "0")
         if not (number.isascii() and number.isdecimal() and int(number[:9]) <= _MOST_CASES):
             raise ParameterRefused("case", f'"{number[:40]}" is not the number of a case')
-        body = profile_file(id, form, case=int(number), **asked)
+        seen = SeenFrom(asked.pop("callers", ""), asked.pop("callees", ""))
+        body = profile_file(id, form, case=int(number), seen=seen, **asked)
         return as_file(body, "application/octet-stream", f"profile-{id}.{form}")
 
 

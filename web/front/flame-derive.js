@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Trees made from trees: without idle CPUs, seen from the callers, and what a search matches.
+// Trees made from trees: without idle CPUs, seen from one symbol, and what a search matches.
 import { totals } from "./flame-layout.js";
 
 const IDLE = "do_idle";
@@ -122,6 +122,38 @@ export function inverted(tree, symbol) {
     }
     chains = further;
   }
+  return derived(tree, title, parent, name, columns);
+}
+
+// The tree of callees: below the root the symbol of that very name, below it what it calls, from all its callers together.
+export function calledBy(tree, symbol) {
+  const marks = named(tree, (name) => name === symbol);
+  const parent = [-1];
+  const name = [tree.names.length];
+  const columns = tree.columns.map(() => [0]);
+  const groups = new Map();
+  // Of each node its place in the new tree; 0 is outside of it.
+  const place = new Int32Array(tree.parent.length);
+  for (let i = 1; i < place.length; i++) {
+    const above = place[tree.parent[i]];
+    if (!above && !marks[tree.name[i]]) continue;
+    const key = above * tree.names.length + tree.name[i];
+    let group = groups.get(key);
+    if (group === undefined) {
+      group = parent.length;
+      groups.set(key, group);
+      parent.push(above);
+      name.push(tree.name[i]);
+      for (const column of columns) column.push(0);
+    }
+    place[i] = group;
+    columns.forEach((column, which) => { column[group] += tree.columns[which][i]; });
+  }
+  return derived(tree, symbol, parent, name, columns);
+}
+
+// A new tree with the names of another; the root's, which stands behind them, is title.
+function derived(tree, title, parent, name, columns) {
   const names = { length: tree.names.length + 1, get: (i) => (i < tree.names.length ? tree.names.get(i) : title) };
   return {
     names, q: null, boots: tree.boots, parent: Int32Array.from(parent), name: Int32Array.from(name),

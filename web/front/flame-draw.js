@@ -8,12 +8,13 @@ const LEAST_TEXT = 28;
 const labels = { frame: new Int32Array(8192), left: new Float64Array(8192), wide: new Float64Array(8192) };
 const widths = new Map();
 
-// scene: {from, to (units of weight), width, height, top (pixels scrolled), rows, rootsOnTop,
+// scene: {range(i) → [from, to] in units of weight, of the half with frame i, width, height, top (pixels scrolled), rows, rootsOnTop,
 //         style(i) → CSS colour, text(i) → string, edge(i) → dashed or not, focus, paper, rest, ink}
 export function paint(context, frames, scene) {
   context.fillStyle = scene.paper;
   context.fillRect(0, 0, scene.width, scene.height);
-  const drawn = boxes(context, frames, scene);
+  const below = boxes(context, frames, scene, { first: 0, last: frames.callers, noted: 0 });
+  const drawn = boxes(context, frames, scene, { first: frames.callers + 1, last: frames.count, noted: below });
   context.font = FONT;
   context.textBaseline = "middle";
   context.fillStyle = scene.ink;
@@ -22,8 +23,10 @@ export function paint(context, frames, scene) {
     const letters = Math.floor((labels.wide[k] - 6) / letter);
     const text = scene.text(labels.frame[k]);
     const cut = text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text;
-    context.fillText(cut, labels.left[k] + 3, rowTop(frames.depth[labels.frame[k]], scene) + ROW / 2);
+    context.fillText(cut, labels.left[k] + 3, rowTop(frames, labels.frame[k], scene) + ROW / 2);
   }
+  // The symbol in the middle stands out.
+  if (frames.callers < frames.count) outline(context, frames, { ...scene, focus: 0, ring: scene.ink });
   if (scene.focus >= 0) outline(context, frames, scene);
 }
 
@@ -32,30 +35,31 @@ function widthOf(context) {
   return widths.get(FONT);
 }
 
-function rowTop(depth, scene) {
-  return (scene.rootsOnTop ? depth : scene.rows - 1 - depth) * ROW - scene.top;
+function rowTop(frames, i, scene) {
+  return (scene.rootsOnTop ? frames.depth[i] + frames.rise : scene.rows - 1 - frames.depth[i]) * ROW - scene.top;
 }
 
-// Fills the frames and notes the ones with room for a name; returns how many those are.
-function boxes(context, frames, scene) {
-  const { x, total, end, parent, depth, own } = frames;
-  const { from, width, height } = scene;
-  const scale = width / (scene.to - from);
-  let noted = 0;
-  let i = 0;
-  while (i < frames.count) {
+// Fills the frames of one half, first to last, and notes the ones with room for a name; returns how many are noted then.
+function boxes(context, frames, scene, { first, last, noted }) {
+  const { x, total, end, parent, own } = frames;
+  const { width, height } = scene;
+  const downwards = scene.rootsOnTop && first === 0;
+  const [from, to] = scene.range(first);
+  const scale = width / (to - from);
+  let i = first;
+  while (i < last) {
     const left = (x[i] - from) * scale;
     const wide = total[i] * scale;
     const above = parent[i];
     if (wide < 1 || left >= width) {
       if (above < 0) break;
       const rest = (x[above] + total[above] - own[above] - x[i]) * scale;
-      if (rest >= 1 && left < width) fill(context, scene.rest, left, rest, rowTop(depth[i], scene), scene);
+      if (rest >= 1 && left < width) fill(context, scene.rest, left, rest, rowTop(frames, i, scene), scene);
       i = end[above];
       continue;
     }
-    const y = rowTop(depth[i], scene);
-    const beyond = scene.rootsOnTop ? y >= height : y + ROW <= 0;
+    const y = rowTop(frames, i, scene);
+    const beyond = downwards ? y >= height : y + ROW <= 0;
     if (left + wide <= 0 || beyond) {
       i = end[i];
       continue;
@@ -94,11 +98,12 @@ function dash(context, scene, left, wide, y) {
 }
 
 function outline(context, frames, scene) {
-  const scale = scene.width / (scene.to - scene.from);
-  const left = Math.max(0, (frames.x[scene.focus] - scene.from) * scale);
-  const right = Math.min(scene.width, (frames.x[scene.focus] + frames.total[scene.focus] - scene.from) * scale);
+  const [from, to] = scene.range(scene.focus);
+  const scale = scene.width / (to - from);
+  const left = Math.max(0, (frames.x[scene.focus] - from) * scale);
+  const right = Math.min(scene.width, (frames.x[scene.focus] + frames.total[scene.focus] - from) * scale);
   if (right < 0 || left > scene.width) return;
-  const y = rowTop(frames.depth[scene.focus], scene);
+  const y = rowTop(frames, scene.focus, scene);
   context.lineWidth = 2;
   context.strokeStyle = scene.paper;
   context.strokeRect(left + 3, y + 3, Math.max(2, right - left - 6), ROW - 7);

@@ -30,12 +30,13 @@ function link(tree, total) {
 }
 
 // A layout is columns in drawing order: source (index into the tree), name, parent, depth, end (behind the last frame
-// below), x and total in units of weight, own (weight of the frame itself, at its right).
+// below), x and total in units of weight, own (weight of the frame itself, at its right). callers: where the frames begin
+// that stand above the root, in rows 1 to rise; behind the last frame if none do.
 export function layout(tree, weight) {
   const sums = totals(tree, weight);
   const { first, next, kept } = link(tree, sums);
   const out = {
-    names: tree.names, count: kept, deepest: 0,
+    names: tree.names, count: kept, callers: kept, deepest: 0, rise: 0,
     source: new Int32Array(kept), name: new Int32Array(kept), parent: new Int32Array(kept), depth: new Int32Array(kept),
     end: new Int32Array(kept), x: new Float64Array(kept), total: new Float64Array(kept), own: new Float64Array(kept),
   };
@@ -74,10 +75,38 @@ export function layout(tree, weight) {
   return out;
 }
 
+// Two layouts that have one symbol below their roots, as one: the symbol with what it calls, and above it who calls it. The
+// callers' own frame of the symbol, at the index callers, only stands for its half; depths above the symbol are negative.
+export function sandwiched(callees, callers) {
+  const below = callees.count - 1;
+  const count = below + callers.count - 1;
+  if (below < 1) return callees;
+  const joined = (key, lower, upper) => {
+    const column = new callees[key].constructor(count);
+    for (let i = 0; i < count; i++) column[i] = i < below ? lower(callees[key][i + 1]) : upper(callers[key][i - below + 1]);
+    return column;
+  };
+  const same = (value) => value;
+  const out = {
+    names: {
+      length: callees.names.length + callers.names.length,
+      get: (i) => (i < callees.names.length ? callees.names.get(i) : callers.names.get(i - callees.names.length)),
+    },
+    count, callers: below, deepest: callees.deepest - 1, rise: callers.deepest - 1,
+    name: joined("name", same, (name) => name + callees.names.length),
+    parent: joined("parent", (at) => at - 1, (at) => at - 1 + below),
+    depth: joined("depth", (depth) => depth - 1, (depth) => 1 - depth),
+    end: joined("end", (at) => at - 1, (at) => at - 1 + below),
+  };
+  for (const key of ["source", "x", "total", "own"]) out[key] = joined(key, same, same);
+  out.parent[below] = -1;
+  return out;
+}
+
 // The frame at a place in units of weight and a depth, or -1.
 export function frameAt(frames, place, depth) {
-  let here = 0;
-  while (frames.depth[here] < depth) {
+  let here = depth < 0 ? frames.callers : 0;
+  while (Math.abs(frames.depth[here]) < Math.abs(depth)) {
     let child = here + 1;
     while (child < frames.end[here] && frames.x[child] + frames.total[child] <= place) child = frames.end[child];
     if (child >= frames.end[here] || frames.x[child] > place) return -1;
@@ -86,22 +115,27 @@ export function frameAt(frames, place, depth) {
   return here;
 }
 
+// In a path: the way goes up, to the callers.
+const UP = "..";
+
 // Names from below the root to a frame, and back: what an address keeps. follow() stops where a name is missing.
 export function pathTo(frames, index) {
   const path = [];
-  for (let i = index; i > 0; i = frames.parent[i]) path.push(frames.names.get(frames.name[i]));
+  for (let i = index; i > 0 && i !== frames.callers; i = frames.parent[i]) path.push(frames.names.get(frames.name[i]));
+  if (index >= frames.callers) path.push(UP);
   return path.reverse();
 }
 
 export function follow(frames, path) {
-  let here = 0;
-  for (const name of path) {
+  const up = path[0] === UP && frames.callers < frames.count;
+  let here = up ? frames.callers : 0;
+  for (const name of up ? path.slice(1) : path) {
     let child = here + 1;
     while (child < frames.end[here] && frames.names.get(frames.name[child]) !== name) child = frames.end[child];
     if (child >= frames.end[here]) break;
     here = child;
   }
-  return here;
+  return here === frames.callers ? 0 : here;
 }
 
 export function nextSibling(frames, index) {

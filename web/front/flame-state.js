@@ -5,7 +5,8 @@
 const FLAGS = { icicle: ["view", "icicle"], idle: ["idle", "shown"], counts: ["scale", "samples"], common: ["sides", "both"] };
 // Of waits and of instructions, amounts are what is compared unless shares are asked for.
 const AMOUNTS = { ...FLAGS, counts: ["scale", "shares"] };
-const TEXTS = ["search", "callers"];
+// around: whose callers and callees the picture shows, and the server's tables.
+const TEXTS = ["search", "callers", "around"];
 
 // unit: of the profile's weights.
 export function readState(address, unit = "samples") {

@@ -23,15 +23,27 @@ export class FlameView {
     this.frames = frames;
     this.rootsOnTop = rootsOnTop;
     this.colours = colours;
-    this.rows = frames.deepest + 1;
+    this.rows = frames.rise + frames.deepest + 1;
     this.root = this.focus = 0;
     this.from = 0;
     this.to = frames.total[0] || 1;
     // The canvas is only as tall as its box: browsers refuse taller ones than 32,767 pixels.
     this.spacer.style.height = `${this.rows * ROW}px`;
     this.measure();
-    this.box.scrollTop = rootsOnTop ? 0 : this.box.scrollHeight;
+    // The root's end of the picture, or the symbol in the middle.
+    this.box.scrollTop = !rootsOnTop ? this.box.scrollHeight : frames.rise ? (frames.rise + 1) * ROW - this.height / 2 : 0;
     this.draw();
+  }
+
+  // What of the weight is seen, of the half that a frame is in: who calls a symbol is zoomed apart from what it calls.
+  range(index) {
+    const { callers, total } = this.frames;
+    return (index >= callers) === (this.root >= callers) ? [this.from, this.to] : [0, total[0]];
+  }
+
+  row(index) {
+    const depth = this.frames.depth[index];
+    return this.rootsOnTop ? depth + this.frames.rise : this.rows - 1 - depth;
   }
 
   measure() {
@@ -51,7 +63,7 @@ export class FlameView {
     const { paper, rest, ink, ring } = this.colours;
     const focused = document.activeElement === this.box || this.focus > 0;
     paint(this.context, this.frames, {
-      ...this.owner, from: this.from, to: this.to, width: this.width, height: this.height, top: this.box.scrollTop,
+      ...this.owner, range: (i) => this.range(i), width: this.width, height: this.height, top: this.box.scrollTop,
       rows: this.rows, rootsOnTop: this.rootsOnTop, focus: focused ? this.focus : -1, paper, rest, ink, ring,
     });
     this.lastDraw = performance.now() - start;
@@ -65,6 +77,7 @@ export class FlameView {
   }
 
   zoom(index, { instantly = false } = {}) {
+    if ((index >= this.frames.callers) !== (this.root >= this.frames.callers)) [this.from, this.to] = [0, this.frames.total[0]];
     this.root = index;
     const from = this.frames.x[index];
     const to = from + (this.frames.total[index] || 1);
@@ -94,7 +107,7 @@ export class FlameView {
   setFocus(index) {
     if (index < 0) return;
     this.focus = index;
-    const y = (this.rootsOnTop ? this.frames.depth[index] : this.rows - 1 - this.frames.depth[index]) * ROW;
+    const y = this.row(index) * ROW;
     if (y < this.box.scrollTop) this.box.scrollTop = y;
     else if (y + ROW > this.box.scrollTop + this.height) this.box.scrollTop = y + ROW - this.height;
     this.soon();
@@ -102,25 +115,31 @@ export class FlameView {
   }
 
   wide(index) {
-    return index >= 0 && (this.frames.total[index] / (this.to - this.from)) * this.width >= 1;
+    if (index < 0) return false;
+    const [from, to] = this.range(index);
+    return (this.frames.total[index] / (to - from)) * this.width >= 1;
   }
 
   at(event) {
     const edge = this.canvas.getBoundingClientRect();
-    const place = this.from + ((event.clientX - edge.left) / this.width) * (this.to - this.from);
     const row = Math.floor((event.clientY - edge.top + this.box.scrollTop) / ROW);
-    const found = frameAt(this.frames, place, this.rootsOnTop ? row : this.rows - 1 - row);
+    const depth = this.rootsOnTop ? row - this.frames.rise : this.rows - 1 - row;
+    const [from, to] = this.range(depth < 0 ? this.frames.callers : 0);
+    const place = from + ((event.clientX - edge.left) / this.width) * (to - from);
+    const found = frameAt(this.frames, place, depth);
     return this.wide(found) ? found : -1;
   }
 
   step(key) {
-    const { frames, focus } = this;
-    const inwards = this.rootsOnTop ? "ArrowDown" : "ArrowUp";
+    const { frames } = this;
+    // From the symbol in the middle the way up leads to its callers.
+    const focus = this.focus === 0 && frames.rise && key === "ArrowUp" ? frames.callers : this.focus;
+    const inwards = this.rootsOnTop && focus < frames.callers ? "ArrowDown" : "ArrowUp";
     if (key === "ArrowLeft") return previousSibling(frames, focus);
     if (key === "ArrowRight") return nextSibling(frames, focus);
     if (key === "Home") return this.root;
     if (key === inwards) return focus + 1 < frames.end[focus] ? focus + 1 : -1;
-    return frames.parent[focus];
+    return frames.parent[focus] === frames.callers ? 0 : frames.parent[focus];
   }
 
   keyed(event) {

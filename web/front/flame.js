@@ -8,6 +8,7 @@ import { Model } from "./flame-model.js";
 import { readState, writeState } from "./flame-state.js";
 import { fetchTree } from "./flame-tree.js";
 import { FlameView } from "./flame-view.js";
+import { cut } from "./flame-words.js";
 
 const part = (name) => document.getElementById(`flame-${name}`);
 const box = document.getElementById("flame");
@@ -25,7 +26,10 @@ class Page {
       text: (i) => this.model.text(i),
       edge: (i) => this.model.oneSided(i),
       hovered: (i) => { part("detail").textContent = this.line(i >= 0 ? i : this.view.focus); },
-      focused: (i) => { part("live").textContent = part("detail").textContent = this.line(i); },
+      focused: (i) => {
+        part("live").textContent = part("detail").textContent = this.line(i);
+        this.lead(i);
+      },
       zoomed: (i) => this.keep({ at: pathTo(this.model.frames, i) }),
     });
     this.colours = palette(box);
@@ -48,20 +52,32 @@ class Page {
     }
   }
 
-  // The callers' tree of a difference comes from the server: what is certain of it takes every boot to tell.
-  async askForCallers() {
-    const { callers, idle } = this.state;
-    const asked = callers && box.dataset.diff ? `${box.dataset.diff}&${new URLSearchParams({ callers, ...(idle && { idle: 1 }) })}` : "";
+  // Leads to the callers and callees of a frame's symbol, at an address of their own.
+  lead(i) {
+    const link = part("around");
+    link.hidden = i <= 0 || this.model.name(i) === this.state.around;
+    if (link.hidden) return;
+    const name = this.model.name(i);
+    link.href = writeState(new URL(location.href), { ...this.state, around: name, callers: "", search: "", at: [] });
+    link.textContent = `Callers and callees of ${cut(name)}`;
+  }
+
+  // What a difference's trees seen from a symbol are certain of takes every boot to tell: they come from the server.
+  async askForTrees() {
+    const { around, callers, idle } = this.state;
+    const views = around ? [{ callees: around }, { callers: around }] : callers ? [{ callers }] : [];
+    const wanted = box.dataset.diff ? views.map((view) => `${box.dataset.diff}&${new URLSearchParams({ ...view, ...(idle && { idle: 1 }) })}`) : [];
+    const asked = wanted.join(" ");
     if (asked === (this.asked ?? "")) return;
     this.asked = asked;
-    this.callers = null;
-    delete box.dataset.callers;
+    this.told = null;
+    delete box.dataset.told;
     if (!asked) return;
     try {
-      const tree = await fetchDifference(asked);
+      const trees = await Promise.all(wanted.map(fetchDifference));
       if (this.asked !== asked) return;
-      this.callers = tree;
-      box.dataset.callers = "told";
+      this.told = trees;
+      box.dataset.told = "all";
       this.rebuild();
     } catch (error) {
       part("mode").textContent += ` What is certain is not known: ${error.message}.`;
@@ -69,18 +85,21 @@ class Page {
   }
 
   rebuild() {
-    this.askForCallers();
-    this.model = new Model(this.tree, this.state, this.labels, this.callers);
+    this.askForTrees();
+    this.model = new Model(this.tree, this.state, this.labels, this.told);
     const { frames } = this.model;
     part("empty").hidden = frames.total[0] > 0;
-    this.view.show(frames, this.state.icicle || Boolean(this.state.callers), this.colours);
+    this.view.show(frames, this.state.icicle || Boolean(this.state.callers || this.state.around), this.colours);
     const root = follow(frames, this.state.at);
     if (root > 0) {
       this.view.focus = root;
       this.view.zoom(root, { instantly: true });
       this.view.setFocus(root);
-    } else this.keep({ at: [] });
-    part("detail").textContent = root > 0 ? this.line(root) : HINT;
+    } else {
+      this.keep({ at: [] });
+      this.lead(0);
+    }
+    part("detail").textContent = root > 0 || this.state.around ? this.line(root) : HINT;
     this.mark();
   }
 
@@ -89,8 +108,7 @@ class Page {
     for (const button of document.querySelectorAll("button[data-flag]")) {
       button.setAttribute("aria-pressed", String(this.state[button.dataset.flag]));
     }
-    const callers = part("callers");
-    callers.setAttribute("aria-pressed", String(Boolean(this.state.callers)));
+    part("callers")?.setAttribute("aria-pressed", String(Boolean(this.state.callers)));
     const whose = this.state.callers === "*" ? "every symbol" : this.state.callers;
     part("mode").textContent = this.state.callers ? `Inverted: below ${whose} stands who called it.` : "";
   }
@@ -119,7 +137,7 @@ class Page {
         this.rebuild();
       });
     }
-    part("callers").addEventListener("click", () => this.invert());
+    part("callers")?.addEventListener("click", () => this.invert());
     part("find").addEventListener("submit", (event) => {
       event.preventDefault();
       this.search(part("search").value);

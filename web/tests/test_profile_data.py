@@ -233,3 +233,50 @@ def test_a_difference_seen_from_a_symbols_callers_has_its_certainty(
     assert told["q"][-1] < 0.05
     assert [side["samples"] for side in told["sides"]] == [1000 * BOOTS] * 2
     assert json.loads(get(client, address.replace("down_read", "*")).content)["names"].count(HOSTILE) == 1
+
+
+def test_both_halves_of_a_sandwich_come_in_every_form(client: Client, experiment: Experiment) -> None:
+    variant, differs = (
+        f"{place(experiment)}/{name}" for name in ("variant.folded?variant=p", "difference.folded?variant=p")
+    )
+    assert get(client, f"{variant}&callees=path_openat").content.decode().splitlines() == [
+        "path_openat;<img src=x onerror=alert(1)> 2217",
+        "path_openat;kernfs_iop_permission;down_read 783",
+    ]
+    assert (
+        get(client, f"{variant}&callers=down_read").content
+        == b"down_read;kernfs_iop_permission;path_openat;showgids 783\n"
+    )
+    assert get(client, f"{differs}&callees=down_read").content == b"down_read 2043 783\n"
+    tree = unpack(
+        get(client, f"{place(experiment)}/variant.tree?variant=p&callees=path_openat&idle=1").content
+    )
+    assert tree.samples == 3000
+    both = get(client, f"{variant}&callees=down_read&callers=down_read")
+    assert (both.status_code, both.content) == (
+        404, b"callers and callees are two trees: ask for one at a time\n",
+    )  # fmt: skip
+    assert (
+        b"what down_read calls"
+        in get(client, f"{place(experiment)}/difference.svg?variant=p&callees=down_read").content
+    )
+
+
+def test_both_halves_of_a_sandwich_come_over_rest(client: Client, experiment: Experiment) -> None:
+    at = f"/api/v1/experiments/{experiment.pk}/profile/folded/?variant=p"
+    assert get(client, f"{at}&callees=down_read").content == b"down_read 783\n"
+    assert get(client, f"{at}&callers=down_read&base=base").content.decode().endswith(";showgids 2043 783\n")
+
+
+@pytest.mark.parametrize("sides", ["variant=p", "variant=p&against=base", ""])
+def test_the_page_of_a_symbol_links_to_both_halves_as_files(
+    client: Client, experiment: Experiment, sides: str
+) -> None:
+    text = client.get(f"{place(experiment)}/?{sides}&around=kernfs_iop_permission").content.decode()
+    halves = re.findall(r'href="([^"]+&amp;calle(?:r|e)s=kernfs_iop_permission)"', text)
+    bodies = [get(client, half.replace("&amp;", "&")).content.decode() for half in halves]
+    callers, callees = (body for body in bodies if not body.startswith("<svg"))
+    assert len(bodies) == 4
+    assert callers.startswith("kernfs_iop_permission;path_openat;showgids ")
+    assert callees.startswith("kernfs_iop_permission;down_read ")
+    assert "callees=" not in client.get(f"{place(experiment)}/?{sides}&around=nobody").content.decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import pytest
 from django.test import Client
@@ -59,8 +60,8 @@ def test_the_other_locks_share_grows_but_not_its_time(waited: Experiment) -> Non
 
 def test_a_row_of_waits_opens_into_callers_and_callees(page: Page, waited: Experiment) -> None:
     text = page(f"{place(waited)}/?kind=lock&around=open")
-    assert "called by</span> showgids" in text
-    assert "calls</span> down_read" in text
+    assert re.search(r"called by</span> <a [^>]*around=showgids#around\">showgids</a>", text)
+    assert re.search(r"calls</span> <a [^>]*around=down_read#around\">down_read</a>", text)
     assert "kind=lock&amp;around=down_read#around" in text
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -12,10 +13,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.experiments.page import experiment_page
-from lab.profiles.analysis.symbol_counts import ITSELF
+from lab.models.states import Role
+from lab.profiles.analysis.symbol_counts import ITSELF, NO_CALLER
 from lab.profiles.case_profiles import ProfiledBoot
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
-from lab.profiles.page import ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
+from lab.profiles.page import CallerRow, ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
 from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
@@ -45,11 +47,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ShareRow:
-    """One symbol or caller over all variants; level 1 is indented below what it calls."""
+    """One symbol or caller over all variants; level 1 is indented below what it calls.
+
+    around: whether it is a symbol whose own callers and callees can be asked for.
+    """
 
     name: str
     level: int
     shares: tuple[Share, ...]
+    around: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +84,24 @@ def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The profiles of one case. ?kind= of what, ?variant= whose flame graph, ?boot= which boot of it, ?against= what it is
-    compared with, ?symbols= what to split by caller, ?around= whose callers and callees to show, ?rows=all all symbols.
-    What else the query holds is read by web/front/flame-state.js.
+    compared with (the first patch with the base, if neither is asked for), ?symbols= what to split by caller, ?around= whose
+    callers and callees to show, ?rows=all all symbols. What else the query holds is read by web/front/flame-state.js.
     """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     kind = request.GET.get("kind", "")
     page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ALL_ROWS, kind=kind)
-    chosen = _chosen(page, request.GET.get("variant", ""))
-    against = _against(page, request.GET.get("against", ""), chosen)
+    chosen, against = _sides(page, request.GET)
     around = request.GET.get("around", "")
     boot = _boot(chosen, request.GET.get("boot", "")) if chosen else None
     symbols = _symbols(page, around)
     shown = symbols if request.GET.get("rows") == "all" else _first(symbols)
+    files = _files(page, chosen, boot) if chosen else {}
+    differences = _differences(page, against, chosen) if against and chosen else {}
+    opened = any(line.opened for line in symbols)
     ctx = {
         "page": page,
         "words": WORDS[page.kind],
-        "kinds": kind_links(page, chosen.variant if chosen else ""),
+        "kinds": kind_links(page, _kept_sides(chosen, against, around)),
         "key": experiment_id,
         "tab": "profile",
         "asked": " + ".join(page.asked),
@@ -102,10 +110,13 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "samples": taken(chosen, page.unit) if chosen else "",
         "idle": idle_of(chosen, waits=page.waits) if chosen else "",
         "against": against,
+        "around": around,
+        "opened": opened,
+        "halves": _halves(differences or files, around) if opened and not boot else [],
         "opposites": _opposites(page, chosen, against) if chosen else [],
         "boot": boot,
-        "files": _files(page, chosen, boot) if chosen else {},
-        "differences": _differences(page, against, chosen) if against and chosen else {},
+        "files": files,
+        "differences": differences,
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
         "exact": exact_tables(page.changes),
@@ -118,6 +129,12 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "kept_rows": _query(request, *_KEPT[:-1], "around"),
     }
     return render(request, "web/profile.html", ctx)
+
+
+def _kept_sides(chosen: ProfileColumn | None, against: ProfileColumn | None, around: str) -> dict[str, str]:
+    """Return the query's part that holds for every kind of profiles."""
+    sides = {"variant": chosen.variant if chosen else "", "against": against.variant if against else ""}
+    return {name: value for name, value in (sides | {"around": around}).items() if value}
 
 
 def _query(request: HttpRequest, *names: str) -> str:
@@ -134,14 +151,17 @@ def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot | None:
     return next((boot for boot in chosen.boots if str(boot.run_id) == asked), None)
 
 
-def _chosen(page: ProfilePage, name: str) -> ProfileColumn | None:
-    wanted = [column for column in page.columns if column.variant == name]
-    return next(iter([*wanted, *page.columns]), None)
-
-
-def _against(page: ProfilePage, name: str, chosen: ProfileColumn | None) -> ProfileColumn | None:
-    wanted = (column for column in page.columns if column.variant == name and column is not chosen)
-    return next(wanted, None)
+def _sides(page: ProfilePage, asked: Mapping[str, str]) -> tuple[ProfileColumn | None, ProfileColumn | None]:
+    """Return the variant to draw, and the one to compare it with; if none is asked for, the first patch against the base."""
+    if "variant" not in asked and "against" not in asked:
+        base = next((column for column in page.columns if column.base), None)
+        patch = next((column for column in page.columns if column.role == Role.CANDIDATE), None)
+        if base and patch:
+            return patch, base
+    wanted = [column for column in page.columns if column.variant == asked.get("variant", "")]
+    chosen = next(iter([*wanted, *page.columns]), None)
+    others = (column for column in page.columns if column.variant == asked.get("against", ""))
+    return chosen, next((column for column in others if column is not chosen), None)
 
 
 def _opposites(
@@ -192,6 +212,14 @@ def _differences(page: ProfilePage, base: ProfileColumn, chosen: ProfileColumn) 
     }
 
 
+def _halves(files: dict[str, str], around: str) -> list[dict[str, str]]:
+    """Return the addresses of the halves of a sandwich by form, each with a label."""
+    return [
+        {"label": label} | {form: f"{files[form]}&{urlencode({half: around})}" for form in ("svg", "folded")}
+        for half, label in (("callers", "who calls it"), ("callees", "what it calls"))
+    ]
+
+
 def share_of(cell: ShareCell) -> Share:
     """One cell in words, and as a width."""
     mark = ""
@@ -231,13 +259,18 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
         around,
         " ".join(near.raw),
         shares or _pairs(own or near.total, near.total),
-        tuple(ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in near.callers),
-        tuple(ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in near.callees),
+        tuple(map(_neighbour, near.callers)),
+        tuple(map(_neighbour, near.callees)),
         opened=True,
     )
     if shares is None:
         return [opened, *rows]
     return [opened if row.name == around else row for row in rows]
+
+
+def _neighbour(row: CallerRow) -> ShareRow:
+    is_symbol = row.caller not in (NO_CALLER, ITSELF)
+    return ShareRow(row.caller, 1, tuple(map(share_of, row.cells)), around=is_symbol)
 
 
 def _pairs(own: tuple[ShareCell, ...], total: tuple[ShareCell, ...]) -> tuple[tuple[Share, Share], ...]:

@@ -8,6 +8,7 @@
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
 
 <form>: tree (lab/profiles/analysis/frame_tree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
+?callers= a symbol, or * for every one, and ?callees= a symbol: a variant or a difference as seen from there.
 ?kind= cpu, lock, off-cpu, exact or waiting: weights are samples, nanoseconds waited, instructions, or cycles waited per
 operation; script.txt is a form of samples alone.
 A refusal is one line of plain text.
@@ -30,7 +31,7 @@ from lab.errors import UnknownRow
 from lab.profiles.analysis.frame_tree import TreeDamaged
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.case_profiles import CPU, kind_named, run_tree
-from lab.profiles.difference import caller_text, difference, variant_tree
+from lab.profiles.difference import SeenFrom, caller_text, difference, variant_tree
 from lab.profiles.exports.formats import BINARY, DIFFERENCE_FORMS, JSON, TEXT, TREE_FORMS, ProfileForm
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
 from lab.profiles.page import neighbours
@@ -80,7 +81,9 @@ def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form
     """All boots of a variant in one of TREE_FORMS."""
     chosen = _form(TREE_FORMS, form)
     name, kind = request.GET.get("variant", ""), _kind(request)
-    title, tree = variant_tree(experiment_id, case_id, variant=name, idle=_idle(request), kind=kind)
+    title, tree = variant_tree(
+        experiment_id, case_id, variant=name, idle=_idle(request), kind=kind, seen=_seen_from(request)
+    )
     file = f"profile-{experiment_id}-{case_id}-{name or 'base'}{_suffix(kind)}.{form}"
     body = chosen.write(tree, title=title, unit=unit_of(kind))
     return _file(request, body, chosen.media_type, file)
@@ -99,7 +102,7 @@ def variants_differ(request: HttpRequest, experiment_id: int, case_id: int, form
         variant=variant,
         idle=_idle(request),
         kind=kind,
-        callers=request.GET.get("callers", ""),
+        seen=_seen_from(request),
     )
     file = f"difference-{experiment_id}-{case_id}-{variant}{_suffix(kind)}.{form}"
     return _file(request, chosen.write(found), chosen.media_type, file)
@@ -148,6 +151,10 @@ def _said(kind: str) -> str:
 
 def _idle(request: HttpRequest) -> bool:
     return request.GET.get("idle") == "1"
+
+
+def _seen_from(request: HttpRequest) -> SeenFrom:
+    return SeenFrom(request.GET.get("callers", ""), request.GET.get("callees", ""))
 
 
 def _file(

@@ -75,14 +75,14 @@ class KindLink:
     cost: str
 
 
-def kind_links(page: ProfilePage, variant: str) -> list[KindLink]:
-    """The kinds the case has; the one looked at is among them even if it has none."""
+def kind_links(page: ProfilePage, kept: Mapping[str, str]) -> list[KindLink]:
+    """The kinds the case has; the one looked at is among them even if it has none. kept: the rest of their queries."""
     there = {cost.kind: cost for cost in page.costs}
     return [
         KindLink(
             kind=kind,
             label=words.label,
-            query=urlencode({"kind": kind, "variant": variant} if variant else {"kind": kind}),
+            query=urlencode({"kind": kind, **kept}),
             chosen=kind == page.kind,
             cost=cost_of(there[kind]) if kind in there else "",
         )

@@ -80,8 +80,11 @@ def export_profile(  # noqa: PLR0913
         int, typer.Option(help="number of the case, from 1; default: the first profiled case")
     ] = 0,
     kind: Kind = "cpu",
+    callers: Annotated[str, typer.Option(help="write who calls this symbol; * for every symbol")] = "",
+    callees: Annotated[str, typer.Option(help="write what this symbol calls")] = "",
 ) -> None:
     """Write the profile of a variant, or the difference of two, into a file."""
     wishes = {"variant": variant, "base": base, "kind": kind, "case": str(case) if case else ""}
+    wishes |= {"callers": callers, "callees": callees}
     given = {name: value for name, value in wishes.items() if value}
     write_file(file, client.profile_file(experiment_id, form, given))

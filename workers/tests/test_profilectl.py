@@ -105,6 +105,23 @@ def test_a_difference_is_written_too(
     assert "down_read" in json.loads(out.read_text())["names"]
 
 
+def test_either_half_of_a_sandwich_is_written(
+    experiment: Experiment,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "half.folded"
+    argv = ("export", "profile", experiment.pk, "--form", "folded", "--variant", "p", "--out", out)
+    assert said(monkeypatch, capsys, *argv, "--callees", "kernfs_iop_permission")[0] == 0
+    assert read_folded(out.read_text())["kernfs_iop_permission", "down_read"] == 783
+    assert said(monkeypatch, capsys, *argv, "--callers", "down_read")[0] == 0
+    assert read_folded(out.read_text()) == {("down_read", "kernfs_iop_permission", "showgids"): 783}
+    both = said(monkeypatch, capsys, *argv, "--callers", "down_read", "--callees", "down_read")
+    assert both[0] == labctl.EXIT_USAGE
+    assert "one at a time" in both[2]
+
+
 @pytest.mark.parametrize(
     ("argv", "line"),
     [

@@ -21,10 +21,10 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
     its samples are those in the symbol.
     """
     nodes, weights = _seeds(tree, symbol)
-    count = len(tree.names)
+    count, (known, root) = len(tree.names), root_named(tree, symbol)
     heights = weights.sum(axis=1).astype(float)
     least = heights.sum() * LEAST
-    parents, names, owns, bounds = [np.array([-1])], [np.array([count])], [_none(tree, 1)], [(0, 1)]
+    parents, names, owns, bounds = [np.array([-1])], [np.array([root])], [_none(tree, 1)], [(0, 1)]
     here, group = nodes, np.zeros(len(nodes), np.int64)
     for depth in range(DEEPEST):
         if not here.size:
@@ -46,7 +46,7 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
     order, parent, end = in_preorder(levels)
     samples = np.concatenate(owns)[order]
     return UnitedTree(
-        names=(*tree.names, symbol or tree.names[int(tree.name[0])]),
+        names=known,
         raw=tree.raw,
         parent=parent,
         name=levels.name[order],
@@ -57,15 +57,29 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
     )
 
 
+def outermost_matching(tree: UnitedTree, symbol: str) -> Integers:
+    """int64[found]: outermost nodes of the symbol of that very name, else of all that its text is part of."""
+    term = symbol.lower()
+    named = [symbol] if symbol in tree.names else [name for name in tree.names if term in name.lower()]
+    return outermost_of(tree, named)
+
+
+def root_named(tree: UnitedTree, symbol: str) -> tuple[tuple[str, ...], int]:
+    """Return the names of a tree with the symbol among them, each once, and the symbol's place; the root's if it is empty."""
+    if not symbol:
+        return tree.names, int(tree.name[0])
+    if symbol in tree.names:
+        return tree.names, tree.names.index(symbol)
+    return (*tree.names, symbol), len(tree.names)
+
+
 def _seeds(tree: UnitedTree, symbol: str) -> tuple[Integers, Integers]:
     """The nodes callers are asked of, and the samples that each stands for: int64[nodes, profiles]."""
     if not symbol:
         own = np.flatnonzero(tree.own.any(axis=1))
         own = own[own > 0]
         return own, tree.own[own]
-    term = symbol.lower()
-    named = [symbol] if symbol in tree.names else [name for name in tree.names if term in name.lower()]
-    nodes = outermost_of(tree, named)
+    nodes = outermost_matching(tree, symbol)
     return nodes, tree.total[nodes]
 
 

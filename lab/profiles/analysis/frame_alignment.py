@@ -76,7 +76,7 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False, exact: bool = False
     if not trees:
         return _nothing()
     names, raw, numbers = _source_names(trees)
-    levels, places = _by_levels(trees, numbers, len(names))
+    levels, places = by_levels(trees, numbers, len(names))
     own = np.stack(
         [_added(place, tree.own, levels) for place, tree in zip(places, trees, strict=True)], axis=1
     )
@@ -101,7 +101,7 @@ def ordered(names: Sequence[str], parent: Integers, weights: Sequence[Integers])
     ranks = {name: rank for rank, name in enumerate(known)}
     name = np.array([ranks[one] for one in raw], np.int32)
     whole = FrameTree(tuple(one.decode() for one in known), parent.astype(np.int32), name, weights[0])
-    levels, (place,) = _by_levels([whole], [np.arange(len(known))], len(known))
+    levels, (place,) = by_levels([whole], [np.arange(len(known))], len(known))
     order, above, _ = in_preorder(levels)
     return tuple(
         numbered(whole.names, above.astype(np.int32), levels.name[order], _added(place, own, levels)[order])
@@ -134,7 +134,7 @@ def _source_names(
     return tuple(names), {rank: tuple(sorted(given)) for rank, given in copies.items()}, numbers
 
 
-def _by_levels(
+def by_levels(
     trees: Sequence[FrameTree], numbers: Sequence[Integers], names: int
 ) -> tuple[Levels, list[Integers]]:
     """The union by levels, and for each tree where its nodes went."""

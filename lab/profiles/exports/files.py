@@ -8,18 +8,26 @@ from collections.abc import Sequence
 from lab.errors import UnknownRow
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.case_profiles import kind_named
-from lab.profiles.difference import caller_text, difference, variant_tree
+from lab.profiles.difference import WHOLE, SeenFrom, caller_text, difference, variant_tree
 from lab.profiles.exports.data import profiled_case, profiled_cases
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from lab.profiles.exports.stacks import NoSuchForm
 
 
 def profile_file(
-    experiment_id: int, form: str, *, case: int = 0, variant: str = "", base: str = "", kind: str = ""
+    experiment_id: int,
+    form: str,
+    *,
+    case: int = 0,
+    variant: str = "",
+    base: str = "",
+    kind: str = "",
+    seen: SeenFrom = WHOLE,
 ) -> bytes:
     """All boots of a variant, or with `base` how they differ from that one's.
 
-    case: its number, from 1; 0 is the first that is profiled. Raises UnknownRow, ExportTooLarge.
+    case: its number, from 1; 0 is the first that is profiled. seen: from which symbol. Raises UnknownRow,
+    ExportTooLarge.
     """
     kind = kind_named(kind)
     case_id = profiled_case(experiment_id, case, kind)
@@ -28,10 +36,10 @@ def profile_file(
         raise UnknownRow(f'form: there is no form "{form[:40]}" here; there are {", ".join(forms)}')
     body: str | bytes
     if base:
-        found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind)
+        found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind, seen=seen)
         body = DIFFERENCE_FORMS[form].write(found)
     else:
-        title, tree = variant_tree(experiment_id, case_id, variant=variant, kind=kind)
+        title, tree = variant_tree(experiment_id, case_id, variant=variant, kind=kind, seen=seen)
         try:
             body = TREE_FORMS[form].write(tree, title=title, unit=unit_of(kind))
         except NoSuchForm as exc:

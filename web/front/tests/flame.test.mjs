@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { step } from "../flame-colours.js";
-import { inverted, matched, matching, withoutIdle } from "../flame-derive.js";
+import { calledBy, inverted, matched, matching, withoutIdle } from "../flame-derive.js";
 import { readDifference } from "../flame-difference.js";
 import { paint } from "../flame-draw.js";
 import { follow, frameAt, layout, nextSibling, pathTo, previousSibling } from "../flame-layout.js";
@@ -138,6 +138,45 @@ test("callers of every symbol begin with what samples were taken in", () => {
   assert.deepEqual(drawn(frames), ["all 6", "x 5", "a 3", "b 2", "a 1"]);
 });
 
+test("what a symbol calls stands below it, from all its callers together", () => {
+  const tree = treeOf({ "a;lock;spin": 3, "b;a;lock;slow;lock": 2, "b;lock": 1, other: 9 });
+  assert.deepEqual(drawn(plain(calledBy(tree, "lock"))), ["lock 6", "lock 6", "spin 3", "slow 2", "lock 2"]);
+  assert.deepEqual(drawn(plain(calledBy(tree, "LOCK"))), ["LOCK 0"]);
+});
+
+const sandwich = (tree, more = {}) => new Model(tree, { search: "", callers: "", at: [], ...more, around: "lock" }, { base: "base", candidate: "p" });
+
+test("a sandwich has a symbol in the middle, its callers above and what it calls below", () => {
+  const { frames } = sandwich(treeOf({ "a;lock;spin": 3, "b;a;lock;slow": 2, "b;lock": 1, other: 9 }));
+  const placed = Array.from({ length: frames.count }, (_, i) => `${frames.names.get(frames.name[i])} ${frames.total[i]} in row ${frames.depth[i]}`);
+  assert.deepEqual(placed, [
+    "lock 6 in row 0", "spin 3 in row 1", "slow 2 in row 1",
+    "lock 6 in row 0", "a 5 in row -1", "b 2 in row -2", "b 1 in row -1",
+  ]);
+  assert.deepEqual([frames.callers, frames.rise, frames.deepest], [3, 2, 1]);
+  assert.equal(frames.names.get(frames.name[frameAt(frames, 1, -2)]), "b");
+  assert.equal(frames.names.get(frames.name[frameAt(frames, 4, 1)]), "slow");
+  for (let i = 0; i < frames.count; i++) assert.equal(follow(frames, pathTo(frames, i)), i === frames.callers ? 0 : i);
+});
+
+test("a sandwich of a symbol that nothing calls, that calls nothing, or that is not there has what there is", () => {
+  assert.deepEqual(drawn(sandwich(treeOf({ "lock;spin": 3 })).frames), ["lock 3", "spin 3", "lock 3"]);
+  assert.deepEqual(drawn(sandwich(treeOf({ "a;lock": 3 })).frames), ["lock 3", "lock 3", "a 3"]);
+  assert.deepEqual(drawn(sandwich(treeOf({ a: 3 })).frames), ["lock 0"]);
+});
+
+test("both halves of a sandwich of a difference compare shares of all samples, as certain as the server says", () => {
+  const tree = treeOf({ "a;lock;spin": 6, rest: 4 }, { "a;lock;spin": 1, rest: 9 });
+  const here = sandwich(tree);
+  const say = (model) => Array.from({ length: model.frames.count }, (_, i) => model.say(i).replaceAll("\u00a0", " "));
+  assert.equal(say(here)[1], "spin: base 60.00 %, p 10.00 %, × 0.17, certainty not known");
+  assert.equal(say(here)[3], "a: base 60.00 %, p 10.00 %, × 0.17, certainty not known");
+  const told = ["lock;spin", "lock;a"].map((stack) => ({ ...treeOf({ [stack]: 6 }, { [stack]: 1 }), q: Float64Array.of(NaN, 1, 0.01) }));
+  const sure = new Model(tree, here.state, here.labels, told);
+  assert.match(say(sure)[1], /spin: base 60.00 %, p 10.00 %, × 0.17, certain/);
+  assert.match(say(sure)[3], /a: base 60.00 %, p 10.00 %, × 0.17, certain/);
+});
+
 test("a difference keeps what is on one side only, or folds it into its caller", () => {
   const tree = treeOf({ "a;gone": 50, "a;b": 50 }, { "a;b": 75, "a;new": 25 });
   const state = { at: [], search: "", callers: "" };
@@ -174,7 +213,7 @@ test("a difference whose columns do not fit is refused", () => {
 });
 
 test("an address keeps a view, whatever symbols are called", () => {
-  const state = { at: ["a/b#c?d", "%", "<img src=x>"], search: "x&y=z", callers: "*", icicle: true, idle: true, counts: false, common: true };
+  const state = { at: ["a/b#c?d", "%", "<img src=x>"], search: "x&y=z", callers: "*", around: "<b>&", icicle: true, idle: true, counts: false, common: true };
   const address = writeState(new URL("http://lab/profile/?variant=p"), state);
   assert.deepEqual(readState(new URL(address.href)), state);
   assert.equal(address.searchParams.get("variant"), "p");
@@ -198,7 +237,7 @@ test("a million frames are drawn by visiting only those that are seen", () => {
   let filled = 0;
   const context = { fillRect: () => filled++, measureText: () => ({ width: 60 }), fillText() {}, strokeRect() {}, setLineDash() {} };
   const scene = {
-    from: 0, to: frames.total[0], width: 1200, height: 400, top: 0, rows: 3, rootsOnTop: true, focus: -1,
+    range: () => [0, frames.total[0]], width: 1200, height: 400, top: 0, rows: 3, rootsOnTop: true, focus: -1,
     style: () => "red", text: () => "f", edge: () => false,
   };
   paint(context, frames, scene);
@@ -211,7 +250,7 @@ test("a difference's tree of callers is the server's once it has come", () => {
   const state = { ...readState(new URL("http://lab/?callers=lock")) };
   const here = new Model(tree, state, { base: "base", candidate: "p" });
   assert.match(here.say(2), /certainty not known/);
-  const told = new Model(tree, state, { base: "base", candidate: "p" }, callers);
+  const told = new Model(tree, state, { base: "base", candidate: "p" }, [callers]);
   const said = Array.from({ length: told.frames.count }, (_, i) => told.say(i));
   assert.ok(said.some((line) => /^a: base 60\.00.*certain \(q 0\.010\)/.test(line)), said.join("\n"));
 });

@@ -163,9 +163,70 @@ def test_a_profile_without_samples_says_so(visit: Open, address: str) -> None:
 
 def test_the_callers_of_a_difference_are_as_certain_as_its_frames(visit: Open, address: str) -> None:
     page = ready(visit(f"{address}&against=base&callers=down_read"))
-    expect(page.locator("#flame[data-callers=told]")).to_have_count(1)
+    expect(page.locator("#flame[data-told=all]")).to_have_count(1)
     assert "certain (q" in pressed(page, "ArrowDown", "ArrowDown")
     assert "walk: base 60.00" in pressed(page)
     page.click("#flame-callers")
-    expect(page.locator("#flame[data-callers=told]")).to_have_count(0)
+    expect(page.locator("#flame[data-told=all]")).to_have_count(0)
     assert pressed(page, "ArrowUp").startswith("sys: base")
+
+
+def sandwich(page: Page, symbol: str) -> Page:
+    ready(page)
+    expect(page).to_have_url(re.compile(re.escape(f"around={quote(symbol)}")))
+    expect(page.locator("main")).to_contain_text(f"{symbol} is in the middle")
+    return page
+
+
+def test_a_frames_callers_and_callees_are_one_picture_with_an_address(visit: Open, address: str) -> None:
+    page = ready(visit(address))
+    pressed(page, "ArrowUp", "ArrowUp")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Callers and callees of walk")).to_be_focused()
+    page.keyboard.press("Enter")
+    sandwich(page, "walk")
+    assert pressed(page, "Home").startswith("walk: 60.00 %, 900 samples")
+    assert pressed(page, "ArrowUp") == "sys: 60.00 %, 900 samples"
+    assert pressed(page, "ArrowUp") == "sys: 60.00 %, 900 samples", "nothing calls it"
+    assert pressed(page, "ArrowDown").startswith("walk: 60.00 %")
+    assert pressed(page, "ArrowDown").startswith(f"{HOSTILE}: 40.00 %")
+    assert pressed(page, "ArrowRight", "Enter").startswith("down_read: 20.00 %")
+    expect(page).to_have_url(re.compile("#at=down_read$"))
+    again = sandwich(visit(page.url[page.url.index("/experiments") :]), "walk")
+    expect(again.locator("#flame-detail")).to_contain_text("down_read: 20.00")
+    again.click("text=Whole flame graph")
+    ready(again)
+    expect(again).not_to_have_url(re.compile("around"))
+
+
+def test_either_half_of_a_sandwich_is_zoomed_by_itself(visit: Open, address: str) -> None:
+    page = sandwich(visit(f"{address}&around=down_read"), "down_read")
+    box = page.locator("#flame canvas").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 0.3, box["y"] + 9)
+    expect(page).to_have_url(re.compile(re.escape("#at=../walk/sys")))
+    assert pressed(page, "ArrowDown", "ArrowDown").startswith("down_read: 20.00 %")
+    expect(page.get_by_role("link", name="Callers and callees of")).to_have_count(0)
+    page.get_by_role("link", name="walk", exact=True).first.click()
+    sandwich(page, "walk")
+    expect(page.locator("#around")).to_contain_text("walk")
+
+
+@pytest.mark.parametrize("kind", ["cpu", "lock", "exact", "waiting"])
+def test_a_difference_of_every_kind_has_a_sandwich_as_certain_as_its_frames(
+    visit: Open, address: str, kind: str
+) -> None:
+    Profile.objects.update(kind=kind)
+    page = sandwich(visit(f"{address}&kind={kind}&against=base&around=walk"), "walk")
+    expect(page.locator("#flame[data-told=all]")).to_have_count(1)
+    for keys in (("Home", "ArrowUp"), ("Home", "ArrowDown")):
+        assert re.search(
+            r"certain \(q|changed by the patch|boots of one kernel|may be chance", pressed(page, *keys)
+        )
+    assert "certain (q" in pressed(page, "Home", "ArrowDown", "ArrowRight") or kind != "cpu"
+
+
+def test_a_sandwich_of_what_no_sample_holds_says_so(visit: Open, address: str) -> None:
+    page = ready(visit(f"{address}&around={quote('<b>nothing')}"))
+    expect(page.locator("main")).to_contain_text("No sample of any variant holds <b>nothing")
+    expect(page.locator("#flame-empty")).to_be_visible()

@@ -20,6 +20,7 @@ from lab.experiments.progress import progress
 from lab.experiments.shown_description import whole_description
 from lab.experiments.spec import spec_from_mapping
 from lab.models import Note
+from lab.profiles.difference import SeenFrom
 from lab.profiles.exports.data import as_data, profile_data
 from lab.profiles.exports.files import callers_text, profile_file
 from lab.runs.pages import build_page, run_page
@@ -104,8 +105,11 @@ class LocalClient:
 
     def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """See Client."""
-        given = {key: value for key, value in wishes.items() if key != "case"}
-        return profile_file(experiment_id, form, case=int(wishes.get("case", "0")), **given)
+        given = dict(wishes)
+        case, callers, callees = (given.pop(name, "") for name in ("case", "callers", "callees"))
+        return profile_file(
+            experiment_id, form, case=int(case or 0), seen=SeenFrom(callers, callees), **given
+        )
 
     def cancel(self, experiment_id: int) -> None:
         """See Client."""
