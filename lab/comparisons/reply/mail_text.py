@@ -44,9 +44,10 @@ def cut(text: str, most: int) -> str:
     """The text, ended by a dot dot where it is too wide."""
     if columns(text) <= most:
         return text
-    kept = ""
+    kept, room = "", most - 2
     for char in text:
-        if columns(kept) + _columns(char) > most - 2:
+        room -= _columns(char)
+        if room < 0:
             break
         kept += char
     return f"{kept}.."

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.comparisons.conclusion.conclude import PARAGRAPH, ExperimentConclusion, conclude
@@ -111,7 +111,6 @@ def all_points(facts: Facts) -> list[MetricFact]:
     return [one for case in facts.cases for group in (*case.points.values(), case.control) for one in group]
 
 
-@settings(max_examples=400, deadline=None)
 @given(any_facts())
 def test_a_conclusion_is_one_short_paragraph_that_begins_with_its_headline(facts: Facts) -> None:
     conclusion = conclude(facts)
@@ -125,7 +124,6 @@ def test_a_conclusion_is_one_short_paragraph_that_begins_with_its_headline(facts
         assert told == told.strip()
 
 
-@settings(max_examples=400, deadline=None)
 @given(any_facts())
 def test_no_direction_is_claimed_without_a_verdict_that_has_it(facts: Facts) -> None:
     candidates = [one for case in facts.cases for points in case.points.values() for one in points]
@@ -137,7 +135,6 @@ def test_no_direction_is_claimed_without_a_verdict_that_has_it(facts: Facts) -> 
             assert verdict in verdicts or verdict not in told.lower()
 
 
-@settings(max_examples=400, deadline=None)
 @given(any_facts())
 def test_each_kernel_and_case_is_called_only_by_its_own_verdicts(facts: Facts) -> None:
     for one in conclude(facts).outcomes:
@@ -147,7 +144,6 @@ def test_each_kernel_and_case_is_called_only_by_its_own_verdicts(facts: Facts) -
         assert one.word != "unchanged" or own == {"unchanged"}
 
 
-@settings(max_examples=400, deadline=None)
 @given(any_facts())
 def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
     conclusion = conclude(facts)
@@ -173,7 +169,6 @@ def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
             assert number.rstrip(",") in known or number.rstrip(",").lstrip("+-") in known, (number, told)
 
 
-@settings(max_examples=200, deadline=None)
 @given(any_facts())
 def test_boots_are_asked_for_only_with_a_number_that_is_needed(facts: Facts) -> None:
     step = conclude(facts).next

@@ -10,6 +10,7 @@ of section 6.2); the trend over size: Lund et al., same journal 11(5), 2012.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import scipy
@@ -69,7 +70,13 @@ def _prior_freedom(residual: Floats, freedom: int) -> float:
     """
     seen = np.exp(np.quantile(residual, TAIL))
     for prior in PRIORS:
-        expected = scipy.stats.f.ppf(TAIL, freedom, prior) / scipy.stats.f.median(freedom, prior)
-        if (seen <= expected).all():
+        if (seen <= _expected_tail(freedom, prior)).all():
             return prior
     return PRIORS[-1]
+
+
+@cache
+def _expected_tail(freedom: int, prior: float) -> Floats:
+    """Quantiles TAIL of F with these degrees of freedom, over its median. Every page asks for the same few."""
+    expected = scipy.stats.f.ppf(TAIL, freedom, prior) / scipy.stats.f.median(freedom, prior)
+    return np.asarray(expected, dtype=float)

@@ -75,6 +75,11 @@ def _trees_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def people(db: None) -> dict[str, User]:
+    return make_people()
+
+
+def make_people() -> dict[str, User]:
+    """Return a person of each role by name, and a second submitter."""
     return {
         name: make_user(name, User.Role(role), password=make_password(PASSWORD))
         for name, role in (

@@ -2,18 +2,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import transaction
+from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.models import Build, Experiment, Profile, Run, User
 from lab.profiles.analysis.frame_tree import unpack
 from web.api.profiles import FORMS
-from web.api.tests.conftest import As
+from web.api.tests.conftest import As, make_people
 from web.api.tests.store import TREND, fill
 
 # Each list, and the most questions a page of it asks: how many rows there are, their numbers, their columns.
@@ -35,9 +38,25 @@ LISTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def filled(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[dict[str, User], Experiment]]:
+    """People and five experiments, made once: each test's own transaction is undone within this one."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        people = make_people()
+        yield people, fill(people, tmp_path_factory.mktemp("logs"), experiments=5)
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def lab(people: dict[str, User], tmp_path: Path) -> Experiment:
-    return fill(people, tmp_path, experiments=5)
+def people(filled: tuple[dict[str, User], Experiment], db: None) -> dict[str, User]:
+    return filled[0]
+
+
+@pytest.fixture
+def lab(filled: tuple[dict[str, User], Experiment], db: None) -> Experiment:
+    return filled[1]
 
 
 def strict(text: bytes) -> Any:
@@ -147,7 +166,9 @@ def test_a_log_that_is_being_written_is_not_complete(ask: As, lab: Experiment) -
 def test_a_long_log_comes_in_parts(ask: As, lab: Experiment, tmp_path: Path) -> None:
     build = Build.objects.exclude(log="").first()
     assert build
-    Path(build.log).write_bytes(bytes(range(256)) * 5000)
+    log = tmp_path / "long.log"
+    log.write_bytes(bytes(range(256)) * 5000)
+    Build.objects.filter(pk=build.pk).update(log=str(log))
     got, at, complete = b"", 0, "false"
     while complete == "false":
         part = ask().get(f"builds/{build.pk}/log/?offset={at}")
