@@ -9,14 +9,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
+
+from web.slowclients import PatientWorker
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
@@ -159,6 +163,22 @@ def test_more_silent_clients_than_the_pages_keep_shut_nobody_out(pages: int) -> 
         for _ in range(300):
             stack.enter_context(socket.create_connection(("127.0.0.1", pages), DEADLINE_S))
         assert httpx.get(f"http://127.0.0.1:{pages}/health/", timeout=DEADLINE_S).is_success
+
+
+@pytest.mark.parametrize(("connections", "dropped"), [(98, []), (99, ["crowd 1"])])
+def test_room_is_made_by_the_address_with_the_most_connections(connections: int, dropped: list[str]) -> None:
+    class Waiting(NamedTuple):
+        name: str
+        address: str
+
+    worker: Any = object.__new__(PatientWorker)
+    gone: list[str] = []
+    worker._lock, worker.worker_connections, worker.nr_conns = threading.RLock(), 100, connections
+    waiting = ("alone", "192.0.2.1"), ("crowd 1", "192.0.2.9"), ("crowd 2", "192.0.2.9")
+    worker._waiting = dict.fromkeys(Waiting(*each) for each in waiting)
+    worker._drop = lambda conn: gone.append(conn.name)
+    worker._make_room()
+    assert gone == dropped
 
 
 def test_clients_that_do_not_read_are_closed_in_the_end(small: int) -> None:

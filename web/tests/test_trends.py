@@ -11,7 +11,7 @@ from django.test import Client
 
 from lab.models import Revision
 from web.tests.conftest import SCRIPT, Page
-from web.trendchart import Dot, Jump, spark, trend_plot
+from web.trendchart import Dot, Jump, round_marks, spark, trend_plot
 
 
 def test_the_list_shows_the_course_and_the_last_step(page: Page, stepped: str) -> None:
@@ -80,6 +80,21 @@ def test_a_chart_keeps_all_boots_inside_its_frame_and_larger_values_higher() -> 
 def test_a_chart_of_anything_has_a_few_marks(values: tuple[float, ...]) -> None:
     flat = [Dot(value, value, value, "r", "") for value in values]
     assert 2 <= len(trend_plot(flat, [], [values[0]]).y_ticks) <= 8
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (0.0, 1.0, [0.0, 0.5, 1.0]),
+        (98.0, 103.0, [98.0, 100.0, 102.0, 104.0]),
+        (-3.0, 5.0, [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0]),
+        (39_000.0, 39_400.0, [39_000.0, 39_100.0, 39_200.0, 39_300.0, 39_400.0]),
+        (100.0, 100.0, [99.0, 99.5, 100.0, 100.5, 101.0]),
+        (0.0, 0.0, [-1.0, -0.5, 0.0, 0.5, 1.0]),
+    ],
+)
+def test_marks_are_round_and_enclose_what_is_drawn(low: float, high: float, marks: list[float]) -> None:
+    assert round_marks(low, high) == marks
 
 
 def test_many_revisions_name_only_some_of_them() -> None:

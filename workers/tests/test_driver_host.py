@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import platform
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
+import libvirt
 import pytest
 
 from workers.drivers.hostfacts import Moment, change, host_facts, take_moment
-from workers.drivers.hypervisor import within
+from workers.drivers.hypervisor import Hypervisor, within
 from workers.drivers.tsc import tsc_khz
 from workers.errors import LibvirtMissing, TargetLost
 
@@ -32,6 +34,49 @@ def test_a_daemon_that_does_not_answer_is_a_lost_target() -> None:
     with pytest.raises(TargetLost, match=r"more than 0 s to answer"):
         within(0.05, "to answer", never.wait)
     never.set()
+
+
+class Libvirt:
+    """Stands in for a connection whose domains cannot be destroyed, or are not there, for a reason of libvirt's."""
+
+    def __init__(self, code: int) -> None:
+        self.error = libvirt.libvirtError("no")
+        self.error.err = (code, 0, "no", 0, "", None, None, 0, 0)
+
+    def isAlive(self) -> bool:
+        return True
+
+    def lookupByName(self, name: str) -> object:
+        raise self.error
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Hypervisor]:
+    """A hypervisor whose libvirt refuses to destroy guests with this code, and that knows how "g" ended."""
+
+    def make(code: int) -> Hypervisor:
+        monkeypatch.setattr(Hypervisor, "_connect", lambda self: None)
+        found = Hypervisor("test:///")
+        found._connection = Libvirt(code)
+        found._ends["g"] = libvirt.VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN
+        return found
+
+    return make
+
+
+@pytest.mark.parametrize("code", [libvirt.VIR_ERR_NO_DOMAIN, libvirt.VIR_ERR_OPERATION_INVALID])
+def test_a_guest_that_is_gone_is_destroyed_already_and_its_ending_forgotten(
+    refused: Callable[[int], Hypervisor], code: int
+) -> None:
+    hypervisor = refused(code)
+    hypervisor.destroy("g")
+    assert hypervisor.how_it_ended("g", 0) == "outside"
+
+
+def test_a_guest_that_cannot_be_destroyed_loses_the_target(refused: Callable[[int], Hypervisor]) -> None:
+    hypervisor = refused(libvirt.VIR_ERR_INTERNAL_ERROR)
+    with pytest.raises(TargetLost, match="libvirt cannot destroy g"):
+        hypervisor.destroy("g")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 has this counter")
