@@ -19,7 +19,7 @@
 static struct block blocks[32];
 static unsigned int made;
 
-static const struct block *block(uint64_t pc, uint64_t function, uint8_t kind, uint16_t count, bool entry)
+static struct block *block(uint64_t pc, uint64_t function, uint8_t kind, uint16_t count, bool entry)
 {
 	blocks[made] = (struct block){ .pc = pc, .function = function, .kind = kind, .count = count, .entry = entry };
 	return &blocks[made++];
@@ -70,7 +70,7 @@ static void atomics_are_told_by_their_bytes(void)
 
 static void windows_of_cpus_are_their_own(void)
 {
-	const struct block *first = block(0x1000, 0x1000, PLAIN, 10, true), *second = block(0x2000, 0x2000, PLAIN, 20, true);
+	struct block *first = block(0x1000, 0x1000, PLAIN, 10, true), *second = block(0x2000, 0x2000, PLAIN, 20, true);
 
 	tree_begin(1 << 10);
 	stacks_begin();
@@ -86,7 +86,7 @@ static void windows_of_cpus_are_their_own(void)
 
 static void a_window_within_another_closes_nothing(void)
 {
-	const struct block *work = block(0x1000, 0x1000, PLAIN, 10, true);
+	struct block *work = block(0x1000, 0x1000, PLAIN, 10, true);
 
 	tree_begin(1 << 10);
 	stacks_begin();
@@ -105,8 +105,8 @@ static void only_our_nop_is_a_mark(void)
 
 static void calls_returns_and_tail_calls_keep_their_places(void)
 {
-	const struct block *caller = block(0x1000, 0x1000, PLAIN, 3, true), *callee = block(0x2000, 0x2000, PLAIN, 5, true);
-	const struct block *tail = block(0x3000, 0x3000, PLAIN, 7, true), *rest = block(0x1010, 0x1000, PLAIN, 2, false);
+	struct block *caller = block(0x1000, 0x1000, PLAIN, 3, true), *callee = block(0x2000, 0x2000, PLAIN, 5, true);
+	struct block *tail = block(0x3000, 0x3000, PLAIN, 7, true), *rest = block(0x1010, 0x1000, PLAIN, 2, false);
 
 	tree_begin(1 << 10);
 	stacks_begin();
@@ -124,8 +124,8 @@ static void calls_returns_and_tail_calls_keep_their_places(void)
 
 static void an_interrupt_is_a_root_and_the_interrupted_goes_on(void)
 {
-	const struct block *work = block(0x1000, 0x1000, PLAIN, 3, true), *entry = block(0x9000, 0x9000, INTERRUPT, 4, true);
-	const struct block *rest = block(0x1010, 0x1000, PLAIN, 2, false);
+	struct block *work = block(0x1000, 0x1000, PLAIN, 3, true), *entry = block(0x9000, 0x9000, INTERRUPT, 4, true);
+	struct block *rest = block(0x1010, 0x1000, PLAIN, 2, false);
 
 	tree_begin(1 << 10);
 	stacks_begin();
@@ -141,8 +141,8 @@ static void an_interrupt_is_a_root_and_the_interrupted_goes_on(void)
 
 static void accesses_that_are_not_the_blocks_own_turn_nothing(void)
 {
-	const struct block *caller = block(0x1000, 0x1000, PLAIN, 3, true), *callee = block(0x2000, 0x2000, PLAIN, 5, true);
-	const struct block *rest = block(0x1010, 0x1000, PLAIN, 2, false);
+	struct block *caller = block(0x1000, 0x1000, PLAIN, 3, true), *callee = block(0x2000, 0x2000, PLAIN, 5, true);
+	struct block *rest = block(0x1010, 0x1000, PLAIN, 2, false);
 
 	tree_begin(1 << 10);
 	stacks_begin();
@@ -154,6 +154,31 @@ static void accesses_that_are_not_the_blocks_own_turn_nothing(void)
 	stacks_return(0, 0xfffffe0000000ec0ull, 0xfffffe0000000ec0ull);
 	stacks_block(0, rest);
 	assert(instructions_of(0x1000) == 5 && tree_size() == ROOTS + 2);
+}
+
+static void a_block_has_another_node_below_another_caller_and_in_another_tree(void)
+{
+	struct block *one = block(0x1000, 0x1000, PLAIN, 3, true), *other = block(0x4000, 0x4000, PLAIN, 3, true);
+	struct block *callee = block(0x2000, 0x2000, PLAIN, 5, true);
+	uint32_t below_one;
+
+	for (int tree = 0; tree < 2; tree++) {
+		tree_begin(1 << 10);
+		stacks_begin();
+		if (tree) /* takes the number that 0x1000 had in the first */
+			tree_child(ROOT_PROGRAM, 0x7000);
+		stacks_open_window(0, 0);
+		stacks_block(0, one);
+		stacks_call(0, SLOT, SLOT);
+		stacks_block(0, callee);
+		below_one = stacks_node(0);
+		assert(nodes[nodes[below_one].parent].function == 0x1000);
+		stacks_return(0, SLOT, SLOT);
+		stacks_block(0, other);
+		stacks_call(0, SLOT, SLOT);
+		stacks_block(0, callee);
+		assert(stacks_node(0) != below_one && nodes[nodes[stacks_node(0)].parent].function == 0x4000);
+	}
 }
 
 static void a_tree_that_is_full_says_so(void)
@@ -178,6 +203,20 @@ static void a_map_keeps_what_fits_and_says_when_it_is_full(void)
 	assert(map.full && *(uint32_t *)map_find(&map, 3) == 3 && !map_find(&map, 64));
 }
 
+static void a_map_tells_keys_near_and_far_apart(void)
+{
+	struct map map = { 0 };
+
+	map_begin(&map, 1 << 12, sizeof(uint64_t));
+	for (uint64_t far = 1; far <= 16; far++)
+		for (uint64_t near = 0; near < 64; near++)
+			*(uint64_t *)map_make(&map, (far << 20) + near * 8) = (far << 20) + near * 8;
+	for (uint64_t far = 1; far <= 16; far++)
+		for (uint64_t near = 0; near < 64; near++)
+			assert(*(uint64_t *)map_find(&map, (far << 20) + near * 8) == (far << 20) + near * 8);
+	assert(!map.full && map.used == 16 * 64 && !map_find(&map, 8));
+}
+
 int main(int argc, char **argv)
 {
 	instructions_are_told_by_their_bytes();
@@ -188,7 +227,9 @@ int main(int argc, char **argv)
 	calls_returns_and_tail_calls_keep_their_places();
 	an_interrupt_is_a_root_and_the_interrupted_goes_on();
 	accesses_that_are_not_the_blocks_own_turn_nothing();
+	a_block_has_another_node_below_another_caller_and_in_another_tree();
 	a_tree_that_is_full_says_so();
+	a_map_tells_keys_near_and_far_apart();
 	a_map_keeps_what_fits_and_says_when_it_is_full();
 	assert(argc < 2 || functions_read(argv[1]));
 	puts("all passed");

@@ -3,21 +3,34 @@
 
 #include "memory.h"
 
+/* Keys are addresses of words; those of one stretch of two to this, in bytes, have places beside each other. */
+#define NEAR_BITS 9
+
 void map_begin(struct map *map, uint32_t places, size_t value_size)
 {
-	size_t before = map->keys ? (size_t)map->mask + 1 : 0;
+	size_t before = map->entries ? ((size_t)map->mask + 1) * map->entry_size : 0;
 
-	map->keys = zeroed_again(map->keys, before * sizeof(*map->keys), places * sizeof(*map->keys));
-	map->values = zeroed_again(map->values, before * map->value_size, places * value_size);
-	map->value_size = value_size;
+	map->entry_size = sizeof(uint64_t) + (value_size + 7) / 8 * 8;
+	map->entries = zeroed_again(map->entries, before, places * map->entry_size);
 	map->mask = places - 1;
 	map->used = 0;
 	map->full = false;
 }
 
+/*
+ * Keys that lie near each other have places that do: a thread's frames are a few lines of the host's cache instead of
+ * one each.
+ */
 static uint32_t first_place(const struct map *map, uint64_t key)
 {
-	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & map->mask;
+	uint64_t far = (key >> NEAR_BITS) * 0x9e3779b97f4a7c15ull >> 32;
+
+	return (uint32_t)(far << (NEAR_BITS - 3) | (key >> 3 & ((1u << (NEAR_BITS - 3)) - 1))) & map->mask;
+}
+
+static _Atomic uint64_t *key_at(const struct map *map, uint32_t place)
+{
+	return (_Atomic uint64_t *)(map->entries + place * map->entry_size);
 }
 
 void *map_find(struct map *map, uint64_t key)
@@ -25,9 +38,9 @@ void *map_find(struct map *map, uint64_t key)
 	uint32_t place = first_place(map, key);
 	uint64_t there;
 
-	while ((there = atomic_load_explicit(&map->keys[place], memory_order_relaxed))) {
+	while ((there = atomic_load_explicit(key_at(map, place), memory_order_relaxed))) {
 		if (there == key)
-			return map->values + place * map->value_size;
+			return key_at(map, place) + 1;
 		place = (place + 1) & map->mask;
 	}
 	return NULL;
@@ -41,18 +54,18 @@ void *map_make(struct map *map, uint64_t key)
 	if (!key)
 		return NULL;
 	for (;; place = (place + 1) & map->mask) {
-		there = atomic_load_explicit(&map->keys[place], memory_order_relaxed);
+		there = atomic_load_explicit(key_at(map, place), memory_order_relaxed);
 		if (!there) {
 			if (map->used > map->mask / 4 * 3) {
 				map->full = true;
 				return NULL;
 			}
-			if (atomic_compare_exchange_strong(&map->keys[place], &there, key)) {
+			if (atomic_compare_exchange_strong(key_at(map, place), &there, key)) {
 				map->used++;
-				return map->values + place * map->value_size;
+				return key_at(map, place) + 1;
 			}
 		}
 		if (there == key)
-			return map->values + place * map->value_size;
+			return key_at(map, place) + 1;
 	}
 }

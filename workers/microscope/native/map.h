@@ -9,9 +9,8 @@
 #include <stdint.h>
 
 struct map {
-	_Atomic uint64_t *keys;
-	char *values;
-	size_t value_size;
+	char *entries; /* of a key and its value each */
+	size_t entry_size;
 	uint32_t mask;
 	_Atomic uint32_t used;
 	_Atomic bool full; /* something did not fit */

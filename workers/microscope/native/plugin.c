@@ -25,7 +25,7 @@
 #include "tree.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define MOST_NODES (1u << 20)
+#define MOST_NODES (1u << NODE_BITS)
 /* A guest may watch again for each of its programs, and a hostile one for ever. */
 #define MOST_REPORTS 64
 /* Pages whose kind a CPU remembers. */
@@ -271,6 +271,7 @@ static struct block *describe(const struct qemu_plugin_tb *tb, size_t count)
 	block->entry = function.start && function.begin == block->pc;
 	block->user = !(block->pc >> 63);
 	block->leaves = false;
+	block->kept = 0;
 	block->count = (uint16_t)count;
 	for (size_t at = 0; at < count; at++)
 		block->offsets[at] = (uint16_t)(qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, at)) - block->pc);

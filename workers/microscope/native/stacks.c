@@ -76,6 +76,22 @@ static uint64_t function_at(const struct block *block)
 	return block->function ? block->function : block->pc;
 }
 
+/*
+ * The node of a block's function below a parent. A block mostly has the caller it had the last time, so it keeps that
+ * answer, which saves looking into the tree: most of the misses of the cache that a call costs.
+ */
+static uint32_t child(struct block *block, uint32_t parent)
+{
+	uint64_t asked = (uint64_t)tree_number() << 2 * NODE_BITS | (uint64_t)parent << NODE_BITS;
+	uint64_t kept = atomic_load_explicit(&block->kept, memory_order_relaxed);
+
+	if (kept >> NODE_BITS != asked >> NODE_BITS) {
+		kept = asked | tree_child(parent, function_at(block));
+		atomic_store_explicit(&block->kept, kept, memory_order_relaxed);
+	}
+	return kept & ((1u << NODE_BITS) - 1);
+}
+
 /* A page fault and its like end a block early, which was counted whole. It is taken up at the instruction that faulted. */
 static void count_only_what_was_executed(struct cpu *cpu, const struct place *place, const struct block *next)
 {
@@ -96,7 +112,7 @@ static void leave_program(struct cpu *cpu, const struct block *unfinished)
 	cpu->task = 0;
 }
 
-static void enter_interrupt(struct cpu *cpu, const struct block *block)
+static void enter_interrupt(struct cpu *cpu, struct block *block)
 {
 	const struct block *unfinished = block->kind == EXCEPTION ? cpu->last : NULL;
 
@@ -107,7 +123,7 @@ static void enter_interrupt(struct cpu *cpu, const struct block *block)
 		cpu->interrupted.unfinished = unfinished;
 		cpu->awaits_store = true;
 	}
-	cpu->now.node = tree_child(block->kind == INTERRUPT ? ROOT_INTERRUPT : cpu->now.node, block->function);
+	cpu->now.node = child(block, block->kind == INTERRUPT ? ROOT_INTERRUPT : cpu->now.node);
 	cpu->now.called = false;
 }
 
@@ -121,49 +137,49 @@ static void return_to_program(struct cpu *cpu)
 }
 
 /* Blocks of a function that the node isn't of: a jump to another function, or what follows an unknown return. */
-static void go_on_in(struct cpu *cpu, const struct block *block)
+static void go_on_in(struct cpu *cpu, struct block *block)
 {
 	if (!cpu->now.node)
-		cpu->now.node = tree_child(block->user ? ROOT_PROGRAM : ROOT_THREAD, function_at(block));
+		cpu->now.node = child(block, block->user ? ROOT_PROGRAM : ROOT_THREAD);
 	else if (block->function && nodes[cpu->now.node].function != block->function)
-		cpu->now.node = tree_child(nodes[cpu->now.node].parent, block->function);
+		cpu->now.node = child(block, nodes[cpu->now.node].parent);
 	else
 		return;
 	if (block->entry)
 		count_call(cpu);
 }
 
-static void begin_callee(struct cpu *cpu, const struct block *block)
+static void begin_callee(struct cpu *cpu, struct block *block)
 {
 	cpu->now.called = false;
 	/* A call into its own middle is a trick with the return address, as in retpolines, and not a call. */
 	if (block->function && !block->entry && nodes[cpu->now.node].function == block->function)
 		return;
-	cpu->now.node = tree_child(cpu->now.node, function_at(block));
+	cpu->now.node = child(block, cpu->now.node);
 	count_call(cpu);
 }
 
-static void enter(struct cpu *cpu, const struct block *block)
+static void enter(struct cpu *cpu, struct block *block)
 {
 	if (block->kind == SYSCALL) {
 		leave_program(cpu, NULL);
-		cpu->now.node = tree_child(cpu->now.node ? cpu->now.node : ROOT_PROGRAM, block->function);
+		cpu->now.node = child(block, cpu->now.node ? cpu->now.node : ROOT_PROGRAM);
 	} else {
 		enter_interrupt(cpu, block);
 	}
 	count_call(cpu);
 }
 
-static void begin_thread(struct cpu *cpu, const struct block *block)
+static void begin_thread(struct cpu *cpu, struct block *block)
 {
 	struct place *kept = map_find(&programs, cpu->task);
 
 	if (kept)
 		*kept = (struct place){ 0 };
-	cpu->now = (struct place){ .node = tree_child(ROOT_THREAD, block->function) };
+	cpu->now = (struct place){ .node = child(block, ROOT_THREAD) };
 }
 
-static void go_on(struct cpu *cpu, const struct block *block)
+static void go_on(struct cpu *cpu, struct block *block)
 {
 	if (block->user != cpu->user) /* by a way that we don't know */
 		cpu->now = (struct place){ 0 };
@@ -175,7 +191,7 @@ static void go_on(struct cpu *cpu, const struct block *block)
 		go_on_in(cpu, block);
 }
 
-void stacks_block(unsigned int number, const struct block *block)
+void stacks_block(unsigned int number, struct block *block)
 {
 	struct cpu *cpu = &cpus[number];
 

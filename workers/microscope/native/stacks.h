@@ -8,6 +8,7 @@
 #ifndef KPERFLAB_STACKS_H
 #define KPERFLAB_STACKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct block {
 	bool user;
 	bool leaves; /* its last instruction goes to a program, without storing where */
 	bool entry;  /* it begins where its function, or the part of it, does */
+	_Atomic uint64_t kept; /* the tree's number, the caller's node and this function's below it, as last looked up */
 	uint16_t offsets[]; /* of each instruction, from pc */
 };
 
@@ -31,7 +33,7 @@ bool stacks_are_full(void);
 
 /* Whether this is the block that a CPU began last. */
 bool stacks_is_in(unsigned int cpu, const struct block *block);
-void stacks_block(unsigned int cpu, const struct block *block);
+void stacks_block(unsigned int cpu, struct block *block);
 void stacks_call(unsigned int cpu, uint64_t address, uint64_t key);
 void stacks_return(unsigned int cpu, uint64_t address, uint64_t key);
 void stacks_entry_store(unsigned int cpu, uint64_t address);

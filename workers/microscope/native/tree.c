@@ -13,7 +13,7 @@ static _Atomic(struct counts *) counts_of[MOST_CPUS];
 
 /* Node numbers by (parent, function), open addressing. Virtual CPUs look up without a lock and insert under one. */
 static _Atomic uint32_t *slots;
-static uint32_t mask, most_nodes;
+static uint32_t mask, most_nodes, number;
 static _Atomic uint32_t size;
 static _Atomic bool full;
 static pthread_mutex_t inserting = PTHREAD_MUTEX_INITIALIZER;
@@ -31,11 +31,17 @@ void tree_begin(uint32_t most)
 			counts_of[cpu] =
 				zeroed_again(counts_of[cpu], most_nodes * sizeof(struct counts), most * sizeof(struct counts));
 	most_nodes = most;
+	number++;
 	mask = places - 1;
 	full = false;
 	for (uint32_t root = 0; root < ROOTS; root++)
 		nodes[root].function = root;
 	size = ROOTS;
+}
+
+uint32_t tree_number(void)
+{
+	return number;
 }
 
 static uint32_t first_place(uint32_t parent, uint64_t function)

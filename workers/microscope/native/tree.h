@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #define MOST_CPUS 256
+/* Node numbers are smaller than two to this. */
+#define NODE_BITS 20
 
 /* Where trees begin. What has no known caller stands below the root of its sort. */
 enum root { ROOT_NONE, ROOT_PROGRAM, ROOT_THREAD, ROOT_INTERRUPT, ROOTS };
@@ -26,7 +28,10 @@ struct counts {
 
 extern struct node *nodes;
 
+/* most: at most two to NODE_BITS. */
 void tree_begin(uint32_t most);
+/* Another one after each tree_begin(). */
+uint32_t tree_number(void);
 /* The node of a function below another; `parent` itself once no more nodes fit (see tree_is_full()). */
 uint32_t tree_child(uint32_t parent, uint64_t function);
 /* A virtual CPU's counts by node, which only its own thread changes. */
