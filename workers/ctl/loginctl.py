@@ -15,7 +15,7 @@ from rich.text import Text
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.choose import address, remote_client, token_for
 from workers.ctl.clients.errors import ClientError, NotLetIn
-from workers.ctl.options import Server, err, out, whisper
+from workers.ctl.options import JSON, TEXT, Format, Server, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import Preferences, config_file, read_preferences
 from workers.ctl.tokenfile import forget_token, keep_token, read_token
@@ -87,14 +87,18 @@ def logout(server: Server = "") -> None:
         err.print(Text("LABCTL_TOKEN is still set", style="yellow"))
 
 
-def whoami(server: Server = "") -> None:
+def whoami(server: Server = "", form: Format = TEXT) -> None:
     """Show whom the server takes you for, and what you may do."""
     found = read_preferences()
     with remote_client(found, server, whisper) as client:
-        out.print(Text(f"{client.where}: {_told(client.who())}"), soft_wrap=True)
+        who = client.who()
+        if form == JSON:
+            print_json(who)
+            return
+        out.print(Text(f"{client.where}: {_told(who)}"), soft_wrap=True)
 
 
-def config() -> None:
+def config(form: Format = TEXT) -> None:
     """Show the server and the defaults in force, and which file or variable says so."""
     found = read_preferences()
     rows = {
@@ -108,6 +112,9 @@ def config() -> None:
         "token_file": str(found.token_file),
         **{key: str(value) for key, value in found.defaults.items()},
     }
+    if form == JSON:
+        print_json({key: {"value": rows[key], "origin": found.origins.get(key, "")} for key in rows})
+        return
     for key, value in rows.items():
         origin = found.origins.get(key, "")
         line = Text(f"{key:<11} {plain_line(value)}").append(f"  {origin}" if origin else "", style="dim")

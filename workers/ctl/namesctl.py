@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from workers.ctl.clients.base import Client, Kind
-from workers.ctl.options import AsJson, err, out, print_json, through_client
+from workers.ctl.options import JSON, TEXT, Format, err, out, print_json, through_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
 
@@ -21,15 +21,15 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-def trees(client: Client, as_json: AsJson = False) -> None:
+def trees(client: Client, form: Format = TEXT) -> None:
     """List the trees kernels can be built from."""
     _listed(
-        client, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, as_json
+        client, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, form
     )
 
 
 @through_client
-def targets(client: Client, as_json: AsJson = False) -> None:
+def targets(client: Client, form: Format = TEXT) -> None:
     """List the machines kernels can boot on."""
     columns = {
         "name": "target",
@@ -38,29 +38,29 @@ def targets(client: Client, as_json: AsJson = False) -> None:
         "memory_mib": "MiB",
         "enabled": "enabled",
     }
-    _listed(client, "targets", columns, as_json)
+    _listed(client, "targets", columns, form)
 
 
 @through_client
-def workloads(client: Client, as_json: AsJson = False) -> None:
+def workloads(client: Client, form: Format = TEXT) -> None:
     """List what can be run, with its presets."""
-    _listed(
-        client, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, as_json
-    )
+    _listed(client, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, form)
 
 
 @through_client
-def patches(client: Client, as_json: AsJson = False) -> None:
+def patches(client: Client, form: Format = TEXT) -> None:
     """List the switches of the catalogue, which a description names with `catalog = `."""
-    _listed(client, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, as_json)
+    _listed(client, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, form)
 
 
-def _listed(client: Client, kind: Kind, columns: Mapping[str, str], as_json: bool) -> None:
+def _listed(client: Client, kind: Kind, columns: Mapping[str, str], form: str) -> None:
     """Print a row each; columns: fields with their heads."""
-    rows = client.names(kind)
-    if as_json:
-        print_json(rows)
+    if form == JSON:
+        rows = client.rows(f"{kind}/")
+        # Every switch that was ever submitted has a number, the catalogue's have none.
+        print_json([row for row in rows if row.get("id") is None] if kind == "patches" else rows)
         return
+    rows = client.names(kind)
     if not rows:
         err.print(Text(f"no {kind} on {client.where} yet"))
         return

@@ -53,7 +53,30 @@ ExperimentId = Annotated[
     ),
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="print the API's JSON")]
+TEXT, JSON = "text", "json"
+
+
+def format_option(*forms: str) -> Any:
+    """Return the option --format of a command that prints these forms; another one is refused with the nearest."""
+
+    def known(form: str) -> str:
+        if form not in forms:
+            from lab.validation_messages import nearest
+
+            raise typer.BadParameter(f'there is no form "{form}"; {nearest(form, forms)}')
+        return form
+
+    words = f"{', '.join(forms[:-1])} or {forms[-1]}"
+    return typer.Option(
+        "--format",
+        metavar="FORM",
+        help=f"{words}; json is the REST API's document",
+        callback=known,
+        autocompletion=complete.one_of(*forms),
+    )
+
+
+Format = Annotated[str, format_option(TEXT, JSON)]
 
 P = ParamSpec("P")
 Options = TypeVar("Options")
@@ -123,8 +146,9 @@ def on_this_machine(is_local: bool) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON as it is: not by rich, which would fold its lines."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Print JSON as it is: not by rich, which would fold its lines. Numbers that JSON does not have become null."""
+    finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    sys.stdout.write(json.dumps(finite, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_file(file: Path, data: bytes) -> None:

@@ -12,7 +12,17 @@ import typer
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from workers.ctl import complete
 from workers.ctl.clients.base import Client
-from workers.ctl.options import AsJson, ExperimentId, err, out, print_json, through_client, write_file
+from workers.ctl.options import (
+    JSON,
+    TEXT,
+    ExperimentId,
+    Format,
+    err,
+    out,
+    print_json,
+    through_client,
+    write_file,
+)
 
 KINDS = ("cpu", "lock", "off-cpu", "exact", "waiting")
 Kind = Annotated[
@@ -22,9 +32,10 @@ Kind = Annotated[
         autocompletion=complete.one_of(*KINDS),
     ),
 ]
-Form = Annotated[
+ProfileForm = Annotated[
     str,
     typer.Option(
+        "--format",
         help=f"{', '.join(TREE_FORMS)}; with --base {', '.join(DIFFERENCE_FORMS)}",
         autocompletion=complete.one_of(*dict.fromkeys((*TREE_FORMS, *DIFFERENCE_FORMS))),
     ),
@@ -48,18 +59,21 @@ def profile(
     symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
     mail: Annotated[bool, typer.Option("--mail", help="print call trees as text, as in perf report")] = False,
     kind: Kind = "",
-    as_json: AsJson = False,
+    form: Format = TEXT,
 ) -> None:
     """Print who calls the symbols a workload watches, and what certainly moved, all variants side by side."""
     asked = symbols.replace(",", " ").split()
+    if mail and form == JSON:
+        raise typer.BadParameter("--mail prints text: leave --format out")
+    if form == JSON:
+        params = {"symbols": ",".join(asked), "kind": kind}
+        print_json(client.document(f"experiments/{experiment_id}/profile/", params))
+        return
     if mail:
         # Not by rich, which would fold the lines.
         sys.stdout.write(client.callers(experiment_id, asked, kind))
         return
     found = client.profile(experiment_id, asked, kind)
-    if as_json:
-        print_json(found)
-        return
     if not found:
         err.print(f"experiment {experiment_id} has no profile: ask for one with measure.profile = true")
         return
@@ -72,7 +86,7 @@ def profile(
 def export_profile(  # noqa: PLR0913
     client: Client,
     experiment_id: ExperimentId,
-    form: Form,
+    form: ProfileForm,
     file: Annotated[Path, typer.Option("--out", help="output file; - is standard output")],
     variant: Annotated[str, typer.Option(help="variant whose boots are summed; default: the base")] = "",
     base: Annotated[str, typer.Option(help="write the difference to this variant")] = "",

@@ -20,11 +20,9 @@ from workers.ctl import complete
 from workers.ctl.clients.base import Client
 from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
-from workers.ctl.options import ExperimentId, err, out, through_client, write_file
+from workers.ctl.options import TEXT, ExperimentId, err, format_option, out, through_client, write_file
 from workers.ctl.preferences import OF_GIT
 
-TABLE = "table"
-FORMS = (TABLE, *OF_DATA)
 Link = Annotated[
     str,
     typer.Option(
@@ -32,7 +30,7 @@ Link = Annotated[
         help="with --local: the lab's own address, for links: https://lab.example",
     ),
 ]
-Form = Annotated[str, typer.Option("--format", help=", ".join(FORMS), autocompletion=complete.one_of(*FORMS))]
+Form = Annotated[str, format_option(TEXT, *OF_DATA)]
 ReportForm = Annotated[
     str,
     typer.Option("--format", help=", ".join(REPORT_FORMS), autocompletion=complete.one_of(*REPORT_FORMS)),
@@ -66,23 +64,26 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
+def compare(client: Client, experiment_id: ExperimentId, form: Form = TEXT, link: Link = "") -> None:
     """Print the comparison; the exit code is the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
-    _check_form(form, FORMS)
     data = comparison(client, experiment_id, link)
-    if form == TABLE:
+    if form == TEXT:
         from workers.ctl import comparison_tables
 
         comparison_tables.show_comparison(out, data)
         if data["experiment"]["clock"] == "instructions":
             _show_exact(client, experiment_id)
     else:
-        # Not by rich, which would fold the lines.
-        sys.stdout.write(REPORT_FORMS[form].render(data))
+        write_form(data, form)
     raise typer.Exit(data["exit_code"])
+
+
+def write_form(data: ComparisonData, form: str) -> None:
+    """Write a comparison in a form that others read: not by rich, which would fold the lines."""
+    sys.stdout.write(REPORT_FORMS[form].render(data))
 
 
 def _show_exact(client: Client, experiment_id: int) -> None:

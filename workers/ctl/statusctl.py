@@ -15,11 +15,14 @@ import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_answers
 from lab.operations.last_hour import deliveries_waiting, experiments_by_state
 from lab.operations.readiness import checked_now
+from lab.profiles.exports.data import as_data
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
 from lab.runs.workers import WorkerLine, worker_lines
 from lab.targets.health_overview import TargetHealth, target_healths
-from workers.ctl.options import EXIT_LAB, out
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.in_process import api_here
+from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TEXT, Format, out, print_json
 from workers.ctl.plaintext import plain_line
 
 _GIB = 1 << 30
@@ -30,9 +33,13 @@ def register(cli: typer.Typer) -> None:
     cli.command("status")(show)
 
 
-def show() -> None:
+def show(form: Format = TEXT) -> None:
     """Show on one screen what waits, who works, what boots where and what lacks; exits with 3 where the lab cannot work."""
     checks = checked_now()
+    if form == JSON:
+        ready = all(check.ok for check in checks)
+        print_json({"checks": as_data(checks)} | (_document() if ready else {}))
+        raise typer.Exit(EXIT_OK if ready else EXIT_LAB)
     out.print(Text(f"kperflab {version('kperflab')} in {settings.HOME}"), soft_wrap=True)
     for check in checks:
         out.print(
@@ -60,6 +67,20 @@ def show() -> None:
             ),
             soft_wrap=True,
         )
+
+
+def _document() -> Json:
+    """Return the status as JSON; its lists are the API's."""
+    api, room = api_here(), shutil.disk_usage(settings.HOME)
+    lists = ("queues", "targets", "claims", "workers", "late-answers")
+    return {
+        "experiments": experiments_by_state(),
+        "deliveries_waiting": deliveries_waiting(),
+        "disk": {"free_bytes": room.free, "total_bytes": room.total},
+        **{name.replace("-", "_"): api.rows(f"{name}/") for name in lists},
+        "faults": as_data(lab_faults()),
+        "corrupt_artifacts": corrupt_artifacts_ever(),
+    }
 
 
 def _table(title: str, *columns: str) -> Table:

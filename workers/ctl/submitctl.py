@@ -12,7 +12,19 @@ from rich.text import Text
 from workers.ctl import complete, terminal, watchctl
 from workers.ctl import submit_options as wish
 from workers.ctl.clients.base import Client, Json
-from workers.ctl.options import EXIT_OK, PRIORITIES, ExperimentId, err, out, through_client, with_options
+from workers.ctl.options import (
+    EXIT_OK,
+    JSON,
+    PRIORITIES,
+    TEXT,
+    ExperimentId,
+    Format,
+    err,
+    out,
+    print_json,
+    through_client,
+    with_options,
+)
 from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
 
 Source = Annotated[
@@ -72,13 +84,16 @@ def _queued(client: Client, row: Json, *, wait: bool) -> None:
 
 @through_client
 @with_options(Wish, measure=MEASURE_OPTIONS)
-def preview(client: Client, given: Wish, source: Source = None) -> None:
+def preview(client: Client, given: Wish, source: Source = None, form: Format = TEXT) -> None:
     """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
     from workers.ctl import tables
 
     asked = wish.description(source, given, client)
     with terminal.narration(err) as say:
         found = client.preview(asked, say)
+    if form == JSON:
+        print_json(found)
+        return
     tables.show_preview(out, found)
 
 

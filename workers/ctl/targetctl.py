@@ -29,8 +29,9 @@ from lab.targets.drivers import MACHINES
 from lab.targets.health_checks import known_kernel
 from lab.targets.quarantine import release_target
 from lab.validation_messages import nearest
+from workers.ctl.clients.in_process import api_here
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
-from workers.ctl.options import EXIT_LAB, AsJson, err, out, print_json, whisper
+from workers.ctl.options import EXIT_LAB, JSON, TEXT, Format, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
 from workers.health import check_target
@@ -89,12 +90,12 @@ def register(cli: typer.Typer) -> None:
         cli.command(name)(command)
 
 
-def list_targets(as_json: AsJson = False) -> None:
+def list_targets(form: Format = TEXT) -> None:
     """List the machines, and how they are."""
-    rows = [_told(row) for row in Target.objects.order_by("name")]
-    if as_json:
-        print_json(rows)
+    if form == JSON:
+        print_json(api_here().rows("targets/"))
         return
+    rows = [_told(row) for row in Target.objects.order_by("name")]
     table = plain_rows("target", "driver", "group", "vCPUs", "MiB", "state")
     for row in rows:
         cells = (row["name"], row["driver"], row["group"], row["vcpus"], row["memory_mib"], row["state"])
@@ -102,13 +103,13 @@ def list_targets(as_json: AsJson = False) -> None:
     out.print(table)
 
 
-def show(name: Name, as_json: AsJson = False) -> None:
+def show(name: Name, form: Format = TEXT) -> None:
     """Show one machine: how it is reached, tuned, and how it is."""
-    row = _told(named_target(name), whole=True)
-    if as_json:
-        print_json(row)
+    row = named_target(name)
+    if form == JSON:
+        print_json(api_here().document(f"targets/{row.pk}/"))
         return
-    for key, value in row.items():
+    for key, value in _told(row, whole=True).items():
         told = json.dumps(value, indent=2) if isinstance(value, dict) else plain_line(value)
         if told not in {"", "{}"}:
             out.print(Text(f"{key}: {told}"), soft_wrap=True)

@@ -19,7 +19,8 @@ from workers import bisection
 from workers.ctl import progressbar, terminal, trend_tables
 from workers.ctl import submitted_files as handed
 from workers.ctl.clients.choose import local_client
-from workers.ctl.options import Local, err, on_this_machine, out
+from workers.ctl.clients.in_process import api_here
+from workers.ctl.options import JSON, TEXT, Format, Local, err, on_this_machine, out, print_json
 from workloads.instruction_clock import CLOCKS, Clock
 
 # Of `bisect`: found, nothing to find, cannot be told, the lab failed.
@@ -55,6 +56,7 @@ def trend(  # noqa: PLR0913  an argument is an option
     every: Annotated[int, typer.Option(help="measure every Nth revision")] = 1,
     clock: ClockOption = "wall",
     target: Target = "guest",
+    form: Format = TEXT,
     is_local: Local = False,
 ) -> None:
     """List the trends, show one, or measure revisions for them."""
@@ -73,9 +75,13 @@ def trend(  # noqa: PLR0913  an argument is an option
             every=every,
             target=target,
         )
-        _measure(wanted)
+        _measure(wanted, form)
+    elif key and form == JSON:
+        print_json(api_here().document(f"trends/{trend_page(key).line.key}/"))
     elif key:
         trend_tables.show_trend(out, trend_page(key))
+    elif form == JSON:
+        print_json(api_here().rows("trends/"))
     else:
         trend_tables.show_trends(out, trend_list())
 
@@ -143,14 +149,22 @@ def _series(source: Path | None) -> tuple[str, str]:
     return given.text, given.series.base_commit if given.series else ""
 
 
-def _measure(wanted: RevisionRange) -> None:
+def _measure(wanted: RevisionRange, form: str) -> None:
     with SCREEN.narrate() as say:
         specs = measurements(wanted=wanted, on_progress=say)
-    out.print(f"{len(specs)} revisions to measure")
+    err.print(f"{len(specs)} revisions to measure")
     measured = set(bisection.measure(specs, SCREEN))
-    for page in trend_list():
-        if any(measured.intersection(point.experiments) for point in page.points):
-            trend_tables.show_trend(out, page)
+    fed = [
+        page
+        for page in trend_list()
+        if any(measured.intersection(point.experiments) for point in page.points)
+    ]
+    if form == JSON:
+        api = api_here()
+        print_json([api.document(f"trends/{page.line.key}/") for page in fed])
+        return
+    for page in fed:
+        trend_tables.show_trend(out, page)
 
 
 def _step_of(key: str, boots: int, most_boots: int) -> BisectionRequest:

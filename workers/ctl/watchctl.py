@@ -9,15 +9,19 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from lab.comparisons.exports.formats import OF_DATA
 from lab.statistics.verdict_words import VERDICTS, counted_verdicts
 from workers.ctl import complete, notice, progressbar, terminal
 from workers.ctl.clients.base import Client, Json
 from workers.ctl.options import (
     EXIT_LAB,
+    JSON,
     PRIORITIES,
-    AsJson,
+    TEXT,
     ExperimentId,
+    Format,
     err,
+    format_option,
     out,
     print_json,
     through_client,
@@ -42,10 +46,15 @@ def same(client: Client) -> str:
     return " --local" if client.local else ""
 
 
-def stay(client: Client, experiment_id: int) -> int:
+def stay(client: Client, experiment_id: int, form: str = TEXT) -> int:
     """Follow an experiment that others carry out to its end; returns its exit code."""
+    from workers.ctl import reportctl
+
     found = progressbar.follow(err, client, experiment_id)
-    show_end(client, found)
+    if form == TEXT:
+        show_end(client, found)
+    else:
+        reportctl.write_form(reportctl.comparison(client, experiment_id), form)
     return code(found)
 
 
@@ -88,12 +97,13 @@ def watch(
     notify: Annotated[
         bool, typer.Option("--notify", help="show a desktop notice at its end, or ring the terminal's bell")
     ] = False,
+    form: Annotated[str, format_option(TEXT, *OF_DATA)] = TEXT,
 ) -> None:
     """Follow an experiment to its end, print its comparison, and exit with the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
-    found = stay(client, experiment_id)
+    found = stay(client, experiment_id, form)
     if notify:
         notice.show(
             f"Experiment {experiment_id}: {END_WORDS.get(found, 'over')}", _headline(client, experiment_id)
@@ -109,13 +119,12 @@ def _headline(client: Client, experiment_id: int) -> str:
 
 
 @through_client
-def show(client: Client, experiment_id: ExperimentId, as_json: AsJson = False) -> None:
+def show(client: Client, experiment_id: ExperimentId, form: Format = TEXT) -> None:
     """Show how an experiment stands, or how it ended."""
-    found = client.experiment(experiment_id)
-    if as_json:
-        print_json(found)
+    if form == JSON:
+        print_json(client.document(f"experiments/{experiment_id}/"))
     else:
-        show_end(client, found)
+        show_end(client, client.experiment(experiment_id))
 
 
 @through_client
@@ -132,7 +141,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     ] = "",
     search: Annotated[str, typer.Option(help="only names that contain this text")] = "",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="maximum number of rows")] = 30,
-    as_json: AsJson = False,
+    form: Format = TEXT,
 ) -> None:
     """List experiments, newest first."""
     _one_of("state", state, STATES)
@@ -140,10 +149,11 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     _one_of("priority", priority, PRIORITIES)
     filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter}
     filters |= {"priority": priority, "search": search}
-    lines = client.experiments(filters, limit)
-    if as_json:
-        print_json(lines)
+    if form == JSON:
+        given = {key: value for key, value in filters.items() if value}
+        print_json(client.rows("experiments/", {"ordering": "-id", **given}, limit))
         return
+    lines = client.experiments(filters, limit)
     if not lines:
         err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {client.where}"))
         return
@@ -199,10 +209,14 @@ def notes(
     client: Client,
     experiment_id: ExperimentId,
     add: Annotated[str, typer.Option(help="add this note")] = "",
+    form: Format = TEXT,
 ) -> None:
     """Show what people wrote about an experiment, or write to it."""
     if add:
         client.write_note(experiment_id, add)
+    if form == JSON:
+        print_json(client.rows("notes/", {"experiment": str(experiment_id)}))
+        return
     said = list(client.notes(experiment_id))
     if not said:
         err.print(f"experiment {experiment_id} has no notes yet")

@@ -120,7 +120,7 @@ def test_show_tells_the_field_as_json(
     Target.objects.get_or_create(name="guest-2")
     spec = specified(field).model_dump(mode="json", exclude={"priority"})
     row = make_experiment(spec=spec)
-    assert call(monkeypatch, "show", str(row.pk), "--local", "--json") == 0
+    assert call(monkeypatch, "show", str(row.pk), "--local", "--format", "json") == 0
     shown = json.loads(capsys.readouterr().out)["description"]
     assert value_at(shown, field) == value_at(json.loads(json.dumps(spec)), field)
 

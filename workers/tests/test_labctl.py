@@ -159,7 +159,7 @@ def test_on_this_machine_an_experiment_is_kept_let_go_of_and_made_urgent(
     assert "has priority high" in said("priority", number, "high")
     assert Experiment.objects.get().priority == PRIORITIES["high"]
     assert "priority high" in said("show", number)
-    shown = json.loads(said("list", "--json", "--priority", "high", "--submitter", "alice"))
+    shown = json.loads(said("list", "--format", "json", "--priority", "high", "--submitter", "alice"))
     assert [(row["id"], row["priority"], row["group"]) for row in shown] == [(int(number), "high", "")]
     assert "no experiment like that" in said("list", "--submitter", "bob")
     assert "no experiment like that" in said("list", "--priority", "low")

@@ -146,7 +146,7 @@ def test_every_command_reads_what_was_submitted(
 
     assert "other" in said("list", "--state", "done", "--verdict", "regression", "--search", "oth")
     assert said("list", "--state", "running") == ""
-    assert json.loads(said("list", "--json"))[0]["id"] == int(number)
+    assert json.loads(said("list", "--format", "json"))[0]["id"] == int(number)
     shown = said("show", number)
     assert "pretend" in shown
     assert "2 kernels built" in shown or "found built" in shown

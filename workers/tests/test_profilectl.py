@@ -76,7 +76,7 @@ def test_a_profile_is_written_into_a_file(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "p.folded"
-    argv = ("export", "profile", experiment.pk, "--form", "folded", "--variant", "p", "--out", out)
+    argv = ("export", "profile", experiment.pk, "--format", "folded", "--variant", "p", "--out", out)
     assert said(monkeypatch, capsys, *argv)[0] == 0
     assert read_folded(out.read_text())["showgids", "kernfs_iop_permission", "down_read"] == 783
 
@@ -92,7 +92,7 @@ def test_a_difference_is_written_too(
         "export",
         "profile",
         experiment.pk,
-        "--form",
+        "--format",
         "json",
         "--variant",
         "p",
@@ -125,10 +125,10 @@ def test_either_half_of_a_sandwich_is_written(
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--form", "xml"), 'no form "xml" here; there are tree, folded'),
-        (("--form", "tree", "--base", "base"), 'no form "tree" here; there are json'),
-        (("--form", "folded", "--variant", "q"), 'no profile of a variant "q"'),
-        (("--form", "folded", "--case", "7"), "cases 1 to 1, not 7"),
+        (("--format", "xml"), 'no form "xml" here; there are tree, folded'),
+        (("--format", "tree", "--base", "base"), 'no form "tree" here; there are json'),
+        (("--format", "folded", "--variant", "q"), 'no profile of a variant "q"'),
+        (("--format", "folded", "--case", "7"), "cases 1 to 1, not 7"),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(
@@ -147,7 +147,7 @@ def test_an_experiment_without_profiles_has_nothing_to_export(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty = make_experiment()
-    argv = ("export", "profile", empty.pk, "--form", "folded", "--out", "-")
+    argv = ("export", "profile", empty.pk, "--format", "folded", "--out", "-")
     assert "has no profile" in said(monkeypatch, capsys, *argv)[2]
 
 
@@ -164,7 +164,7 @@ def test_lock_waits_come_as_milliseconds_a_boot_with_what_profiling_cost(
     assert "4.20 ±" in out
     assert "▼" in out
     assert "overhead of lock profiles: +2.0 % (+2.0 … +2.0, 6 boots)" in out
-    argv = ("export", "profile", experiment.pk, "--kind", "lock", "--out", "-", "--form")
+    argv = ("export", "profile", experiment.pk, "--kind", "lock", "--out", "-", "--format")
     assert "down_read 126000000" in said(monkeypatch, capsys, *argv, "folded")[1]
     assert "waits are no samples" in " ".join(said(monkeypatch, capsys, *argv, "script.txt")[2].split())
     assert "there are: cpu, lock" in said(monkeypatch, capsys, "profile", experiment.pk, "--kind", "locks")[2]
@@ -200,7 +200,11 @@ def test_profiles_come_over_rest_as_they_do_here(
     tmp_path: Path,
 ) -> None:
     experiment = profiled()
-    for argv in (("profile",), ("profile", "--mail", "--symbols", "down_read"), ("profile", "--json")):
+    for argv in (
+        ("profile",),
+        ("profile", "--mail", "--symbols", "down_read"),
+        ("profile", "--format", "json"),
+    ):
         command, *options = argv
         here = said(monkeypatch, capsys, command, experiment.pk, *options)
         monkeypatch.setenv("LABCTL_SERVER", live_server.url)
@@ -210,11 +214,11 @@ def test_profiles_come_over_rest_as_they_do_here(
         written = []
         for where in (("--local",), ("--server", live_server.url)):
             file = tmp_path / "x"
-            wanted = ("export", "profile", str(experiment.pk), "--form", form, "--variant", "p", *more)
+            wanted = ("export", "profile", str(experiment.pk), "--format", form, "--variant", "p", *more)
             assert call(monkeypatch, *wanted, "--out", str(file), *where) == 0
             written.append(file.read_bytes())
         assert written[0] == written[1]
-    wanted = ("export", "profile", str(experiment.pk), "--form", "folded", "--case", "7", "--out", "-")
+    wanted = ("export", "profile", str(experiment.pk), "--format", "folded", "--case", "7", "--out", "-")
     capsys.readouterr()
     assert call(monkeypatch, *wanted) == labctl.EXIT_USAGE
     assert "cases 1 to 1, not 7" in capsys.readouterr().err

@@ -122,7 +122,7 @@ def test_dnsmasq_tells_the_labs_machines_alone_where_to_boot_from(lab: Fleet) ->
 
 
 def test_a_described_machine_is_a_target_whose_password_is_in_a_file(lab: Fleet) -> None:
-    known = json.loads(lab.machine.run("labctl target list --json"))
+    known = json.loads(lab.machine.run("labctl target list --format json"))
     assert [one["driver"] for one in known if one["name"] == MACHINE] == ["metal"]
     kept = lab.machine.run(f"cat /etc/kperflab/secrets/bmc-{MACHINE}").strip()
     assert kept == "opens-the-bmc"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 Json = dict[str, Any]
@@ -35,6 +36,14 @@ class Client(Protocol):
     @property
     def local(self) -> bool:
         """Return whether nobody but this process will do the work."""
+
+    def document(self, path: str, params: Mapping[str, str] = MappingProxyType({})) -> Json:
+        """Return a document of the REST API, for `--format json`; path: below /api/v1/."""
+
+    def rows(
+        self, path: str, params: Mapping[str, str] = MappingProxyType({}), limit: int | None = None
+    ) -> list[Json]:
+        """Return the rows of a list of the REST API, of all its pages, or the first `limit`."""
 
     def submit(self, description: Json, say: Say) -> Json:
         """Queue an experiment; returns at least {id, state, page}, page being its address for people or ""."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from types import MappingProxyType
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.comparisons.exit_code import exit_code
@@ -32,6 +34,8 @@ from lab.submission.rerun import rerun_experiment
 from lab.targets.target_list import target_list
 from workers import local
 from workers.ctl.clients.base import Json, Kind, LogChunk, Say, Written
+from workers.ctl.clients.in_process import api_here
+from workers.ctl.clients.remote import RemoteClient
 
 # Of a log, at once.
 MOST_BYTES = 1 << 20
@@ -45,6 +49,20 @@ class LocalClient:
 
     def __init__(self) -> None:
         local.prepare()
+
+    def document(self, path: str, params: Mapping[str, str] = MappingProxyType({})) -> Json:
+        """See Client."""
+        return self._api.document(path, params)
+
+    def rows(
+        self, path: str, params: Mapping[str, str] = MappingProxyType({}), limit: int | None = None
+    ) -> list[Json]:
+        """See Client."""
+        return self._api.rows(path, params, limit)
+
+    @cached_property
+    def _api(self) -> RemoteClient:
+        return api_here()
 
     def submit(self, description: Json, say: Say) -> Json:
         """See Client; the unfinished experiment of the same description is gone on with."""

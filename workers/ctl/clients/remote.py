@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -37,6 +38,30 @@ class RemoteClient:
         """Close the connections."""
         self._server.close()
 
+    def document(self, path: str, params: Mapping[str, str] = MappingProxyType({})) -> Json:
+        """See Client."""
+        return self._table(Asking("GET", path, params=params))
+
+    def rows(
+        self, path: str, params: Mapping[str, str | int] = MappingProxyType({}), limit: int | None = None
+    ) -> list[Json]:
+        """See Client."""
+        found: list[Json] = []
+        size = PAGE if limit is None else min(PAGE, max(1, limit))
+        page = 1
+        while True:
+            answer = self._json(Asking("GET", path, params={**params, "page": page, "page_size": size}))
+            # Some lists are too short to be paged.
+            rows = answer if isinstance(answer, list) else answer.get("results")
+            if not isinstance(rows, list):
+                raise ServerStrange(f"{self.where} answers no list to GET {path}")
+            found += rows
+            if isinstance(answer, list) or not answer.get("next") or not rows:
+                return found[:limit]
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+            page += 1
+
     def submit(self, description: Json, say: Say) -> Json:
         """See Client. A lost answer is asked for again under the same key, which queues nothing twice."""
         say(f"sending it to {self.where}")
@@ -66,23 +91,23 @@ class RemoteClient:
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
         """See Client."""
         given = {key: value for key, value in filters.items() if value}
-        return self._list("experiments/", {"ordering": "-id", **given}, limit)
+        return self.rows("experiments/", {"ordering": "-id", **given}, limit)
 
     def experiment(self, experiment_id: int) -> Json:
         """See Client."""
-        return self._table(Asking("GET", f"experiments/{experiment_id}/"))
+        return self.document(f"experiments/{experiment_id}/")
 
     def builds(self, experiment_id: int) -> list[Json]:
         """See Client."""
-        return self._list("builds/", {"experiment": experiment_id, "ordering": "id"})
+        return self.rows("builds/", {"experiment": experiment_id, "ordering": "id"})
 
     def runs(self, experiment_id: int) -> list[Json]:
         """See Client."""
-        return self._list("runs/", {"experiment": experiment_id, "ordering": "position"})
+        return self.rows("runs/", {"experiment": experiment_id, "ordering": "position"})
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
         """See Client; a server knows its own address."""
-        return self._table(Asking("GET", f"experiments/{experiment_id}/comparison/"))
+        return self.document(f"experiments/{experiment_id}/comparison/")
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
         """See Client."""
@@ -93,7 +118,7 @@ class RemoteClient:
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
         """See Client."""
         params = {"symbols": ",".join(symbols), "kind": kind}
-        found = self._table(Asking("GET", f"experiments/{experiment_id}/profile/", params=params))
+        found = self.document(f"experiments/{experiment_id}/profile/", params)
         return list(found["cases"])
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
@@ -129,9 +154,9 @@ class RemoteClient:
         """See Client."""
         if kind == "patches":
             # The catalogue's come first, then every switch that was ever submitted.
-            rows = self._list("patches/", {}, PAGE)
+            rows = self.rows("patches/", {}, PAGE)
             return [row for row in rows if row.get("id") is None]
-        return self._list(f"{kind}/", {})
+        return self.rows(f"{kind}/")
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
         """See Client."""
@@ -144,7 +169,7 @@ class RemoteClient:
 
     def notes(self, experiment_id: int) -> list[Json]:
         """See Client."""
-        return self._list("notes/", {"experiment": experiment_id})
+        return self.rows("notes/", {"experiment": experiment_id})
 
     def write_note(self, experiment_id: int, text: str) -> Json:
         """See Client."""
@@ -164,7 +189,7 @@ class RemoteClient:
 
     def who(self) -> Json:
         """Return the owner of the token, with role and scopes."""
-        return self._table(Asking("GET", "me/"))
+        return self.document("me/")
 
     def _table(self, asking: Asking) -> Json:
         return self._read_table(self._server.ask(asking), f"{asking.method} {asking.path}")
@@ -174,24 +199,6 @@ class RemoteClient:
         if not isinstance(read, dict):
             raise ServerStrange(f"{self.where} answers no object to {asked}")
         return read
-
-    def _list(self, path: str, params: Mapping[str, str | int], limit: int | None = None) -> list[Json]:
-        """All pages of a list, or as many as `limit` needs."""
-        found: list[Json] = []
-        size = PAGE if limit is None else min(PAGE, max(1, limit))
-        page = 1
-        while True:
-            answer = self._json(Asking("GET", path, params={**params, "page": page, "page_size": size}))
-            # Some lists are too short to be paged.
-            rows = answer if isinstance(answer, list) else answer.get("results")
-            if not isinstance(rows, list):
-                raise ServerStrange(f"{self.where} answers no list to GET {path}")
-            found += rows
-            if isinstance(answer, list) or not answer.get("next") or not rows:
-                return found[:limit]
-            if limit is not None and len(found) >= limit:
-                return found[:limit]
-            page += 1
 
     def _json(self, asking: Asking) -> Any:
         return self._read(self._server.ask(asking))
