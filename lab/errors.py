@@ -50,6 +50,17 @@ class SubmissionRejected(LabError):
         self.place = place
         self.others = tuple(others)
 
+    def alone(self) -> "SubmissionRejected":
+        """Return this refusal without the others."""
+        return SubmissionRejected(str(self), self.detail, self.place)
+
+    def lines(self) -> list[str]:
+        """Return a line for each fault, led by the field that it lies in."""
+        return [
+            str(one) if str(one).startswith(one.place) else f"{one.place}: {one}"
+            for one in (self, *self.others)
+        ]
+
 
 class Refusals:
     """Collects what is wrong with a description, so that all of it is reported at once."""
@@ -66,11 +77,17 @@ class Refusals:
             self.refused.append(exc)
 
     def together(self) -> SubmissionRejected | None:
-        """Return the first refusal with the others; None where there is none."""
+        """Return the first refusal with the others, each once; None where there is none."""
         if not self.refused:
             return None
-        first, *others = [every for one in self.refused for every in (one, *one.others)]
-        detail = "\n\n".join(one.detail for one in self.refused if one.detail)
+        whole = {
+            (every.place, str(every)): every.alone() for one in self.refused for every in (one, *one.others)
+        }
+        first, *others = whole.values()
+        details = dict.fromkeys(one.detail for one in self.refused if one.detail)
+        detail = "\n\n".join(
+            one for one in details if not any(one in more for more in details.keys() - {one})
+        )
         return SubmissionRejected(str(first), detail, first.place, others)
 
     def check(self) -> None:

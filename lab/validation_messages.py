@@ -47,6 +47,8 @@ _KINDS = {
     **dict.fromkeys(("tuple_type", "list_type", "set_type"), _NO_LIST),
     **dict.fromkeys(("dict_type", "mapping_type", "model_type", "model_attributes_type"), _NO_TABLE),
 }
+# What leads a line of ours: `patches[0].text: …`, `cases is missing`.
+_PLACE = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)(?:: | is missing)")
 # Nobody reads more; each is compared with all valid names.
 MOST_FAULTS = 50
 # Comparing is quadratic in the length of a name.
@@ -63,6 +65,18 @@ def as_error(lines: Sequence[str]) -> SpecError:
     """Return a SpecError of some faults: the first one in its line, all of them in detail."""
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     return SpecError(lines[0] + more, detail="\n".join(lines[:MOST_FAULTS]))
+
+
+def lines_of(error: SpecError) -> list[str]:
+    """Return the faults of an error that `as_error` made, or the one line of any other."""
+    lines = error.detail.splitlines()
+    return lines if lines and str(error).startswith(lines[0]) else [str(error)]
+
+
+def place_of(line: str) -> str:
+    """Return the field that leads a line of a SpecError, as a description writes it; "" for none."""
+    match = _PLACE.match(line)
+    return match[1] if match else ""
 
 
 def nearest(value: str, valid: Iterable[str]) -> str:

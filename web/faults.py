@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lab.errors import FieldRefused, LabError, SpecError, SubmissionRejected
+from lab.errors import FieldRefused, LabError, SubmissionRejected
 from lab.experiments.switch_names import SWITCH_FIELDS, with_names
 from web.forms import Description, sort_errors
 
@@ -14,8 +14,6 @@ def form_faults(error: LabError, description: Description) -> dict[str, str]:
     """Return the faults of an error by the ids of the form's fields; "form" for what has no field."""
     if isinstance(error, FieldRefused):
         return {error.field: str(error)}
-    if isinstance(error, SpecError):
-        return sort_errors((error.detail or str(error)).splitlines(), description.fields)
     fields = description.fields | _named_switches(description)
     faults: dict[str, str] = {}
     for line, place in _refusals(error):
@@ -23,6 +21,11 @@ def form_faults(error: LabError, description: Description) -> dict[str, str]:
         found = {field: line.removeprefix(f"{place}: ")} if field else sort_errors([line], fields)
         faults = {**found, **faults}
     return faults
+
+
+def fault_lines(error: LabError) -> list[str]:
+    """Return the faults of an error for a description that has one field for all of it."""
+    return error.lines() if isinstance(error, SubmissionRejected) else [str(error)]
 
 
 def _refusals(error: LabError) -> Iterator[tuple[str, str]]:

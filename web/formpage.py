@@ -39,6 +39,13 @@ _LABELS = {
     "git": "Git address",
     "form": "",
 }
+# The fields from the top of the page down; those of the measurement come last.
+_GROUPS = (
+    *("form", "name", "tree", "base", "git", "switches", "patch"),
+    *("files", "lore", "branch_git", "branch", "since", "each", "catalog"),
+    *(field.removesuffix("s") for field in LINE_SWITCHES),
+    *("design", "cases", "case"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "profiled": [("", "as for all"), *BY_NAME["profile"].options],
         # One that was typed and may not be asked for stays, to be refused in words.
         "priorities": list(dict.fromkeys((*priorities, typed.priority))),
-        "told": [(key, _label(key), message) for key, message in errors.items()],
+        "told": [(key, _label(key), errors[key]) for key in sorted(errors, key=_order)],
         "detail": page.detail,
         "toml": page.toml,
         "limits": {
@@ -227,6 +234,13 @@ def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -
         typed=typed.cases.get(choice.name, TypedCase(preset="small")),
         error=errors.get(f"case-{choice.name}", ""),
     )
+
+
+def _order(key: str) -> tuple[int, int]:
+    """Return where on the page a field stands: its group, and the number of its slot."""
+    kind, _, rest = key.partition("-")
+    number = rest.partition("-")[0]
+    return _GROUPS.index(kind) if kind in _GROUPS else len(_GROUPS), int(number) if number.isdecimal() else 0
 
 
 def _label(key: str) -> str:

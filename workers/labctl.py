@@ -165,8 +165,9 @@ def _explain(exc: Exception) -> int:
         return EXIT_LAB
     if format_message is None and blame is None:
         raise exc
-    said = format_message().removeprefix("Invalid value: ") if format_message else exc
-    for line in (said, *getattr(exc, "others", ())):
+    lines: Callable[[], list[str]] | None = getattr(exc, "lines", None)
+    said = format_message().removeprefix("Invalid value: ") if format_message else str(exc)
+    for line in lines() if lines else [said]:
         err.print(Text(f"labctl: {line}", style="red"), soft_wrap=True)
     if detail := getattr(exc, "detail", ""):
         err.print(Text(detail, style="dim"))

@@ -324,20 +324,26 @@ def spec_digest(spec: ExperimentSpec) -> str:
 
 
 def inline_files(mapping: Mapping[str, Any], directory: Path | None) -> dict[str, Any]:
-    """Replace each patch's `file` by its text, so that a description stands on its own. Raises SpecError."""
+    """Replace each patch's `file` by its text, so that a description stands on its own. Raises SpecError with every fault."""
     patches = mapping.get("patches")
     if not isinstance(patches, list):
         return dict(mapping)
-    inlined = []
+    inlined, faults = [], []
     for index, patch in enumerate(patches):
         if not (isinstance(patch, Mapping) and "file" in patch):
             inlined.append(patch)
             continue
-        text, origin = _read_patch(f"patches[{index}].file", patch["file"], directory)
         rest = {key: value for key, value in patch.items() if key != "file"}
+        try:
+            text, origin = _read_patch(f"patches[{index}].file", patch["file"], directory)
+        except SpecError as exc:
+            faults.append(str(exc))
+            continue
         if "text" in rest:
-            raise SpecError(f"patches[{index}]: give one of {', '.join(FIELD_SOURCES)}, not file and text")
+            faults.append(f"patches[{index}]: give one of {', '.join(FIELD_SOURCES)}, not file and text")
         inlined.append({**rest, "text": text, "origin": origin})
+    if faults:
+        raise as_error(faults)
     return {**mapping, "patches": inlined}
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Check the parts of a description that cannot be taken in yet, so that its author reads all refusals at once."""
+"""Tell everything that is wrong with a description at once, however it came: a form, TOML, REST or labctl."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
 from kernels.errors import KernelsError
-from lab.errors import LabError, Refusals, SubmissionRejected
+from lab import models
+from lab.errors import LabError, Refusals, SpecError, SubmissionRejected
 from lab.experiments.measure import DEFAULT_BOOTS
 from lab.experiments.spec import (
     DESIGNS,
@@ -23,15 +25,18 @@ from lab.experiments.spec import (
     ExperimentSpec,
     PatchSpec,
 )
-from lab.experiments.switch_names import with_names
+from lab.experiments.spec_size import check_values
+from lab.experiments.switch_names import switch_name, with_names
 from lab.submission.parts import read_parts
 from lab.submission.prepare import prepare
+from lab.validation_messages import lines_of, place_of
 from workloads.catalog import load_catalog
 
 # Stands where a description names no tree that could be one.
 _NO_TREE = "-"
 _FIELDS = ("tree", "git", "base", "target")
 _PLACE = re.compile(rf"^({'|'.join(SWITCH_MODELS)})\[(\d+)\]")
+_FIELD = re.compile(r"(\w+)(?:\[(\d+)\])?")
 Fields = dict[str, Any]
 
 
@@ -43,14 +48,48 @@ class _Reduced:
     positions: Mapping[str, Sequence[int]]
 
 
+@contextmanager
+def every_fault(
+    description: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None] | None = None
+) -> Iterator[None]:
+    """Add to the first refusal of the block whatever else is wrong with the description, and each fault's place.
+
+    check: looks at the parts and raises SubmissionRejected, `check_parts` if None. Raises SubmissionRejected for SpecError, too.
+    """
+    faults = Refusals()
+    try:
+        yield
+    except SpecError as exc:
+        faults.refused += [SubmissionRejected(line, place=place_of(line)) for line in lines_of(exc)]
+    except SubmissionRejected as exc:
+        faults.refused.append(exc)
+    else:
+        return
+    with faults.collect():
+        (check or check_parts)(description)
+    if whole := faults.together():
+        first, *others = sorted((whole.alone(), *whole.others), key=_order)
+        raise SubmissionRejected(str(first), whole.detail, first.place, others)
+
+
+def _order(refusal: SubmissionRejected) -> tuple[int, int]:
+    """Return where in a description a refusal lies: the field, and the number in its list."""
+    match = _FIELD.match(refusal.place)
+    if match is None or match[1] not in ExperimentSpec.model_fields:
+        return -1, 0
+    return list(ExperimentSpec.model_fields).index(match[1]), int(match[2] or 0)
+
+
 def check_parts(description: Mapping[str, Any], home: Path | None = None) -> None:
     """Check the parts that the form's own faults leave: target, tree, base, each switch, and whether patches apply.
 
     A tree is opened where it is at hand, and neither imported nor fetched. home: the state root, settings.HOME if None.
     Raises SubmissionRejected with all that is refused.
     """
-    named, root, faults = with_names(description), home or settings.HOME, Refusals()
+    root, faults = home or settings.HOME, Refusals()
     try:
+        check_values(description)
+        named = with_names(description)
         reduced = _reduced(named)
         faults.refused += _refusals(reduced, root)
         faults.refused += _refusals(_before_the_first_fault(reduced, named, faults), root, apply=True)
@@ -80,7 +119,7 @@ def _reduced(named: Mapping[str, Any]) -> _Reduced:
     if "git" in fields:
         del fields["tree"]
     measure = named.get("measure")
-    if isinstance(measure, Mapping) and measure.get("clock") in DEFAULT_BOOTS:
+    if isinstance(measure, Mapping) and measure.get("clock") in tuple(DEFAULT_BOOTS):
         fields["measure"] = {"clock": measure["clock"]}
     positions = {}
     for kind, model in SWITCH_MODELS.items():
@@ -107,12 +146,16 @@ def _before_the_first_fault(reduced: _Reduced, named: Mapping[str, Any], faults:
         if position != place or position in refused or not known:
             break
         patches.append(whole)
+    fields = {**reduced.fields, **dict.fromkeys(LINE_SWITCHES, ()), "patches": patches}
+    for one in faults.refused:
+        # Patches are tried wherever the lab has a target, whatever clock the experiment asks for.
+        fields.pop(one.place.partition(".")[0] if one.place in ("target", "measure.clock") else "", None)
+    target = models.Target.objects.filter(enabled=True).first()
+    if "target" not in fields and target:
+        fields["target"] = target.name
     design = named.get("design")
     chosen = {"design": design} if design in DESIGNS else {}
-    return _Reduced(
-        {**reduced.fields, **chosen, **dict.fromkeys(LINE_SWITCHES, ()), "patches": patches},
-        reduced.positions,
-    )
+    return _Reduced({**fields, **chosen}, reduced.positions)
 
 
 def _least() -> Fields:
@@ -142,7 +185,8 @@ def _kept(model: type[BaseModel], switches: object) -> tuple[list[Fields], list[
         if not isinstance(given, Mapping):
             continue
         switch = {key: value for key, value in given.items() if key not in ("requires", "excludes")}
-        for name in (switch.get("name"), f"number-{position + 1}"):
+        given_name = switch.get("name")
+        for name in (given_name, switch_name(str(given_name)), f"number-{position + 1}"):
             if name not in kept and _fits(model, {**switch, "name": name}):
                 kept[str(name)] = {**switch, "name": name}
                 positions.append(position)

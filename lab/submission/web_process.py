@@ -23,7 +23,7 @@ from lab.models import Experiment, User
 from lab.submission.duplicates import Submitted, submit_once
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.git_addresses import check_address
-from lab.submission.part_checks import check_parts
+from lab.submission.part_checks import check_parts, every_fault
 from lab.submission.preview import Preview, preview_experiment
 from lab.submission.received_series import check_has_branches, check_message
 from lab.submission.sources import find_source
@@ -62,20 +62,38 @@ def submit_noted(*, spec: ExperimentSpec, by: User, note: Callable[[Experiment],
         return submit_experiment(spec=spec, by=by, on_written=note)
 
 
-def early_refusal_here(mapping: Mapping[str, Any], by: User) -> SubmissionRejected | None:
-    """Return what the lab refuses in the parts of a description that cannot be taken in here; None while this process is busy."""
+@contextmanager
+def every_fault_here(description: Mapping[str, Any], by: User) -> Iterator[None]:
+    """Take a description in within the block, and tell everything that is wrong with it at once.
+
+    What is plainly wrong is said before a worker is asked for its tree. Raises SubmissionRejected, and what the block raises.
+    """
+
+    def check(mapping: Mapping[str, Any]) -> None:
+        _check_parts_here(mapping, by)
+
+    try:
+        with every_fault(description, check):
+            yield
+    except NeedsWorker:
+        check(description)
+        raise
+
+
+def _check_parts_here(description: Mapping[str, Any], by: User) -> None:
+    """Check the parts of a description, unless this process is busy. Raises SubmissionRejected."""
     if not _PLACES.acquire(blocking=False):
-        return None
+        return
     faults = Refusals()
     try:
         with faults.collect():
-            if isinstance(mapping.get("git"), str):
-                _check_address(mapping["git"], by)
+            if isinstance(description.get("git"), str):
+                _check_address(description["git"], by)
         with faults.collect():
-            check_parts(mapping)
+            check_parts(description)
     finally:
         _PLACES.release()
-    return faults.together()
+    faults.check()
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from lab.errors import (
 )
 from lab.profiles.analysis.frame_tree import TreeDamaged
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
+from lab.validation_messages import lines_of, place_of
 
 MEDIA_TYPE = "application/problem+json"
 # The text of each type; all others are `about:blank`, described by the HTTP status.
@@ -46,8 +47,6 @@ TYPES: Mapping[str, str] = {
     "idempotency-key-busy": "The first request with this Idempotency-Key is still being worked on.",
 }
 _RETRY_S, _RETRY_FETCH_S = 60, 10
-# The field that leads a SpecError's line: `patches[0].text: …`, `cases is missing`.
-_FIELD = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*)(?:: | is missing)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Pr
         return Problem(422, str(exc), "idempotency-key-reused")
     if isinstance(exc, KeyBusy):
         return Problem(409, str(exc), "idempotency-key-busy", headers={"Retry-After": "2"})
-    if isinstance(exc, SubmissionRejected) and (exc.place or exc.others):
+    if isinstance(exc, SubmissionRejected):
         return _refused(exc)
     if exc.blame == "submission" or isinstance(exc, TreeDamaged):
         return Problem(422, str(exc), "refused")
@@ -164,11 +163,8 @@ def _of_the_lab(exc: LabError | ExportTooLarge | NoSuchForm | TreeDamaged) -> Pr
 
 
 def _of_a_description(exc: SpecError) -> Problem:
-    """With each fault, where there are several: then the detail has a line for each."""
-    lines = exc.detail.splitlines()
-    if not lines or not str(exc).startswith(lines[0]):
-        lines = [str(exc)]
-    return Problem(422, str(exc), "refused", tuple(Fault(line, pointer=pointer(line)) for line in lines))
+    faults = tuple(Fault(line, pointer=pointer(line)) for line in lines_of(exc))
+    return Problem(422, str(exc), "refused", faults)
 
 
 def _refused(exc: SubmissionRejected) -> Problem:
@@ -190,8 +186,7 @@ def within(place: str) -> Iterator[None]:
 
 def pointer(line: str) -> str:
     """The JSON pointer of the field that leads a line of lab/validation_messages.py; empty (the whole body) without one."""
-    match = _FIELD.match(line)
-    return _at(match[1]) if match else ""
+    return _at(place_of(line))
 
 
 def _at(place: str) -> str:

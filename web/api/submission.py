@@ -28,7 +28,7 @@ from lab.submission.fetches.requests import FetchRequest, fetches_before, find_f
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.idempotency import submit_under_key
 from lab.submission.received_series import Upload, each_patch, receive_files
-from lab.submission.web_process import preview_here, submit_noted
+from lab.submission.web_process import every_fault_here, preview_here, submit_noted
 from web.api.fields import NO_NUL
 from web.api.limits import SubmitLimit
 from web.api.problems import ParameterRefused, problem_of
@@ -270,9 +270,10 @@ class Submission(Resource):
             return submit_noted(spec=spec_from_mapping(body), by=user, note=note)
 
         try:
-            if key is None:
-                return self._made(submit(lambda _: None).pk, False)
-            experiment, replayed = submit_under_key(user=user, key=key, body_sha256=sha256, submit=submit)
+            with every_fault_here(body, user):
+                if key is None:
+                    return self._made(submit(lambda _: None).pk, False)
+                experiment, replayed = submit_under_key(user=user, key=key, body_sha256=sha256, submit=submit)
         except NeedsWorker:
             asked = FetchRequest(Fetch.Kind.SUBMIT, WantedSeries(body), key=key or "", body_sha256=sha256)
             return self._handed_over(request_fetch(by=user, asked=asked))
@@ -297,9 +298,10 @@ class Submission(Resource):
         Answers 202 with a fetch to look at where a worker has to get the tree first.
         """
         body, user = _mapping(request), cast("User", request.user)
-        spec = spec_from_mapping(body)
         try:
-            return Response(finite(asdict(preview_here(spec=spec, by=user))))
+            with every_fault_here(body, user):
+                preview = preview_here(spec=spec_from_mapping(body), by=user)
+            return Response(finite(asdict(preview)))
         except NeedsWorker:
             asked = FetchRequest(Fetch.Kind.PREVIEW, WantedSeries(body))
             return self._handed_over(request_fetch(by=user, asked=asked))

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from lab.errors import LabUnable, Refusals, SubmissionRejected
+from lab.errors import LabUnable, SubmissionRejected
 from lab.experiments.spec import ExperimentSpec, spec_digest
 from lab.models import User
 from lab.submission.preview import Detectable, Preview, VariantPreview
@@ -51,10 +51,17 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ExperimentSpec]:
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, message: str, detail: str = "") -> None:
+    refuse_with(monkeypatch, SubmissionRejected(message, detail))
+
+
+def refuse_with(monkeypatch: pytest.MonkeyPatch, refusal: SubmissionRejected) -> None:
+    """Stand in for what takes a description in and for what looks at its parts, for both would open a tree."""
+
     def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
-        raise SubmissionRejected(message, detail)
+        raise refusal
 
     monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
+    monkeypatch.setattr("lab.submission.web_process.check_parts", lambda _: None)
 
 
 def error_beside(response: HttpResponseBase, field: str) -> str:
@@ -170,6 +177,7 @@ def test_a_pasted_description_becomes_an_experiment(submitter: Client, taken: li
     assert taken[0].name == "x"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
@@ -322,18 +330,8 @@ def test_an_empty_form_has_a_workload_ticked_and_asks_for_no_name(
 def test_all_refusals_of_the_lab_are_each_beside_their_field(
     submitter: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def submit(*, spec: ExperimentSpec, by: User, **_: object) -> Any:
-        faults = Refusals()
-        for place, words in (
-            ("target", "target: no such target"),
-            ("patches[0].text", 'switch "mine": no'),
-            ("", "odd"),
-        ):
-            with faults.collect():
-                raise SubmissionRejected(words, "", place)
-        faults.check()
-
-    monkeypatch.setattr("lab.submission.duplicates.submit_experiment", submit)
+    others = [SubmissionRejected('switch "mine": no', "", "patches[0].text"), SubmissionRejected("odd")]
+    refuse_with(monkeypatch, SubmissionRejected("target: no such target", "", "target", others))
     answer = submitter.post("/experiments/new", {**FILLED, "patch-0-name": "mine", "patch-0-text": "diff"})
     assert error_beside(answer, "target") == "no such target"
     assert error_beside(answer, "patch-0-text") == "switch &quot;mine&quot;: no"

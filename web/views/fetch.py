@@ -23,7 +23,7 @@ from lab.submission.fetches.requests import OPEN, cancel_fetch, fetches_before, 
 from lab.submission.preview import Preview
 from lab.submission.received_series import Received
 from web.access import needs, person
-from web.faults import form_faults
+from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, fresh
 from web.forms import TypedForm, describe
 from web.sources import with_fetched
@@ -126,7 +126,7 @@ def _result(row: Fetch) -> FormPage:
 
 def _faults(row: Fetch, typed: TypedForm | None) -> dict[str, Any]:
     error = error_of(row.problem)
-    faults = {"toml": str(error)} if typed is None else form_faults(error, describe(typed))
+    faults = {"toml": "\n".join(fault_lines(error))} if typed is None else form_faults(error, describe(typed))
     return {"errors": faults, "detail": "" if isinstance(error, SpecError) and typed else error.detail}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from django.contrib import messages
@@ -10,20 +11,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from lab.errors import LabError, NeedsWorker, SpecError
+from lab.errors import LabError, NeedsWorker
 from lab.experiments.page import experiment_page, find_experiment
 from lab.experiments.priority import priorities_for
-from lab.experiments.spec import ExperimentSpec, read_spec, spec_from_mapping
+from lab.experiments.spec import ExperimentSpec, spec_from_mapping, toml_mapping
 from lab.experiments.stored_spec import description_as_toml, without_defaults
 from lab.models import Experiment, Fetch
 from lab.submission.choices import submission_choices
 from lab.submission.fetches.requests import FetchRequest, request_fetch
 from lab.submission.fetches.series import WantedSeries
 from lab.submission.usual import usual_choices
-from lab.submission.web_process import early_refusal_here, preview_here, series_faults, submit_here
+from lab.submission.web_process import every_fault_here, preview_here, series_faults, submit_here
 from web.access import needs, person
 from web.cloned import typed_from
-from web.faults import form_faults
+from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, form_context, fresh
 from web.forms import Description, TypedForm, describe, read_form
 from web.sources import receive, wanted_series
@@ -51,44 +52,31 @@ def submit(request: HttpRequest) -> HttpResponse:
     if wanted is not None:
         errors |= series_faults(wanted, person(request))
     try:
-        spec = spec_from_mapping(description.mapping)
-    except SpecError as exc:
-        return _refused(request, replace(page, errors=form_faults(exc, description) | errors), description)
-    if errors:
-        return _refused(request, replace(page, errors=errors), description)
-    try:
-        return _taken(request, page, description, spec)
+        return _taken(request, page, description, errors)
     except LabError as exc:
-        return show_form(request, replace(page, errors=form_faults(exc, description), detail=exc.detail))
-
-
-def _refused(request: HttpRequest, page: FormPage, description: Description) -> HttpResponse:
-    """Show the form's own faults together with what the lab refuses in the other parts."""
-    refusal = early_refusal_here(description.mapping, person(request))
-    if refusal is None:
-        return show_form(request, page)
-    errors = {**form_faults(refusal, description), **page.errors}
-    return show_form(request, replace(page, errors=errors, detail=refusal.detail or page.detail))
+        errors = {**form_faults(exc, description), **errors}
+        return show_form(request, replace(page, errors=errors, detail=exc.detail or page.detail))
 
 
 def _taken(
-    request: HttpRequest, page: FormPage, description: Description, spec: ExperimentSpec
+    request: HttpRequest, page: FormPage, description: Description, errors: Mapping[str, str]
 ) -> HttpResponse:
-    """Preview or submit the form here, or hand it to a worker. Raises LabError."""
-    typed = page.typed
+    """Preview or submit the form here, or hand it to a worker. errors: what the form itself finds wrong. Raises LabError."""
+    typed, by = page.typed, person(request)
     wanted = wanted_series(typed)
-    if wanted is None:
-        try:
+    try:
+        with every_fault_here(description.mapping, by):
+            spec = spec_from_mapping(description.mapping)
+            if errors or wanted is not None:
+                raise NeedsWorker("only the other parts are looked at here")
             if page.previewing:
-                preview = preview_here(spec=spec, by=person(request), origin=_origin(typed.origin))
+                preview = preview_here(spec=spec, by=by, origin=_origin(typed.origin))
                 return show_form(request, replace(page, preview=preview))
             return _accepted(request, spec, origin=typed.origin, form=typed.key)
-        except NeedsWorker:
-            wanted = WantedSeries({})
-    # What is plainly wrong is said now, not after a tree's import.
-    refusal = early_refusal_here(description.mapping, person(request))
-    if refusal is not None:
-        raise refusal
+    except NeedsWorker:
+        if errors:
+            return show_form(request, replace(page, errors=errors))
+    wanted = wanted or WantedSeries({})
     wanted = replace(wanted, description=description.mapping, each=typed.each, form_key=typed.key)
     return _handed_over(request, wanted, typed)
 
@@ -97,19 +85,22 @@ def _submit_toml(request: HttpRequest) -> HttpResponse:
     previewing = "preview" in request.POST
     page = FormPage(fresh(submission_choices()), toml=request.POST["toml"], previewing=previewing)
     key = request.POST.get("key", "")
+    origin, by = request.POST.get("origin", ""), person(request)
     try:
-        spec = read_spec(page.toml.encode(), None)
+        mapping = toml_mapping(page.toml.encode())
         try:
-            if page.previewing:
-                origin = _origin(request.POST.get("origin", ""))
-                preview = preview_here(spec=spec, by=person(request), origin=origin)
-                return show_form(request, replace(page, preview=preview))
-            return _accepted(request, spec, origin=request.POST.get("origin", ""), form=key)
+            with every_fault_here(mapping, by):
+                spec = spec_from_mapping(mapping)
+                if page.previewing:
+                    preview = preview_here(spec=spec, by=by, origin=_origin(origin))
+                    return show_form(request, replace(page, preview=preview))
+                return _accepted(request, spec, origin=origin, form=key)
         except NeedsWorker:
             wanted = WantedSeries(spec.model_dump(mode="json"), form_key=key)
-            return _handed_over(request, wanted, page.toml, origin=request.POST.get("origin", ""))
+            return _handed_over(request, wanted, page.toml, origin=origin)
     except LabError as exc:
-        return show_form(request, replace(page, errors={"toml": str(exc)}, detail=exc.detail))
+        faults = "\n".join(fault_lines(exc))
+        return show_form(request, replace(page, errors={"toml": faults}, detail=exc.detail))
 
 
 def _handed_over(

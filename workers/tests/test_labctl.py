@@ -51,6 +51,7 @@ def test_a_wrong_call_is_one_line_and_not_the_code_for_cannot_tell(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.django_db
 def test_a_wrong_description_names_the_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

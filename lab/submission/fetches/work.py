@@ -23,6 +23,7 @@ from lab.submission.fetches.queue import (
 )
 from lab.submission.fetches.series import WantedSeries, fetch_series, wanted_of, with_series
 from lab.submission.idempotency import submit_under_key
+from lab.submission.part_checks import check_parts, every_fault
 from lab.submission.preview import preview_experiment
 from lab.submission.submit import submit_experiment
 
@@ -56,9 +57,13 @@ def _carry_out(row: Fetch, home: Path | None) -> None:
     series = fetch_series(wanted, row.user, home, on_stage)
     if series:
         keep_received(row.pk, row.token, [asdict(one) for one in series])
-    spec = spec_from_mapping(with_series(wanted, series))
-    place = "git" if spec.git is not None else "tree"
-    if row.kind == Fetch.Kind.PREVIEW:
+    description = with_series(wanted, series)
+    with every_fault(description, lambda whole: check_parts(whole, home)):
+        spec = spec_from_mapping(description)
+        if row.kind == Fetch.Kind.SUBMIT:
+            _submit(row, wanted, spec, home)
+            return
+        place = "git" if spec.git is not None else "tree"
         on_stage(place, "opening the tree")
         preview = preview_experiment(
             spec=spec,
@@ -67,9 +72,7 @@ def _carry_out(row: Fetch, home: Path | None) -> None:
             home=home,
             on_progress=lambda line: on_stage(place, line),
         )
-        finish_fetch(row.pk, row.token, preview=as_data(preview))
-        return
-    _submit(row, wanted, spec, home)
+    finish_fetch(row.pk, row.token, preview=as_data(preview))
 
 
 def _submit(row: Fetch, wanted: WantedSeries, spec: ExperimentSpec, home: Path | None) -> None:

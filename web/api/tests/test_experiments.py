@@ -90,6 +90,7 @@ def test_only_operators_name_folders_of_the_labs_machine(
         assert ask("charlie").post(path, described).status_code in {200, 201}
 
 
+@pytest.mark.process
 def test_every_fault_of_a_description_is_told_with_its_place(ask: As) -> None:
     body = {
         "name": "x",
@@ -128,6 +129,7 @@ def test_a_series_is_one_switch_or_one_for_each_patch(
     assert empty.status_code == 422
 
 
+@pytest.mark.process
 def test_files_are_labctls_to_read(ask: As) -> None:
     body = {"name": "x", "tree": "debian-6.1", "cases": [], "patches": [{"name": "p", "file": "/etc/passwd"}]}
     told = ask("alice").post("experiments/", body).json()

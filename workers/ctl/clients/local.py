@@ -29,6 +29,7 @@ from lab.runs.pages import build_page, run_page
 from lab.runs.stalls import current_progress
 from lab.storage.files import KeptFile
 from lab.submission.choices import submission_choices
+from lab.submission.part_checks import every_fault
 from lab.submission.preview import preview_experiment
 from lab.submission.rerun import rerun_experiment
 from lab.targets.target_list import target_list
@@ -66,11 +67,14 @@ class LocalClient:
 
     def submit(self, description: Json, say: Say) -> Json:
         """See Client; the unfinished experiment of the same description is gone on with."""
-        return _queued(local.take_up(spec_from_mapping(description), say=say))
+        with every_fault(description):
+            return _queued(local.take_up(spec_from_mapping(description), say=say))
 
     def preview(self, description: Json, say: Say) -> Json:
         """See Client."""
-        found: Json = as_data(preview_experiment(spec=spec_from_mapping(description), on_progress=say))
+        with every_fault(description):
+            spec = spec_from_mapping(description)
+            found: Json = as_data(preview_experiment(spec=spec, on_progress=say))
         return found
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
