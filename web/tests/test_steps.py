@@ -4,26 +4,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from lab.models import BasePoint, Bisection, BisectionStep, Revision, StepDecision, User
+from lab.tests.file_rows import rows_of_a_file
 from lab.trends.tests.test_trends import course
 from web.tests.conftest import SCRIPT, Page
 
 
+@pytest.fixture(scope="module")
+def three_commits(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    with rows_of_a_file(django_db_blocker):
+        course([100.0, 101.0, 100.0, 120.0, 121.0, 120.0], step=3)
+        for number in range(16):
+            Revision.objects.get_or_create(
+                tree=Revision.objects.all()[0].tree,
+                commit=f"{number:040x}",
+                defaults={"position": number, "subject": f"change {number} {SCRIPT}", "author": "Ann"},
+            )
+        yield f"{BasePoint.objects.all()[0].trend}:{9:040x}"
+
+
 @pytest.fixture
-def wide(db: None) -> str:
+def wide(three_commits: str, db: None) -> str:
     """The pick of a step that lies somewhere among three commits."""
-    course([100.0, 101.0, 100.0, 120.0, 121.0, 120.0], step=3)
-    for number in range(16):
-        Revision.objects.get_or_create(
-            tree=Revision.objects.all()[0].tree,
-            commit=f"{number:040x}",
-            defaults={"position": number, "subject": f"change {number} {SCRIPT}", "author": "Ann"},
-        )
-    return f"{BasePoint.objects.all()[0].trend}:{9:040x}"
+    return three_commits
 
 
 def picks(text: str) -> list[str]:
@@ -149,9 +158,3 @@ def test_a_bisection_is_started_once_and_accepts_the_step(page: Page, wide: str,
     assert f'href="/bisections/{row.pk}/"' in text
     assert "Bisect</button>" not in text
     assert page("/trends/", by=submitter).count('name="step"') == 0
-
-
-def test_a_step_of_one_commit_has_nothing_to_search(submitter: Client, stepped: str) -> None:
-    text = submitter.post("/trends/steps", {"bisect": f"{stepped}:{4:040x}"}, follow=True).content.decode()
-    assert "one commit is in the range, so there is nothing to search" in text
-    assert Bisection.objects.count() == StepDecision.objects.count() == 0

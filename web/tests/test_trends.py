@@ -9,7 +9,7 @@ import io
 import pytest
 from django.test import Client
 
-from lab.models import Revision
+from lab.models import Bisection, Revision, StepDecision
 from web.tests.conftest import SCRIPT, Page
 from web.trendchart import Dot, Jump, round_marks, spark, trend_plot
 
@@ -103,3 +103,9 @@ def test_many_revisions_name_only_some_of_them() -> None:
 
 def test_a_spark_of_one_value_is_a_point() -> None:
     assert spark([5.0]) == "2.0,2.0"
+
+
+def test_a_step_of_one_commit_has_nothing_to_search(submitter: Client, stepped: str) -> None:
+    text = submitter.post("/trends/steps", {"bisect": f"{stepped}:{4:040x}"}, follow=True).content.decode()
+    assert "one commit is in the range, so there is nothing to search" in text
+    assert Bisection.objects.count() == StepDecision.objects.count() == 0

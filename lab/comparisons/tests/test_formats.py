@@ -6,10 +6,12 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from kcidb_io.schema import V5_3
+from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.exports.kcidb import patchset_hash, write_kcidb
@@ -29,6 +31,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
+from lab.tests.file_rows import rows_of_a_file
 
 pytestmark = pytest.mark.django_db
 BAD = " ".join(HOSTILE).replace("\x00", "")
@@ -61,9 +64,15 @@ BETTER: list[float | None] = [80.0, 81.3, 80.4, 79.8, 80.1, 80.2, 80.6, 79.9]
 WILD: list[float | None] = [80.0, 130.0, 70.0, 150.0, 100.0, 60.0, 140.0, 90.0]
 
 
+@pytest.fixture(scope="module")
+def worse_number(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with rows_of_a_file(django_db_blocker):
+        yield experiment_of(BASE, WORSE).pk
+
+
 @pytest.fixture
-def worse() -> Experiment:
-    return experiment_of(BASE, WORSE)
+def worse(worse_number: int) -> Experiment:
+    return Experiment.objects.get(pk=worse_number)
 
 
 def kcidb(experiment: Experiment, **wishes: str) -> dict[str, Any]:

@@ -7,10 +7,12 @@ No test machine has KVM: the boots are recorded as workers record them, with the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.compare import compare_experiment
 from lab.comparisons.exports.formats import REPORT_FORMS
@@ -27,6 +29,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
+from lab.tests.file_rows import rows_of_a_file
 from workloads.contention import metrics
 
 pytestmark = pytest.mark.django_db
@@ -87,12 +90,25 @@ def measured(ratio: float = 0.59, params: dict[str, Any] | None = None, **fields
     return recorded("wall", params or MEASURED, ratio, metric="ns_per_open", **given)
 
 
+@pytest.fixture(scope="module")
+def modelled_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Experiment]:
+    with rows_of_a_file(django_db_blocker):
+        yield modelled()
+
+
+@pytest.fixture
+def model(modelled_once: Experiment) -> Experiment:
+    return Experiment.objects.get(pk=modelled_once.pk)
+
+
 def tables(experiment: Experiment) -> list[ModelAndMachineData]:
     return comparison_data(experiment.pk)["cases"][0]["models_and_machines"]
 
 
-def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_kernels() -> None:
-    model, machine = modelled(), measured()
+def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_kernels(
+    model: Experiment,
+) -> None:
+    machine = measured()
     (table,) = tables(model)
     assert tables(machine) == [table]
     assert table["cpus"] == 20
@@ -108,14 +124,12 @@ def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_
     assert table["different"] == ["rounds 1 in the model, 10 on the machine"]
 
 
-def test_a_machine_of_its_own_counts_as_hardware() -> None:
-    model = modelled()
+def test_a_machine_of_its_own_counts_as_hardware(model: Experiment) -> None:
     measured(environment=hardware("none", cpus=64))
     assert tables(model)[0]["machine"]["machine"] == XEON
 
 
-def test_of_several_machines_the_newest_is_shown() -> None:
-    model = modelled()
+def test_of_several_machines_the_newest_is_shown(model: Experiment) -> None:
     measured(0.9)
     newest = measured(0.5)
     (table,) = tables(model)
@@ -142,19 +156,19 @@ def test_of_several_machines_the_newest_is_shown() -> None:
         "other CPUs", "other work", "unknown threads", "another patch", "another config", "another base",
     ],
 )  # fmt: skip
-def test_nothing_is_put_beside_what_is_not_the_same(fields: dict[str, Any]) -> None:
-    model, machine = modelled(), measured(**fields)
+def test_nothing_is_put_beside_what_is_not_the_same(model: Experiment, fields: dict[str, Any]) -> None:
+    machine = measured(**fields)
     assert (tables(model), tables(machine)) == ([], [])
 
 
-def test_an_experiment_that_goes_on_is_put_beside_nothing() -> None:
-    model, machine = modelled(), measured()
+def test_an_experiment_that_goes_on_is_put_beside_nothing(model: Experiment) -> None:
+    machine = measured()
     Experiment.objects.filter(pk=machine.pk).update(state=ExperimentState.RUNNING)
     assert (tables(model), tables(machine)) == ([], [])
 
 
-def test_a_page_the_json_and_markdown_show_both_changes(client: Client) -> None:
-    model, machine = modelled(), measured()
+def test_a_page_the_json_and_markdown_show_both_changes(model: Experiment, client: Client) -> None:
+    machine = measured()
     text = client.get(f"/experiments/{model.pk}/comparison/").content.decode().replace("\xa0", " ")
     assert "The model and the machine at 20 CPUs" in text
     assert f'<a href="/experiments/{machine.pk}/comparison/">Machine</a>' in text

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from lab.comparisons.reply.mail_text import columns, cut, fold, name, table
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
@@ -80,14 +80,12 @@ def test_a_reply_is_as_it_was_last_read_by_a_person(place: str, data: Comparison
     assert matches_golden(f"{place}.signed.txt", reply(data, signer=ADA))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=any_data())
 def test_no_line_is_wider_than_72_columns_but_an_address(data: ComparisonData) -> None:
     for line in reply(data, signer=ADA).split("\n"):
         assert columns(line) <= 72 or re.fullmatch(r"https://\S+", line), line
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=any_data())
 def test_nobody_is_made_to_have_tested_anything(data: ComparisonData) -> None:
     assert not TRAILER.search(reply(data))

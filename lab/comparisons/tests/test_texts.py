@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from junitparser import Error, Failure, JUnitXml, Skipped
 
 from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
@@ -60,7 +60,7 @@ def test_every_form_of_a_comparison_is_as_it_was_last_read_by_a_person(form: str
 
 
 @pytest.mark.parametrize("form", OF_DATA)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60)
 @given(data=any_data())
 def test_any_comparison_can_be_written_in_any_form(form: str, data: ComparisonData) -> None:
     assert REPORT_FORMS[form].render(data).endswith("\n")
@@ -158,7 +158,6 @@ def ktap_levels(text: str) -> dict[int, list[str]]:
     return levels
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=any_data())
 def test_ktap_keeps_its_plan_and_a_parent_fails_with_its_children(data: ComparisonData) -> None:
     lines = write_ktap(data).split("\n")
@@ -191,7 +190,6 @@ def test_a_name_in_markdown_is_a_code_span_that_nothing_leaves(name: str) -> Non
     assert span.endswith(fence[0])
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=any_data())
 def test_a_row_of_a_markdown_table_has_as_many_fields_as_its_head(data: ComparisonData) -> None:
     rows = [line for line in write_markdown(data).split("\n") if line.startswith("|")]

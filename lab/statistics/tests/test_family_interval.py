@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoDbBlocker
 from rich.console import Console
 
 from lab.comparisons.exports.formats import OF_DATA, REPORT_FORMS
@@ -31,6 +33,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
+from lab.tests.file_rows import rows_of_a_file
 from workers.ctl.comparison_tables import show_comparison
 
 METRICS, BLOCKS = 12, 5
@@ -97,9 +100,19 @@ def test_where_the_method_gives_no_wider_interval_the_reason_says_whose_it_is() 
     assert "not among 9 metrics (q = 0.2); the interval is that of this metric alone; about" in verdict.reason
 
 
+@pytest.fixture(scope="module")
+def a_dozen_metrics(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Experiment]:
+    with rows_of_a_file(django_db_blocker):
+        yield measured()
+
+
 @pytest.fixture
-def held_back(db: None) -> Experiment:
+def held_back(a_dozen_metrics: Experiment, db: None) -> Experiment:
     """An experiment of a dozen metrics, of which one moved by as much as would be called if it were the only one."""
+    return a_dozen_metrics
+
+
+def measured() -> Experiment:
     names = [f"metric_{number}" for number in range(METRICS)]
     metrics = [NS_PER_OPEN | {"name": name, "margin": 0.0} for name in names]
     experiment = make_experiment(boots=BLOCKS)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import transaction
 from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.models import Build, Experiment, Profile, Run, User
 from lab.profiles.analysis.frame_tree import unpack
+from lab.tests.file_rows import rows_of_a_file
 from web.api.profiles import FORMS
 from web.api.tests.conftest import As, make_people
 from web.api.tests.store import TREND, fill
@@ -42,11 +42,10 @@ LISTS = {
 def filled(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[dict[str, User], Experiment]]:
-    """People and five experiments, made once: each test's own transaction is undone within this one."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    """People and five experiments."""
+    with rows_of_a_file(django_db_blocker):
         people = make_people()
         yield people, fill(people, tmp_path_factory.mktemp("logs"), experiments=5)
-        transaction.set_rollback(True)
 
 
 @pytest.fixture
