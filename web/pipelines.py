@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 from lab.operations.newest_base import NewestBase
 
 _FOLDER = Path(__file__).resolve().parents[1] / "docs" / "ci"
-FILES = ("kperflab.sh", "kperflab.json", "github.yml", "gitlab.yml")
+_COMMAND = re.compile(r"(?m)^( *)(?=.*\bsh ci/kperflab\.sh )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,45 +27,51 @@ class Pipeline:
 
 def pipelines(server: str, base: NewestBase) -> tuple[Pipeline, ...]:
     """Return the pipelines in the order of the page. server: this lab's address without a final slash."""
+    github = ".github/workflows/kperflab.yml"
     return (
-        Pipeline("gitlab", "GitLab CI", ".gitlab-ci.yml", read_pipeline("gitlab.yml", server, base)),
-        Pipeline(
-            "github",
-            "GitHub Actions",
-            ".github/workflows/kperflab.yml",
-            read_pipeline("github.yml", server, base),
-        ),
+        Pipeline("gitlab", "GitLab CI", ".gitlab-ci.yml", _forge("gitlab.yml", server, base)),
+        Pipeline("github", "GitHub Actions", github, _forge("github.yml", server, base)),
         Pipeline("shell", "Shell with curl", "", _shell(server, base)),
         Pipeline("labctl", "labctl", "", _labctl(server, base)),
     )
 
 
-def get_files(server: str) -> str:
-    """Return the commands that put the script and the description into ci/."""
+def script() -> str:
+    """Return what submits a series and waits; it says nothing of this lab."""
+    return (_FOLDER / "kperflab.sh").read_text()
+
+
+def _setup(server: str, base: NewestBase) -> str:
+    """Return the commands that put the script and a description of the experiment into ci/."""
+    example = json.loads((_FOLDER / "kperflab.json").read_text())
+    filled = example | {"tree": base.tree, "base": base.revision}
     return (
         f"mkdir -p ci\ncurl -fsS {server}/help/ci/kperflab.sh -o ci/kperflab.sh\n"
-        f"curl -fsS {server}/help/ci/kperflab.json -o ci/kperflab.json\n"
+        f"cat >ci/kperflab.json <<'END'\n{json.dumps(filled, indent=2, ensure_ascii=False)}\nEND\n"
     )
 
 
-def read_pipeline(name: str, server: str, base: NewestBase) -> str:
-    """Return a file of docs/ci for this lab. name: one of FILES."""
+def _forge(name: str, server: str, base: NewestBase) -> str:
+    """Return a pipeline of docs/ci for this lab, which needs no other file."""
     text = (_FOLDER / name).read_text()
-    if name == "kperflab.json":
-        filled = json.loads(text) | {"tree": base.tree, "base": base.revision}
-        return json.dumps(filled, indent=2, ensure_ascii=False) + "\n"
     text = text.replace("${{ vars.KPERFLAB_SERVER }}", server)
     text = text.replace(
         "variables: {GIT_DEPTH: 0,", f'variables: {{KPERFLAB_SERVER: "{server}", GIT_DEPTH: 0,'
     )
-    return text.replace(
-        "KPERFLAB_SERVER and KPERFLAB_TOKEN are CI/CD variables", "KPERFLAB_TOKEN is a masked CI/CD variable"
+    # What the first lines say is needed is here, but for the token.
+    text = text.replace(
+        ", with kperflab.sh and kperflab.json in ci/; KPERFLAB_SERVER and KPERFLAB_TOKEN are CI/CD variables.",
+        "; KPERFLAB_TOKEN is a masked CI/CD variable.",
+    ).replace(
+        ", with kperflab.sh and kperflab.json in ci/.", "; KPERFLAB_TOKEN is a secret of the repository."
     )
+    setup = _setup(server, base)
+    return _COMMAND.sub(lambda found: f"{indent(setup, found[1])}{found[1]}", text)
 
 
 def _shell(server: str, base: NewestBase) -> str:
     return (
-        f"{get_files(server)}export KPERFLAB_SERVER={server} KPERFLAB_TOKEN=…\n"
+        f"{_setup(server, base)}export KPERFLAB_SERVER={server} KPERFLAB_TOKEN=…\n"
         f"sh ci/kperflab.sh {base.revision}..HEAD ci/kperflab.json\n"
     )
 

@@ -86,6 +86,7 @@ OPEN = {
     "health",
     "login",
     "logout",
+    "pipeline_script",
     "ready",
     "unnamed ^api/",
     "unnamed api/v1/.*$",

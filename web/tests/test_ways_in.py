@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -19,6 +21,7 @@ from lab.tests.factories import make_case, make_comparison, make_experiment, mak
 from web.tests.conftest import Page
 from web.tests.routes import routes
 
+ROOT = Path(__file__).resolve().parents[2]
 # Pages that a link cannot be in a menu for: files, fragments, other doors.
 NOT_PAGES = {
     "health", "ready", "metrics", "lab_live", "login", "front",
@@ -67,10 +70,10 @@ def test_help_is_filled_with_the_readers_own_host_and_a_tree_of_this_lab(
     for title in ("GitLab CI", "GitHub Actions", "Shell with curl", "labctl"):
         assert title in text
     assert text.count("http://testserver") >= 6
-    described = json.loads(client.get("/help/ci/kperflab.json").content)
-    assert described["tree"] == compared.tree.name
-    assert "KPERFLAB_SERVER: http://testserver" in client.get("/help/ci/github.yml").content.decode()
-    assert 'KPERFLAB_SERVER: "http://testserver"' in client.get("/help/ci/gitlab.yml").content.decode()
+    assert html.unescape(text).count(f'"tree": "{compared.tree.name}"') == 3
+    assert "KPERFLAB_SERVER: http://testserver" in text
+    assert "KPERFLAB_SERVER: &quot;http://testserver&quot;" in text
+    assert client.get("/help/ci/kperflab.sh").content == (ROOT / "docs/ci/kperflab.sh").read_bytes()
 
 
 @pytest.mark.hostile
@@ -80,7 +83,9 @@ def test_a_tree_or_revision_that_a_shell_would_run_is_not_put_into_an_example(co
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("name", ["README.md", "..", "../api.md", "%2e%2e%2fapi.md", "kperflab.sh%00"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "github.yml", "..", "../api.md", "%2e%2e%2fapi.md", "kperflab.sh%00"]
+)
 def test_no_other_file_is_a_pipelines_file(client: Client, db: None, name: str) -> None:
     assert client.get(f"/help/ci/{name}").status_code in {400, 404}
 

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.operations.newest_base import newest_base
 from web.access import needs
 from web.apipage import api_page
-from web.pipelines import FILES, get_files, pipelines, read_pipeline
+from web.pipelines import pipelines, script
 
 
 @needs("read")
@@ -18,7 +19,7 @@ from web.pipelines import FILES, get_files, pipelines, read_pipeline
 def show(request: HttpRequest) -> HttpResponse:
     """Show the ways in."""
     server = _server(request)
-    ctx = {"server": server, "pipelines": pipelines(server, newest_base()), "files": get_files(server)}
+    ctx = {"server": server, "pipelines": pipelines(server, newest_base())}
     return render(request, "web/help.html", ctx)
 
 
@@ -29,14 +30,11 @@ def api(request: HttpRequest) -> HttpResponse:
     return render(request, "web/api_help.html", {"server": _server(request), "page": api_page()})
 
 
-@needs("read")
+@login_not_required  # a pipeline has no cookie, and the script says nothing of this lab
 @require_safe
-def pipeline_file(request: HttpRequest, name: str) -> HttpResponse:
-    """Return one file of a pipeline as plain text."""
-    if name not in FILES:
-        raise Http404(f"there is no pipeline file of this name; there are {', '.join(FILES)}")
-    text = read_pipeline(name, _server(request), newest_base())
-    return HttpResponse(text, content_type="text/plain; charset=utf-8")
+def pipeline_script(request: HttpRequest) -> HttpResponse:
+    """Return the script that a pipeline runs."""
+    return HttpResponse(script(), content_type="text/plain; charset=utf-8")
 
 
 def _server(request: HttpRequest) -> str:

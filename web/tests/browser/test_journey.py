@@ -14,12 +14,14 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from django.core.cache import cache
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import expect
 
-from lab.models import Experiment, User
+from lab.models import Experiment, Tree, User
 from lab.people.tokens import issue_token
+from lab.tests.factories import make_case, make_experiment
 from web.tests.browser.conftest import Clicks, Open
 from web.tests.browser.test_service import (
     INODE,
@@ -278,16 +280,71 @@ def test_the_first_key_leads_past_the_navigation(visit: Open, alice: User) -> No
     expect(tab.locator("main")).to_be_focused()
 
 
-def test_a_ci_author_gets_from_the_front_page_to_a_pipeline_in_two_clicks(
-    visit: Open, live_server: Any, alice: User
+@pytest.mark.parametrize(
+    ("forge", "ns", "code"),
+    [("GitLab CI", 1250.0, 1), ("GitHub Actions", 800.0, 0)],
+    ids=["gitlab", "github"],
+)
+def test_a_ci_author_gets_from_the_front_page_to_a_pipeline_that_runs_in_two_clicks(
+    visit: Open, live_server: Any, lab: FakeLab, alice: User, tmp_path: Path, forge: str, ns: float, code: int
 ) -> None:
-    tab = visit("/", by=alice)
+    """What is copied is run as a forge would run it, with nothing else in the tree and the token as its one secret."""
+    base = lab.kernel.base.commit
+    measured_before = make_experiment(state="done", tree=Tree.objects.get(name="pretend"), base_name=base)
+    make_case(measured_before)
+    tab = visit("/account/", by=alice)
+    tab.get_by_label("Name", exact=True).fill("ci")
+    tab.get_by_role("button", name="Issue the token").click()
+    token = tab.locator("code.secret").inner_text()
+
+    tab.goto(f"{live_server}/")
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     clicked = Clicks(tab)
     clicked.link("Help")
-    clicked.button("Copy GitLab CI")
-    expect(tab.get_by_role("button", name="Copy GitLab CI")).to_have_text(re.compile("Copied|Selected"))
-    assert f'KPERFLAB_SERVER: "{live_server}"' in tab.locator("#pipeline-gitlab").inner_text()
+    clicked.button(f"Copy {forge}")
+    expect(tab.get_by_role("button", name=f"Copy {forge}")).to_have_text("Copied")
     assert clicked.count == 2
+    pipeline = yaml.safe_load(tab.evaluate("navigator.clipboard.readText()"))
+
+    commit = lab.kernel.edited(INODE, "\tWARN_HERE();\n", "").commit
+    subprocess.run(["git", "clone", "--quiet", str(lab.kernel.work), str(tmp_path / "tree")], check=True)
+    subprocess.run(["git", "fetch", "--quiet", "origin", commit], cwd=tmp_path / "tree", check=True)
+    lab.scripts["series"] = lambda request: opens(ns + len(lab.driver.requests) % 3)
+    command, environment = forge_runs(pipeline, token, base, commit)
+    assert environment["KPERFLAB_SERVER"] == str(live_server)
+    with a_worker():
+        done = subprocess.run(
+            ["bash", "-e", "-c", command],
+            cwd=tmp_path / "tree",
+            env={"PATH": os.environ["PATH"], "KPERFLAB_POLL": "0.1", "no_proxy": "*", **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == code, done.stderr
+    experiment = Experiment.objects.exclude(pk=measured_before.pk).get()
+    assert (experiment.state, experiment.submitter, experiment.tree.name) == ("done", alice, "pretend")
+    assert "ns_per_open" in (tmp_path / "tree" / "kperflab.md").read_text()
+
+
+def forge_runs(pipeline: dict[str, Any], token: str, base: str, commit: str) -> tuple[str, dict[str, str]]:
+    """Return the commands of a pipeline and the environment that its forge gives them for a merge request."""
+    if "kperflab" in pipeline:
+        job = pipeline["kperflab"]
+        given = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_COMMIT_SHA": commit, "KPERFLAB_TOKEN": token}
+        return "\n".join(job["script"]), {**given, **{key: str(one) for key, one in job["variables"].items()}}
+    (step,) = [one for one in pipeline["jobs"]["compare"]["steps"] if "run" in one]
+    known = {
+        "secrets.KPERFLAB_TOKEN": token,
+        "github.event.pull_request.base.sha": base,
+        "github.event.pull_request.head.sha": commit,
+    }
+    environment = {
+        name: re.sub(r"\$\{\{ (.+?) \}\}", lambda found: known[found[1]], str(value))
+        for name, value in step["env"].items()
+    }
+    return step["run"], {**environment, "GITHUB_STEP_SUMMARY": "summary"}
 
 
 def test_keys_lead_everywhere_and_can_be_turned_off(visit: Open, live_server: Any, alice: User) -> None:
