@@ -341,7 +341,7 @@ def forge_runs(pipeline: dict[str, Any], token: str, base: str, commit: str) -> 
         "github.event.pull_request.head.sha": commit,
     }
     environment = {
-        name: re.sub(r"\$\{\{ (.+?) \}\}", lambda found: known[found[1]], str(value))
+        name: re.sub(r"\$\{\{ (.+?) \}\}", lambda found: known[str(found[1])], str(value))
         for name, value in step["env"].items()
     }
     return step["run"], {**environment, "GITHUB_STEP_SUMMARY": "summary"}
