@@ -119,6 +119,11 @@ urlpatterns = [
         name="symbol",
     ),
     path(
+        "experiments/<int:experiment_id>/profile/<int:case_id>/lines.json",
+        profile_data.lines,
+        name="profile_lines",
+    ),
+    path(
         "experiments/<int:experiment_id>/profile/<int:case_id>/variant.<str:form>",
         profile_data.variant_profile,
         name="variant_profile",

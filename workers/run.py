@@ -41,6 +41,7 @@ from workers.boot_request import SLOWER, Job, boot_request
 from workers.collect.contended import RecordedBoot, replayed
 from workers.collect.dmesg import Finding, scan_console
 from workers.collect.fromguest import Sent, read_guest
+from workers.collect.line_tables import with_lines
 from workers.collect.transcript import Transcript
 from workers.drivers.base import BootRequest, Driver, Machine, Microscope
 from workers.errors import ClaimLost, GuestPanicked, TargetUnready, TargetVanished, WorkersError
@@ -188,7 +189,7 @@ def carry_out(order: RunOrder, artifact: Artifact, bench: Bench, directory: Path
         findings=_findings(request.console),
         console=name_of(request.console, bench.home),
         directory=name_of(directory, bench.home),
-        profiles=profiles,
+        profiles=with_lines(profiles, artifact),
         counters=collected.counters,
         unavailable=collected.unavailable,
         steps={**answers.steps, "collect": monotonic() - began},

@@ -24,14 +24,17 @@ from kernels.sandbox.syscalls import filter_file
 
 # find_inode_fast+0x1a/0x60 or rxe_open+0x12/0x30 [rdma_rxe]
 _PLACE = re.compile(r"\b([A-Za-z_][\w.]{0,200})\+0x([0-9a-f]{1,8})/0x([0-9a-f]{1,8})(?: \[([\w-]{1,60})\])?")
+_ADDRESS = re.compile(r"0x[0-9a-f]{8,16}")
 _SYMBOL = struct.Struct("<IBBHQQ")
 READER = "kernels.builds.decode_oops:prepare"
 LIMITS = ReaderLimits(seconds=30, memory=3 << 30, answer=8 << 20)
 MOST_OF_A_NAME = 50
+# include/linux/kallsyms.h: KSYM_NAME_LEN, and the 0 behind it.
+_LONGEST_NAME = 513
 Symbol = tuple[str, int, int]
 _MAX_PLACES = 2000
 _DEADLINE_S = 60
-_BATCH = 200
+_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,9 @@ class _Place:
     is_return: bool
 
 
-class _Address(NamedTuple):
+class CodeAddress(NamedTuple):
+    """A place in a file. value: from the section's beginning."""
+
     section: str  # "" in vmlinux, whose addresses are absolute
     value: int
 
@@ -76,18 +81,19 @@ def _place(line: str, match: re.Match[str]) -> _Place:
 def _locate(places: Iterable[_Place], artifact: Artifact) -> dict[_Place, str]:
     by_file: dict[Path, list[_Place]] = {}
     for place in places:
-        file = _file_of(place.module, artifact)
+        file = file_of(place.module, artifact)
         if file.is_file():
             by_file.setdefault(file, []).append(place)
     told: dict[_Place, str] = {}
     for file, inside in by_file.items():
         addresses = _addresses(file, inside)
-        lines = _source_lines(file, sorted(set(addresses.values())))
+        lines = source_lines(file, sorted(set(addresses.values())))
         told |= {place: lines[address] for place, address in addresses.items() if address in lines}
     return told
 
 
-def _file_of(module: str, artifact: Artifact) -> Path:
+def file_of(module: str, artifact: Artifact) -> Path:
+    """Return the file of a module, or the kernel's for none; it may be missing."""
     if not module:
         return artifact.vmlinux
     names = (f"{module}.ko", f"{module.replace('_', '-')}.ko")
@@ -95,19 +101,19 @@ def _file_of(module: str, artifact: Artifact) -> Path:
     return next((path for path in paths if path.is_file()), paths[0])
 
 
-def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, _Address]:
-    symbols = _symbols(file, {place.symbol for place in places})
+def _addresses(file: Path, places: Iterable[_Place]) -> dict[_Place, CodeAddress]:
+    symbols = symbols_of(file, {place.symbol for place in places})
     found = {}
     for place in places:
         candidates = symbols.get(place.symbol, [])
         if candidates:
             # Static functions share names. The kernel counts the padding after one to its size.
             section, value, _ = min(candidates, key=lambda each: (each[2] > place.size, place.size - each[2]))
-            found[place] = _Address(section, value + place.offset - int(place.is_return))
+            found[place] = CodeAddress(section, value + place.offset - int(place.is_return))
     return found
 
 
-def _symbols(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
+def symbols_of(file: Path, names: set[str]) -> dict[str, list[Symbol]]:
     """By name, the section, address and size of each symbol of that name; none of a file that cannot be read."""
     wanted = os.memfd_create("names")
     try:
@@ -149,42 +155,41 @@ def read_symbols(file: Readable, names: set[str]) -> dict[str, list[Symbol]]:
     strings = next((one.data for one in found if one.name == ".strtab"), None)
     if table is None or strings is None:
         return {}
-    offsets = _offsets(bytes(strings), names)
-    relocatable = is_relocatable(file)
+    text, relocatable, wanted = bytes(strings), is_relocatable(file), {name.encode(): name for name in names}
     symbols: dict[str, list[Symbol]] = {}
     for entry in _SYMBOL.iter_unpack(table[: len(table) // _SYMBOL.size * _SYMBOL.size]):
-        name = offsets.get(entry[0])
+        end = text.find(b"\0", entry[0], entry[0] + _LONGEST_NAME)
+        name = wanted.get(text[entry[0] : end]) if end > entry[0] else None
         if name is not None and 0 < entry[3] < len(found) and len(symbols.get(name, ())) < MOST_OF_A_NAME:
             section = found[entry[3]].name if relocatable else ""
             symbols.setdefault(name, []).append((section, entry[4], entry[5]))
     return symbols
 
 
-def _offsets(strings: bytes, names: set[str]) -> dict[int, str]:
-    """Return the offset of each name in a string table; a name may be the tail of a longer one."""
-    offsets = {}
-    for name in names:
-        wanted, start = name.encode() + b"\0", 0
-        while (position := strings.find(wanted, start)) >= 0:
-            offsets[position] = name
-            start = position + 1
-    return offsets
+def source_lines(
+    file: Path, addresses: Sequence[CodeAddress], *, outermost: bool = False
+) -> Mapping[CodeAddress, str]:
+    """Return the file and line of addresses, as far as the line tables have them, such as "fs/inode.c:982".
 
-
-def _source_lines(file: Path, addresses: Sequence[_Address]) -> Mapping[_Address, str]:
+    outermost: of code that is inlined there, the line of the function that it was inlined into.
+    """
     told = {}
     for section in sorted({address.section for address in addresses}):
         values = [address.value for address in addresses if address.section == section]
         for start in range(0, len(values), _BATCH):
             batch = values[start : start + _BATCH]
-            for value, line in zip(batch, _addr2line(file, section, batch), strict=False):
+            for value, lines in zip(batch, _addr2line(file, section, batch), strict=False):
+                line = lines[-1 if outermost else 0] if lines else "??"
                 if not line.startswith("??") and not line.endswith((":?", ":0")):
-                    told[_Address(section, value)] = line
+                    told[CodeAddress(section, value)] = line
     return told
 
 
-def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
-    """Confined: the file comes from a build of untrusted code, and binutils have had their holes."""
+def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[list[str]]:
+    """Return for each address its line, and behind it those that it was inlined into.
+
+    Confined: the file comes from a build of untrusted code, and binutils have had their holes.
+    """
     try:
         calls = filter_file()
     except SandboxFailed:  # an oops without line numbers is still worth showing
@@ -194,7 +199,7 @@ def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
     confined += ["--disable-userns", "--seccomp", str(calls), "--ro-bind", "/usr", "/usr"]
     confined += ["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"]
     confined += ["--ro-bind", str(file), "/file", "prlimit", "--as=4294967296", f"--cpu={_DEADLINE_S}", "--"]
-    command = ["/usr/bin/addr2line", "-e", "/file", *(["-j", section] if section else [])]
+    command = ["/usr/bin/addr2line", "-a", "-i", "-e", "/file", *(["-j", section] if section else [])]
     try:
         done = subprocess.run(
             [*confined, *command, *(f"{value:#x}" for value in values)],
@@ -210,7 +215,13 @@ def _addr2line(file: Path, section: str, values: Sequence[int]) -> list[str]:
         return []
     finally:
         os.close(calls)
-    return [_relative(line) for line in done.stdout.splitlines()]
+    told: list[list[str]] = []
+    for line in done.stdout.splitlines():
+        if _ADDRESS.fullmatch(line):
+            told.append([])
+        elif told:
+            told[-1].append(_relative(line))
+    return told
 
 
 def _relative(line: str) -> str:

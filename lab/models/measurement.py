@@ -54,6 +54,8 @@ class Profile(models.Model):
     # Of an exact profile: the same nodes with how often each was called, and the operations of the workload they cover.
     calls = models.BinaryField(null=True, blank=True)
     operations = models.PositiveBigIntegerField(default=0, db_default=0)
+    # Where its kernel functions begin in the source: lab/profiles/analysis/source_lines.py.
+    lines = models.BinaryField(null=True, blank=True)
     # Of the raw file: lab/storage/raw_profiles.py says where it is.
     perf_data_sha256 = models.CharField(max_length=64, blank=True, default="")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import median
 
 import numpy as np
@@ -18,6 +18,7 @@ from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, a
 from lab.profiles.analysis.frame_shifts import sides_of
 from lab.profiles.analysis.frame_tree import FrameTree, unpack
 from lab.profiles.analysis.share_shifts import Sides
+from lab.profiles.analysis.source_lines import merged_lines
 from lab.profiles.analysis.symbol_counts import symbol_counts
 from lab.profiles.analysis.weight_unit import Unit, is_waited, unit_of
 from workloads.catalog import load_catalog
@@ -74,7 +75,7 @@ class ProfiledVariant:
 class CaseProfiles:
     """All profiles of a case. tree: one column a counted boot, variant by variant, in `variants`' order.
 
-    owners: int64[profiles], index into variants. kind: of Profile.Kind.
+    owners: int64[profiles], index into variants. kind: of Profile.Kind. line_tables: of each counted boot, as stored.
     """
 
     experiment: Experiment
@@ -83,6 +84,15 @@ class CaseProfiles:
     variants: tuple[ProfiledVariant, ...]
     owners: Integers
     tree: UnitedTree
+    line_tables: tuple[bytes | None, ...] = ()
+
+    @cached_property
+    def lines(self) -> dict[str, str]:
+        """Where functions begin in the base's source; of those that it does not have, in a variant's: "fs/namei.c:2251"."""
+        firsts = [int(np.argmax(self.of(place))) for place in range(len(self.variants))]
+        if self.base is not None:
+            firsts.insert(0, firsts.pop(self.base))
+        return merged_lines(self.line_tables[at] for at in firsts)
 
     def of(self, variant: int) -> Flags:
         """bool[profiles]: the columns of one variant."""
@@ -167,7 +177,8 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
         counted += valid
     blobs = tuple(bytes(profile.tree) for profile in counted)
     tree = _aligned(blobs, idle or is_waited(unit_of(kind)), kind == EXACT)
-    return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree)
+    tables = tuple(bytes(profile.lines) if profile.lines else None for profile in counted)
+    return CaseProfiles(experiment, case, kind, tuple(variants), np.array(owners, np.int64), tree, tables)
 
 
 def kind_named(name: str) -> str:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,14 @@ class SeenFrom:
 
 
 WHOLE = SeenFrom()
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTree:
+    """A tree and what files tell beside it: its title, the unit of its weights, where its functions begin."""
+
+    tree: FrameTree
+    context: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +122,8 @@ def variant_tree(
     idle: bool = False,
     kind: str = "",
     seen: SeenFrom = WHOLE,
-) -> tuple[str, FrameTree]:
-    """A title, and all counted boots of a variant added up under the names of the source; the base's if empty.
+) -> DrawnTree:
+    """Return all counted boots of a variant added up under the names of the source; the base's if empty.
 
     seen: from which symbol. Raises UnknownRow.
     """
@@ -121,7 +131,8 @@ def variant_tree(
     place = profiles.place(variant or _base_name(profiles))
     tree, view = _seen(profiles.tree, seen)
     title = f"{profiles.case}: {profiles.variants[place].name}{_of_kind(profiles)}{view}"
-    return title, summed(tree, profiles.drawn(profiles.of(place)), idle=idle)
+    drawn = summed(tree, profiles.drawn(profiles.of(place)), idle=idle)
+    return DrawnTree(drawn, {"title": title, "unit": profiles.unit, "lines": profiles.lines})
 
 
 def _seen(tree: UnitedTree, seen: SeenFrom) -> tuple[UnitedTree, str]:

@@ -22,6 +22,7 @@ from lab.profiles.analysis.count_shifts import changed
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
 from lab.profiles.analysis.frame_names import ASIDE
 from lab.profiles.analysis.frame_tree import unpack
+from lab.profiles.analysis.source_lines import merged_lines
 
 _PER = "instructions_per_"
 _LEAST_BOOTS = 2
@@ -31,7 +32,8 @@ _LEAST_BOOTS = 2
 class ExactRow:
     """One function, or all interrupts or kernel threads: instructions in itself and calls, an operation of the workload each.
 
-    touched: whether the diff of a switch of the variant adds or removes lines in it.
+    touched: whether the diff of a switch of the variant adds or removes lines in it. line: where its code begins in the
+    base's source, or in the variant's if the base does not have it.
     """
 
     symbol: str
@@ -41,6 +43,7 @@ class ExactRow:
     calls_after: float
     of_patch: bool
     touched: bool = False
+    line: str = ""
 
     @property
     def change(self) -> float:
@@ -150,10 +153,12 @@ def _change(
     is_patch = changed(counted.instructions[:, base], counted.instructions[:, own]) & ~counted.aside
     differs = (counted.instructions[:, old] != counted.instructions[:, new]) | is_patch
     touched = _touched(rows[new].run.variant)
+    lines = merged_lines((rows[old].lines, rows[new].lines))
     found = [
         ExactRow(
             counted.symbols[at], float(before[at]), float(after[at]), float(called[at]), float(calls[at]),
             bool(is_patch[at]), _source_name(counted.symbols[at]) in touched,
+            lines.get(counted.symbols[at], ""),
         )
         for at in np.flatnonzero(differs).tolist()
     ]  # fmt: skip

@@ -106,13 +106,14 @@ class ProfileColumn:
 class SymbolRow:
     """One symbol over all columns, in their order: in itself (own), and in it or in what it calls (total).
 
-    raw: the compiler's names of it, where they differ.
+    raw: the compiler's names of it, where they differ. line: where its code begins ("fs/namei.c:2251"), if that is known.
     """
 
     symbol: str
     raw: tuple[str, ...]
     own: tuple[ShareCell, ...]
     total: tuple[ShareCell, ...]
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class ProfilePage:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """One symbol's callers and callees; `(itself)` among the callees is what it spends in itself."""
+    """One symbol's callers and callees; `(itself)` among the callees is what it spends in itself. line: as SymbolRow has it."""
 
     symbol: str
     raw: tuple[str, ...]
@@ -178,6 +179,7 @@ class Neighbours:
     total: tuple[ShareCell, ...]
     callers: tuple[CallerRow, ...]
     callees: tuple[CallerRow, ...]
+    line: str = ""
 
 
 def profile_page(
@@ -226,6 +228,7 @@ def neighbours(
         total=next(iter(total), ()),
         callers=_rows(callers.by_caller, above)[:rows],
         callees=_rows(callees, below)[:rows],
+        line=profiles.lines.get(symbol, ""),
     )
 
 
@@ -312,7 +315,13 @@ def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
         return ()
     (cells,) = _tables(profiles, [])
     found = [
-        SymbolRow(name, tree.raw.get(place, ()), cells[place], cells[place + len(tree.names)])
+        SymbolRow(
+            name,
+            tree.raw.get(place, ()),
+            cells[place],
+            cells[place + len(tree.names)],
+            profiles.lines.get(name, ""),
+        )
         for place, name in enumerate(tree.names)
         if any(cell.share for cell in cells[place + len(tree.names)])
     ]

@@ -22,6 +22,7 @@ from lab.models import Build, Profile, Run, Sample
 from lab.models.states import BuildState, Outcome, Purpose, RunState, move
 from lab.models.storable import storable, storable_text
 from lab.profiles.analysis.frame_tree import FrameTree, pack
+from lab.profiles.analysis.source_lines import pack_lines
 from lab.runs.blocks import follow_block
 from lab.runs.claim import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.runs.hand_back import leave_place
@@ -70,7 +71,7 @@ class SampleValue:
 class TakenProfile:
     """A profile's tree, what it counts, how whole it is and what it cost: as the columns of Profile say.
 
-    calls: of an exact profile, whose nodes are the tree's.
+    calls: of an exact profile, whose nodes are the tree's. lines: where functions begin, by the names of the source.
     """
 
     tree: FrameTree
@@ -84,6 +85,7 @@ class TakenProfile:
     perf_data_sha256: str = ""
     calls: FrameTree | None = None
     operations: int = 0
+    lines: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +320,7 @@ def _store_profile(run_id: int, taken: TakenProfile) -> None:
         perf_data_sha256=taken.perf_data_sha256,
         calls=None if taken.calls is None else pack(taken.calls),
         operations=taken.operations,
+        lines=pack_lines(taken.lines),
     )
 
 

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from lab.errors import UnknownRow
 from lab.models import Profile
 from lab.profiles.analysis.frame_tree import unpack
+from lab.profiles.analysis.source_lines import merged_lines
 from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.exports.formats import TREE_FORMS
 from web.api.files import as_file, form_named, told_as_file
@@ -76,5 +77,6 @@ class Profiles(Resource):
             raise UnknownRow(f"there is no profile {id}")
         run = row.run
         title = f"{run.case}: {run.variant}, run {run.pk}"
-        written = TREE_FORMS[suffix].write(unpack(bytes(row.tree)), title=title, unit=unit_of(row.kind))
+        context = {"title": title, "unit": unit_of(row.kind), "lines": merged_lines([row.lines])}
+        written = TREE_FORMS[suffix].write(unpack(bytes(row.tree)), **context)
         return as_file(written, media_type, f"profile-{id}.{suffix}")

@@ -35,10 +35,27 @@ class Page {
     this.colours = palette(box);
     this.rebuild();
     this.listen();
+    this.askForLines();
   }
 
   line(i) {
-    return this.model.frames.total[0] ? this.model.say(i) : HINT;
+    if (!this.model.frames.total[0]) return HINT;
+    const name = this.model.name(i);
+    const place = this.lines?.get(name) ?? this.lines?.get(name.split(".")[0]);
+    return place ? `${this.model.say(i)} · ${place}` : this.model.say(i);
+  }
+
+  // Of the whole graph's root there is nothing to say.
+  hint(i) {
+    return i > 0 || this.state.around ? this.line(i) : HINT;
+  }
+
+  // File and line of functions, where line tables told them.
+  async askForLines() {
+    const response = await fetch(box.dataset.lines);
+    if (!response.ok) return;
+    this.lines = new Map(Object.entries(await response.json()));
+    part("detail").textContent = this.hint(this.view.focus);
   }
 
   keep(changes) {
@@ -99,7 +116,7 @@ class Page {
       this.keep({ at: [] });
       this.lead(0);
     }
-    part("detail").textContent = root > 0 || this.state.around ? this.line(root) : HINT;
+    part("detail").textContent = this.hint(root);
     this.mark();
   }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from django.test import Client
 
 from lab.models import Case, Profile
 from lab.profiles.analysis.frame_tree import build_tree, pack, stacks_of, unpack
+from lab.profiles.analysis.source_lines import pack_lines
 from lab.tests.exact_profiles import exact_experiment
 from lab.tests.factories import make_comparison
 from web.tests.conftest import Page
@@ -42,6 +44,33 @@ def test_the_page_names_the_patched_function_with_its_exact_number(case: Case, p
     patch, chance = text.index("The patch<"), text.index("Not the patch: boots of base differ here, too")
     assert patch < text.index(">kernfs_fop_open<") < chance
     assert chance < text.index(">___slab_alloc<", chance)
+
+
+def test_file_and_line_stand_with_a_function_where_the_line_tables_had_them(
+    case: Case, page: Page, client: Client
+) -> None:
+    assert "sub break" not in page(address(case, "?around=kernfs_fop_open"))
+    lines = {"kernfs_fop_open": "fs/kernfs/file.c:613", "do_sys_open": "fs/open.c:1294"}
+    base = Profile.objects.filter(run__variant__name="base").order_by("run__block")[0]
+    Profile.objects.filter(pk=base.pk).update(lines=pack_lines(lines))
+    Profile.objects.filter(run__variant__name="p").update(
+        lines=pack_lines({"kernfs_fop_open": "fs/kernfs/file.c:619", "___slab_alloc": "mm/slub.c:3109"})
+    )
+    text = page(address(case, "?variant=p&against=base&around=kernfs_fop_open"))
+    # In the sentence of the sandwich, in the table of the change and in that of all symbols.
+    assert text.count("fs/kernfs/file.c:613<") == 3
+    assert "file.c:619" not in text, "that of the base is shown where it has one"
+    assert "mm/slub.c:3109<" in text
+    told = client.get(address(case, "lines.json?kind=exact")).json()
+    assert told == lines | {"___slab_alloc": "mm/slub.c:3109"}
+    assert client.get(address(case, "lines.json?kind=cpu")).json() == {}
+    speed = client.get(address(case, "variant.speedscope.json?kind=exact")).json()
+    assert {"name": "do_sys_open", "file": "fs/open.c", "line": 1294} in speed["shared"]["frames"]
+    assert {"name": "main"} in speed["shared"]["frames"]
+    assert b"fs/open.c" in gzip.decompress(client.get(address(case, "variant.pb.gz?kind=exact")).content)
+    (told,) = client.get(f"/api/v1/experiments/{case.experiment_id}/profile/?kind=exact").json()["cases"]
+    assert told["profile"]["changes"][0]["rows"][0]["line"] == "fs/kernfs/file.c:613"
+    assert "fs/open.c:1294" in {row["line"] for row in told["profile"]["symbols"]}
 
 
 def test_nothing_exact_is_said_to_be_sampled(case: Case, page: Page) -> None:

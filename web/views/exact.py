@@ -22,7 +22,7 @@ _MINUS, _THIN, _ARROW = (
 class ExactLine:
     """One function: instructions and calls an operation, as text; calls: one number, or "3 → 4" where they differ.
 
-    touched: the patch's diff has changed lines in it.
+    touched: the patch's diff has changed lines in it. line: where its code begins, if that is known.
     """
 
     symbol: str
@@ -31,6 +31,7 @@ class ExactLine:
     change: str
     calls: str
     touched: bool
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ def _line(row: ExactRow) -> ExactLine:
         signed(row.change),
         _ARROW.join(calls),
         row.touched,
+        row.line,
     )
 
 

@@ -68,6 +68,7 @@ class SymbolLine:
     callers: tuple[ShareRow, ...] = ()
     callees: tuple[ShareRow, ...] = ()
     opened: bool = False
+    line: str = ""
 
 
 @require_safe
@@ -97,7 +98,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     shown = symbols if request.GET.get("rows") == "all" else _first(symbols)
     files = _files(page, chosen, boot) if chosen else {}
     differences = _differences(page, against, chosen) if against and chosen else {}
-    opened = any(line.opened for line in symbols)
+    opened = next((line for line in symbols if line.opened), None)
     ctx = {
         "page": page,
         "words": WORDS[page.kind],
@@ -242,7 +243,7 @@ def share_of(cell: ShareCell) -> Share:
 def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
     """The symbols worth a line; the one asked for is always there, and open."""
     rows = [
-        SymbolLine(row.symbol, " ".join(row.raw), _pairs(row.own, row.total))
+        SymbolLine(row.symbol, " ".join(row.raw), _pairs(row.own, row.total), line=row.line)
         for row in page.symbols
         if row.symbol == around
         or max(cell.share for cell in row.own) >= _LEAST_OWN
@@ -262,6 +263,7 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
         tuple(map(_neighbour, near.callers)),
         tuple(map(_neighbour, near.callees)),
         opened=True,
+        line=near.line,
     )
     if shares is None:
         return [opened, *rows]

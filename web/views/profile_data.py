@@ -6,6 +6,7 @@
     /experiments/<e>/profile/<case>/difference.<form>     ?base= &variant= json, folded (two counts) or svg
     /experiments/<e>/profile/<case>/callers.txt           ?symbols= &variant= the text trees of the kernfs mail
     /experiments/<e>/profile/<case>/symbol.json           ?symbol= its callers and callees, per variant
+    /experiments/<e>/profile/<case>/lines.json            where functions begin in the source
 
 <form>: tree (lab/profiles/analysis/frame_tree.py), folded, script.txt, speedscope.json, pb.gz (pprof), svg. ?idle=1 keeps idle CPUs.
 ?callers= a symbol, or * for every one, and ?callees= a symbol: a variant or a difference as seen from there.
@@ -29,8 +30,9 @@ from django.views.decorators.http import require_safe
 
 from lab.errors import UnknownRow
 from lab.profiles.analysis.frame_tree import TreeDamaged
+from lab.profiles.analysis.source_lines import merged_lines
 from lab.profiles.analysis.weight_unit import unit_of
-from lab.profiles.case_profiles import CPU, kind_named, run_tree
+from lab.profiles.case_profiles import CPU, case_profiles, kind_named, run_tree
 from lab.profiles.difference import SeenFrom, caller_text, difference, variant_tree
 from lab.profiles.exports.formats import BINARY, DIFFERENCE_FORMS, JSON, TEXT, TREE_FORMS, ProfileForm
 from lab.profiles.exports.stacks import ExportTooLarge, NoSuchForm
@@ -71,7 +73,7 @@ def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
         return _file(request, bytes(profile.tree), chosen.media_type, file)
     run = profile.run
     title = f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}"
-    body = chosen.write(tree, title=title, unit=unit_of(profile.kind))
+    body = chosen.write(tree, title=title, unit=unit_of(profile.kind), lines=merged_lines([profile.lines]))
     return _file(request, body, chosen.media_type, file)
 
 
@@ -81,11 +83,11 @@ def variant_profile(request: HttpRequest, experiment_id: int, case_id: int, form
     """All boots of a variant in one of TREE_FORMS."""
     chosen = _form(TREE_FORMS, form)
     name, kind = request.GET.get("variant", ""), _kind(request)
-    title, tree = variant_tree(
+    drawn = variant_tree(
         experiment_id, case_id, variant=name, idle=_idle(request), kind=kind, seen=_seen_from(request)
     )
     file = f"profile-{experiment_id}-{case_id}-{name or 'base'}{_suffix(kind)}.{form}"
-    body = chosen.write(tree, title=title, unit=unit_of(kind))
+    body = chosen.write(drawn.tree, **drawn.context)
     return _file(request, body, chosen.media_type, file)
 
 
@@ -127,6 +129,14 @@ def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
     """A symbol's callers and callees: lab/profiles/page.py's Neighbours as JSON."""
     found = neighbours(experiment_id, case_id, request.GET.get("symbol", ""), kind=_kind(request))
     return _file(request, json.dumps(asdict(found)), JSON, "symbol.json", inline=True)
+
+
+@require_safe
+@plainly
+def lines(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
+    """Where each function begins in the source: {"link_path_walk": "fs/namei.c:2251"}; empty if no line table told."""
+    found = case_profiles(experiment_id, case_id, kind=_kind(request)).lines
+    return _file(request, json.dumps(found), JSON, "lines.json", inline=True)
 
 
 def _form(forms: Mapping[str, ProfileForm], form: str) -> ProfileForm:

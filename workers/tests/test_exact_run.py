@@ -12,6 +12,7 @@ import pytest
 from lab.errors import SpecError
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_tree import stacks_of, unpack
+from lab.profiles.analysis.source_lines import merged_lines
 from workers.drivers.base import BootRequest
 from workers.drivers.calls import bring_home
 from workers.drivers.fake import Script
@@ -69,6 +70,10 @@ def test_an_exact_profile_is_stored_with_calls_and_operations(fake_lab: FakeLab,
             ("entry_SYSCALL_64", "find_inode_fast"): 200,
             ("[interrupts]", "find_inode_fast"): 7,
         }
+        lines = merged_lines([profile.lines])
+        assert {name: line.partition(":")[0] for name, line in lines.items()} == {
+            "entry_SYSCALL_64": "fs/inode.c", "find_inode_fast": "fs/inode.c",
+        }  # fmt: skip
     assert not experiment.runs.filter(purpose="profiled", samples__isnull=False).exists()
 
 

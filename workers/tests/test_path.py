@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 
@@ -10,6 +11,8 @@ import pytest
 from django.test import Client
 
 from lab.models import Build, Experiment, Run, Sample
+from lab.profiles.analysis.frame_tree import stacks_of, unpack
+from lab.profiles.analysis.source_lines import merged_lines
 from lab.runs.claiming import next_run
 from lab.tests.factories import claim_run
 from workers import local
@@ -221,4 +224,10 @@ def test_a_profiled_boot_leaves_profiles_counters_and_what_was_not_there(
         assert cpu.samples == 3
         assert cpu.overhead == pytest.approx(0.25)
         assert (lock.kind, lock.samples, lock.waits) == ("lock", 500, 1)
+        for profile in (cpu, lock):
+            # The kernel of the test is built with line tables as every other is; the first of its files is linked first.
+            functions = {name for names, _ in stacks_of(unpack(bytes(profile.tree))) for name in names[1:]}
+            lines = merged_lines([profile.lines])
+            assert lines.keys() == functions
+            assert all(re.fullmatch(r"(fs|init)/\w+\.c:\d+", line) for line in lines.values()), lines
     assert not experiment.runs.filter(purpose="measured").exclude(counters={}).exists()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.errors import UnknownRow
-from lab.profiles.analysis.weight_unit import unit_of
 from lab.profiles.case_profiles import kind_named
 from lab.profiles.difference import WHOLE, SeenFrom, caller_text, difference, variant_tree
 from lab.profiles.exports.data import profiled_case, profiled_cases
@@ -39,9 +38,9 @@ def profile_file(
         found = difference(experiment_id, case_id, base=base, variant=variant, kind=kind, seen=seen)
         body = DIFFERENCE_FORMS[form].write(found)
     else:
-        title, tree = variant_tree(experiment_id, case_id, variant=variant, kind=kind, seen=seen)
+        drawn = variant_tree(experiment_id, case_id, variant=variant, kind=kind, seen=seen)
         try:
-            body = TREE_FORMS[form].write(tree, title=title, unit=unit_of(kind))
+            body = TREE_FORMS[form].write(drawn.tree, **drawn.context)
         except NoSuchForm as exc:
             raise UnknownRow(f"form: {exc}") from exc
     return body.encode() if isinstance(body, str) else body

@@ -17,7 +17,7 @@ class ProfileForm:
     """One form. name: in the addresses of the API.
 
     writer: "module:function" below lab.profiles, imported when it is needed, since most need numpy. takes: what it takes
-    beside the tree or the difference, of title and unit.
+    beside the tree or the difference, of title, unit and lines.
     """
 
     name: str
@@ -25,8 +25,8 @@ class ProfileForm:
     writer: str
     takes: tuple[str, ...] = ()
 
-    def write(self, profile: Any, **context: str) -> str | bytes:
-        """Write a tree, with its title and the unit of its weights, or a difference. May raise ExportTooLarge or NoSuchForm."""
+    def write(self, profile: Any, **context: Any) -> str | bytes:
+        """Write a tree, with its title, the unit of its weights and the lines of its functions, or a difference. May raise ExportTooLarge or NoSuchForm."""
         accepted = {name: value for name, value in context.items() if name in self.takes}
         body: str | bytes = resolve_name(f"lab.profiles.{self.writer}")(profile, **accepted)
         return body
@@ -43,9 +43,9 @@ TREE_FORMS: Mapping[str, ProfileForm] = {
     "folded": ProfileForm("folded", TEXT, "exports.stacks:write_folded"),
     "script.txt": ProfileForm("script", TEXT, "exports.stacks:write_script", ("unit",)),
     "speedscope.json": ProfileForm(
-        "speedscope", JSON, "exports.speedscope:write_speedscope", ("title", "unit")
+        "speedscope", JSON, "exports.speedscope:write_speedscope", ("title", "unit", "lines")
     ),
-    "pb.gz": ProfileForm("pprof", BINARY, "exports.pprof:write_pprof", ("unit",)),
+    "pb.gz": ProfileForm("pprof", BINARY, "exports.pprof:write_pprof", ("unit", "lines")),
     "svg": ProfileForm("svg", SVG, "exports.svg:write_svg", ("title", "unit")),
 }
 DIFFERENCE_FORMS: Mapping[str, ProfileForm] = {

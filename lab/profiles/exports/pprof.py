@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -27,8 +28,13 @@ _TYPES: Mapping[Unit, tuple[str, str]] = {
 }
 
 
-def write_pprof(tree: FrameTree, unit: Unit = "samples") -> bytes:
-    """The file's bytes; equal trees are equal bytes. A name is one function and one location. Raises ExportTooLarge."""
+def write_pprof(
+    tree: FrameTree, unit: Unit = "samples", lines: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    """The file's bytes; equal trees are equal bytes. A name is one function and one location.
+
+    lines: where functions begin, "fs/namei.c:2251" by name. Raises ExportTooLarge.
+    """
     check_size(tree, np.minimum(tree.own, 1))
     # String 0 must be empty; a function's name is the string of its own number.
     strings = ["", *tree.names, *_TYPES[unit]]
@@ -38,9 +44,15 @@ def write_pprof(tree: FrameTree, unit: Unit = "samples") -> bytes:
     for stack, count in stacks_of(tree):
         leaf_first = _varints(numbers[frame] for frame in reversed(stack))
         parts.append(_message(SAMPLE, _message(1, leaf_first) + _message(2, _varints([count]))))
-    for number in numbers.values():
-        parts.append(_message(LOCATION, _number(1, number) + _message(4, _number(1, number))))
-        parts.append(_message(FUNCTION, _number(1, number) + _number(2, number) + _number(3, number)))
+    for name, number in numbers.items():
+        file, _, line = lines.get(name, "").rpartition(":")
+        function, place = _number(1, number) + _number(2, number) + _number(3, number), b""
+        if file:
+            strings.append(file)
+            function += _number(4, len(strings) - 1) + _number(5, int(line))
+            place = _number(2, int(line))
+        parts.append(_message(LOCATION, _number(1, number) + _message(4, _number(1, number) + place)))
+        parts.append(_message(FUNCTION, function))
     parts += [_message(STRINGS, text.encode()) for text in strings]
     parts += [_message(PERIOD_TYPE, kind), _number(PERIOD, 1)]
     return gzip.compress(b"".join(parts), mtime=0)

@@ -7,6 +7,8 @@ Source: speedscope's file-format-spec.ts, version 1.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,8 +19,13 @@ from lab.profiles.exports.stacks import check_size
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def write_speedscope(tree: FrameTree, title: str, unit: Unit = "samples") -> str:
-    """The file's text. Raises ExportTooLarge."""
+def write_speedscope(
+    tree: FrameTree,
+    title: str,
+    unit: Unit = "samples",
+    lines: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The file's text. lines: where functions begin, "fs/namei.c:2251" by name. Raises ExportTooLarge."""
     check_size(tree, np.minimum(tree.own, 1))
     numbers = {name: number for number, name in enumerate(tree.names)}
     samples, weights = [], []
@@ -39,7 +46,12 @@ def write_speedscope(tree: FrameTree, title: str, unit: Unit = "samples") -> str
         "exporter": "kperflab",
         "name": title,
         "activeProfileIndex": 0,
-        "shared": {"frames": [{"name": name} for name in tree.names]},
+        "shared": {"frames": [_frame(name, lines.get(name, "")) for name in tree.names]},
         "profiles": [profile],
     }
     return json.dumps(whole, separators=(",", ":"))
+
+
+def _frame(name: str, line: str) -> dict[str, str | int]:
+    file, _, number = line.rpartition(":")
+    return {"name": name, "file": file, "line": int(number)} if file else {"name": name}

@@ -84,6 +84,33 @@ def read_pprof(raw: bytes) -> Stacks:
     return stacks
 
 
+def places_of(raw: bytes) -> dict[str, tuple[str, int, int]]:
+    """Return by function its file, where it starts, and the line of its only location."""
+    whole = fields(gzip.decompress(raw))
+    strings = [value.decode() for field, value in whole if field == 6 and isinstance(value, bytes)]
+    messages = {
+        at: [dict(fields(value)) for field, value in whole if field == at and isinstance(value, bytes)]
+        for at in (4, 5)
+    }
+    lines = {
+        int(one[1]): int(dict(fields(bytes(one[4]))).get(2, 0))
+        for one in messages[4]
+        if isinstance(one[4], bytes)
+    }
+    return {
+        strings[int(one[2])]: (strings[int(one.get(4, 0))], int(one.get(5, 0)), lines[int(one[1])])
+        for one in messages[5]
+    }
+
+
+def test_pprof_gets_file_and_line_of_the_functions_that_have_them() -> None:
+    raw = write_pprof(tree(PLAIN), lines={"down_read": "kernel/locking/rwsem.c:1518", "nobody": "x.c:1"})
+    assert read_pprof(raw) == PLAIN
+    places = places_of(raw)
+    assert places.pop("down_read") == ("kernel/locking/rwsem.c", 1518, 1518)
+    assert set(places.values()) == {("", 0, 0)}
+
+
 def collapse(script: str) -> Stacks:
     """Collapse stacks as stackcollapse-perf.pl does: a sample a paragraph, its head, then frames leaf first."""
     found: Counter[tuple[str, ...]] = Counter()

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_tree import build_tree, pack
+from lab.profiles.analysis.source_lines import pack_lines
 from web.tests.browser.conftest import HOSTILE, Open
 
 
@@ -230,3 +231,13 @@ def test_a_sandwich_of_what_no_sample_holds_says_so(visit: Open, address: str) -
     page = ready(visit(f"{address}&around={quote('<b>nothing')}"))
     expect(page.locator("main")).to_contain_text("No sample of any variant holds <b>nothing")
     expect(page.locator("#flame-empty")).to_be_visible()
+
+
+def test_a_frame_tells_its_file_and_line_where_they_are_known(visit: Open, address: str) -> None:
+    lines = {"walk": "fs/namei.c:2251", "constructor": "fs/<b>.c:1"}
+    Profile.objects.update(lines=pack_lines(lines))
+    for sides in ("", "&against=base"):
+        page = visit(f"{address}{sides}&around=walk")
+        expect(page.locator("#flame-detail")).to_contain_text(re.compile(r"walk: .* · fs/namei.c:2251$"))
+        assert "·" not in pressed(page, "ArrowDown")
+        expect(page.locator("main")).to_contain_text("walk (fs/namei.c:2251) is in the middle")

@@ -19,10 +19,11 @@ from django.core.cache import cache
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import expect
 
-from lab.models import Experiment, Tree, User
+from lab.models import Experiment, Profile, Tree, User
 from lab.people.tokens import issue_token
-from lab.tests.factories import make_case, make_experiment
-from web.tests.browser.conftest import Clicks, Open
+from lab.profiles.analysis.source_lines import pack_lines
+from lab.tests.factories import make_case, make_experiment, make_run, make_variant
+from web.tests.browser.conftest import Clicks, Open, save_profile
 from web.tests.browser.test_service import (
     INODE,
     PATIENCE_MS,
@@ -345,6 +346,43 @@ def forge_runs(pipeline: dict[str, Any], token: str, base: str, commit: str) -> 
         for name, value in step["env"].items()
     }
     return step["run"], {**environment, "GITHUB_STEP_SUMMARY": "summary"}
+
+
+@pytest.fixture
+def slower_function(transactional_db: None) -> Experiment:
+    """A finished experiment whose patch has find_inode take three times its share, in three profiled boots a kernel."""
+    experiment = make_experiment(name="inode hash", state="done", profile=True)
+    case = make_case(experiment)
+    for name, own in (("base", 10), ("p", 30)):
+        variant = make_variant(experiment, *([name] if name != "base" else []))
+        for block in range(3):
+            run = make_run(variant, case, block=block, purpose="profiled", state="done", outcome="finished")
+            stacks: dict[tuple[str, ...], int] = {
+                ("open", "walk", name): (100 - own) * 18 for name in ("hash", "lock", "copy", "dget", "dput")
+            }
+            save_profile(run.pk, stacks | {("open", "walk", "find_inode"): own * (90 + block)})
+    Profile.objects.update(lines=pack_lines({"find_inode": "fs/inode.c:982"}))
+    return experiment
+
+
+def test_two_clicks_lead_from_a_finished_experiment_to_the_function_that_got_slower(
+    visit: Open, slower_function: Experiment
+) -> None:
+    tab = visit(f"/experiments/{slower_function.pk}/")
+    clicked = Clicks(tab)
+    clicked.link("See the profiles")
+    moved = tab.get_by_role("region", name="Symbols").locator("tbody tr").first
+    expect(moved).to_contain_text("find_inode")
+    expect(moved).to_contain_text("▲ 3")
+    clicked.link("▸ find_inode")
+    expect(tab.get_by_role("heading", name="find_inode, p against base")).to_be_visible()
+    expect(tab.locator("main")).to_contain_text("find_inode (fs/inode.c:982) is in the middle")
+    expect(tab.locator("#flame-detail")).to_contain_text(
+        re.compile(r"find_inode: base 10\..*, p 30\..*, ×.2\.99, certain \(q")
+    )
+    expect(tab.locator("#around")).to_be_in_viewport()
+    expect(tab.get_by_role("row", name=re.compile("called by walk"))).to_be_visible()
+    assert clicked.count == 2
 
 
 def test_keys_lead_everywhere_and_can_be_turned_off(visit: Open, live_server: Any, alice: User) -> None:
