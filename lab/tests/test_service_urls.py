@@ -13,6 +13,7 @@ from lab.environment import open_secrets, read_flag, read_number, read_variable
 from lab.errors import SettingWrong
 from lab.operations.cache import ForgivingClient, ForgivingRedis
 from lab.service_urls import caches, database, mail_server
+from lab.tests.template_database import begin_with_template
 
 ROOT = Path(__file__).parents[2]
 
@@ -178,6 +179,7 @@ def test_with_https_cookies_and_redirects_are_secure(tmp_path: Path) -> None:
         "answer = Client().get('/sign-in/', secure=True, headers={'host': 'lab.example'})\n"
         "print(answer.get('strict-transport-security'), answer.cookies['csrftoken']['secure'])\n"
     )
+    begin_with_template(tmp_path)
     assert manage(tmp_path, "migrate", "--verbosity", "0").returncode == 0
     done = manage(tmp_path, "shell", "--no-imports", "-c", code, KPERFLAB_URL="https://lab.example")
     assert done.stdout.splitlines() == ["301 https://lab.example/sign-in/", "max-age=31536000 True"], (

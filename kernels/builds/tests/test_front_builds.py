@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kernels.trees.tree import NamedRevision
 
 pytestmark = pytest.mark.process
 
+Clean = Callable[[Builder, BuildRequest], Artifact]
 # Lines of fs.h that move, and one that nobody uses.
 CHANGES = {
     "a declaration at the beginning": ("struct inode {", "int nobody_calls(int);\n\nstruct inode {"),
@@ -55,10 +57,21 @@ def trusted(request: BuildRequest) -> BuildRequest:
     return replace(request, trusted=True)
 
 
-def clean(builder: Builder, request: BuildRequest, folder: Path) -> Artifact:
-    """Build from nothing through the front, in a state directory where nothing is kept."""
-    artifacts = ArtifactStore(folder / "artifacts")
-    return Builder(folder, builder.limits, artifacts=artifacts, layered=False, front=True).build(request)
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
+    """Build from nothing through the front, each request in a state directory of its own where nothing is kept."""
+    built: dict[tuple[str, str, bool], Artifact] = {}
+
+    def build(builder: Builder, request: BuildRequest) -> Artifact:
+        key = (request.base.commit, request.revision.commit, request.trusted)
+        if key not in built:
+            folder = tmp_path_factory.mktemp("clean")
+            artifacts = ArtifactStore(folder / "artifacts")
+            own = Builder(folder, builder.limits, artifacts=artifacts, layered=False, front=True)
+            built[key] = own.build(request)
+        return built[key]
+
+    return build
 
 
 def same(one: Artifact, other: Artifact) -> bool:
@@ -91,7 +104,7 @@ def header(pretend: PretendKernel, change: str) -> NamedRevision:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_header_is_answered_and_boots_to_the_bit_as_from_nothing(
-    own: Builder, pretend: PretendKernel, tmp_path: Path, change: str
+    own: Builder, pretend: PretendKernel, clean: Clean, change: str
 ) -> None:
     own.build(trusted(pretend.request()))
     assert own.front_events["miss"] == 4
@@ -100,11 +113,11 @@ def test_a_changed_header_is_answered_and_boots_to_the_bit_as_from_nothing(
     ours = own.build(request)
     # fs/inode.o and kernel/panic.o read fs.h; init/version.o has a release of its own.
     assert (own.front_events["hit"], own.front_events["miss"]) == (2, 1)
-    assert same(ours, clean(own, request, tmp_path / "clean"))
+    assert same(ours, clean(own, request))
     assert "kperflab: the compiler front answered 2 files and compiled 1" in ours.log.read_text()
 
 
-def test_a_changed_structure_is_compiled(own: Builder, pretend: PretendKernel, tmp_path: Path) -> None:
+def test_a_changed_structure_is_compiled(own: Builder, pretend: PretendKernel, clean: Clean) -> None:
     own.build(trusted(pretend.request()))
     own.front_events.clear()
     revision = pretend.edited(
@@ -113,11 +126,11 @@ def test_a_changed_structure_is_compiled(own: Builder, pretend: PretendKernel, t
     request = trusted(pretend.request(revision))
     ours = own.build(request)
     assert (own.front_events["hit"], own.front_events["miss"]) == (0, 3)
-    assert same(ours, clean(own, request, tmp_path / "clean"))
+    assert same(ours, clean(own, request))
 
 
 def test_another_base_is_answered_from_the_trusted_store(
-    own: Builder, pretend: PretendKernel, tmp_path: Path
+    own: Builder, pretend: PretendKernel, clean: Clean
 ) -> None:
     own.build(trusted(pretend.request()))
     own.front_events.clear()
@@ -125,7 +138,7 @@ def test_another_base_is_answered_from_the_trusted_store(
     request = trusted(replace(pretend.request(later), base=later))
     ours = own.build(request)
     assert (own.front_events["hit"], own.front_events["miss"]) == (3, 1)
-    assert same(ours, clean(own, request, tmp_path / "clean"))
+    assert same(ours, clean(own, request))
 
 
 def test_a_kernel_by_the_front_has_the_code_of_one_by_the_compiler_alone(
@@ -207,7 +220,7 @@ class TestWhatAHostileBuildLeaves:
         ],
     )
     def test_a_base_that_spoils_its_folder_spoils_no_store(
-        self, own: Builder, pretend: PretendKernel, vouched: bool, recipe: str
+        self, own: Builder, pretend: PretendKernel, clean: Clean, vouched: bool, recipe: str
     ) -> None:
         text = (FAKELINUX / "Makefile").read_text()
         hostile = pretend.variant(
@@ -218,7 +231,7 @@ class TestWhatAHostileBuildLeaves:
         request = replace(pretend.request(), trusted=vouched)
         ours = own.build(request)
         assert own.front_events["corrupt"] == 0
-        assert same(ours, clean(own, request, own.home / "clean"))
+        assert same(ours, clean(own, request))
 
     @pytest.mark.parametrize(
         "place", ["/build/front/gcc", "/build/front/front.conf", "/build/compiled0/aa", "/build/compiled1/aa"]
@@ -262,14 +275,14 @@ class TestAStoreThatFails:
         assert (own.front_events["hit"], own.front_events["corrupt"]) == (3, 0)
 
     def test_a_store_that_cannot_be_made_is_done_without(
-        self, own: Builder, pretend: PretendKernel, tmp_path: Path
+        self, own: Builder, pretend: PretendKernel, clean: Clean
     ) -> None:
         (own.home / "objects").mkdir(parents=True, exist_ok=True)
         (own.home / "objects/compiled").write_text("in the way")
         request = trusted(pretend.request())
         ours = own.build(request)
         assert own.front_events["unreachable"] >= 1
-        assert same(ours, clean(own, request, tmp_path / "clean"))
+        assert same(ours, clean(own, request))
 
     def test_a_store_without_room_is_done_without(
         self, own: Builder, pretend: PretendKernel, monkeypatch: pytest.MonkeyPatch

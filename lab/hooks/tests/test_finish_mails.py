@@ -25,6 +25,7 @@ from lab.runs.settle import cancel_experiment, settle
 from lab.tests.factories import finish_builds, finish_run, make_bisection, make_grid, make_user
 from lab.tests.mail_receiver import MailReceiver, Taken, receiving_mails
 from lab.tests.receiver import receiving
+from lab.tests.template_database import begin_with_template
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -294,6 +295,7 @@ DELIVER = "import workers.app; from workers import tasks; tasks.deliver_events()
 @pytest.mark.process
 def test_the_environment_alone_sends_it(tmp_path: Path) -> None:
     """From submission's end to a mail in a mailbox, each step in a process of its own."""
+    begin_with_template(tmp_path / "home")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KPERFLAB_")}
     with receiving_mails() as receiver:
         variables = {

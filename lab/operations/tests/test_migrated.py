@@ -9,6 +9,7 @@ import pytest
 
 from lab.operations.migrated import replaced_migrations, too_old
 from lab.tests.labs import Lab
+from lab.tests.template_database import begin_with_template
 
 FIRST = "0001_squashed_0028_fetch"
 RECORD = (
@@ -21,6 +22,7 @@ RECORD = (
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
     """A lab on SQLite, with its tables."""
+    begin_with_template(tmp_path / "lab")
     made = Lab(tmp_path / "lab", "")
     made.run("manage.py", "migrate", "--verbosity", "0")
     return made
