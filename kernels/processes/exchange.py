@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from threading import Thread
 from typing import IO, cast
 
@@ -17,6 +18,8 @@ from kernels.errors import OutputTooLong
 LAST_COMPLAINTS = 64 << 10
 _CHUNK = 1 << 16
 _END_S = 10.0
+# How often somebody who watches is told.
+_LOOK_S = 0.5
 
 
 class _Reader:
@@ -46,11 +49,16 @@ class _Reader:
 
 
 def talk(
-    process: subprocess.Popen[bytes], data: bytes, *, seconds: float, most_output: int
+    process: subprocess.Popen[bytes],
+    data: bytes,
+    *,
+    seconds: float,
+    most_output: int,
+    watch: Callable[[bytes], None] | None = None,
 ) -> tuple[bytes, bytes]:
     """Send `data`, wait for the end of a process that leads its own session, and return its stdout and the end of its stderr.
 
-    Raises OutputTooLong, subprocess.TimeoutExpired; then the process and what it started are killed.
+    watch: gets the end of stderr from time to time, in the caller's thread, and once when all of it is read. Raises OutputTooLong, subprocess.TimeoutExpired; then the process and what it started are killed.
     """
     ends = time.monotonic() + seconds
     stdin, stdout, stderr = (
@@ -62,9 +70,13 @@ def talk(
     writer.start()
     try:
         for thread in (out.thread, err.thread, writer):
-            thread.join(max(0.0, ends - time.monotonic()))
-            if thread.is_alive():
-                raise subprocess.TimeoutExpired(process.args, seconds)
+            while thread.is_alive():
+                left = ends - time.monotonic()
+                if left <= 0:
+                    raise subprocess.TimeoutExpired(process.args, seconds)
+                thread.join(min(left, _LOOK_S) if watch else left)
+                if watch:
+                    watch(bytes(err.data))
         process.wait(max(0.0, ends - time.monotonic()))
     finally:
         if process.poll() is None:

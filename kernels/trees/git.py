@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -124,11 +124,12 @@ def try_git(
     most_bytes: int | None = None,
     most_memory: int | None = None,
     most_output: int = MOST_OUTPUT,
+    watch: Callable[[bytes], None] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git and return its status and output, whatever the status; of stderr the last 64 KiB.
 
-    most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print.
-    Raises GitFailed at the deadline, OutputTooLong, ToolMissing, DiskFull.
+    most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print;
+    watch: gets the end of stderr while git runs. Raises GitFailed at the deadline, OutputTooLong, ToolMissing, DiskFull.
     """
     limits = {"fsize": most_bytes, "data": most_memory}
     options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
@@ -140,7 +141,7 @@ def try_git(
     with lifeline() if waits else nullcontext() as held:
         process = _start(held.guarded(command) if held else command, environment, held)
         try:
-            out, err = talk(process, data, seconds=deadline_s, most_output=most_output)
+            out, err = talk(process, data, seconds=deadline_s, most_output=most_output, watch=watch)
         except OutputTooLong as exc:
             raise OutputTooLong(f"git {_verb(arguments)}: {exc}") from exc
         except subprocess.TimeoutExpired as exc:

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kernels.errors import (
@@ -46,6 +47,15 @@ _REDIRECTED = re.compile(r"returned error: 30\d")
 _PLAIN_FILES = re.compile(r"dumb http transport does not support")
 # What git's check-ref-format refuses, and what no name of a branch needs.
 _BAD_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$|\ufffd")
+# git's own counts of a fetch, with the words for people. What the other side counts is led by "remote: ".
+_STAGES = {b"Receiving objects": "receiving objects", b"Resolving deltas": "resolving deltas"}
+_COUNT = re.compile(rb"(?:^|[\r\n])(Receiving objects|Resolving deltas): +(\d{1,3})% ")
+# What a fetch says that is no complaint: counts, where it fetches from, and the branches that it moves.
+_NO_COMPLAINT = re.compile(
+    r"(?:remote: )?(?:[A-Z][a-z]+ [a-z ]+: +\d+%|Enumerating |Counting |Total )|From | [ *+=t-] .* -> "
+)
+Progress = Callable[[str, float], None]
+"""Gets the stage of a fetch in words, and the fraction of it that is done, 0 to 1."""
 
 
 def _memory() -> int:
@@ -130,7 +140,11 @@ def list_refs(address: Address, limits: FetchLimits) -> ListedRefs:
 
 
 def fetch(
-    address: Address, repository: Path, limits: FetchLimits, on_note: Callable[[str], None] = lambda _: None
+    address: Address,
+    repository: Path,
+    limits: FetchLimits,
+    on_note: Callable[[str], None] = lambda _: None,
+    on_progress: Progress | None = None,
 ) -> ListedRefs:
     """Bring branches and tags of a bare repository up to date with another, and return what that has.
 
@@ -154,7 +168,7 @@ def fetch(
     if re.fullmatch(r"[0-9a-f]{40,64}", listed.head):
         wanted.append("+HEAD:refs/kperflab/head")
     if wanted:
-        _fetch(address, repository, wanted, limits, ends)
+        _fetch(address, repository, wanted, limits, ends, on_progress)
     gone = [f"delete {ref}\n" for ref in ours if ref not in listed.refs]
     run_git(repository, "update-ref", "--stdin", data="".join(gone).encode())
     run_git(repository, "pack-refs", "--all")
@@ -175,6 +189,7 @@ def ask(
     data: bytes = b"",
     most_output: int = 1 << 20,
     most_bytes: int | None = None,
+    on_progress: Progress | None = None,
 ) -> bytes:
     """Run a git command that talks to an address, and only to that; return what it prints.
 
@@ -193,6 +208,7 @@ def ask(
             most_bytes=most_bytes if most_bytes is not None else limits.bytes,
             most_memory=limits.memory,
             most_output=most_output,
+            watch=partial(_tell, on_progress) if on_progress else None,
         )
     except OutputTooLong:
         raise
@@ -203,7 +219,21 @@ def ask(
     return done.stdout
 
 
-def _fetch(address: Address, repository: Path, wanted: list[str], limits: FetchLimits, ends: float) -> None:
+def _tell(on_progress: Progress, told: bytes) -> None:
+    """Hand on the last count that git wrote."""
+    if counts := _COUNT.findall(told):
+        stage, percent = counts[-1]
+        on_progress(_STAGES[stage], min(1.0, int(percent) / 100))
+
+
+def _fetch(
+    address: Address,
+    repository: Path,
+    wanted: list[str],
+    limits: FetchLimits,
+    ends: float,
+    on_progress: Progress | None,
+) -> None:
     here = sum(path.stat().st_size for path in (repository / "objects" / "pack").glob("*"))
     free = free_bytes(repository) - RESERVE
     if limits.bytes <= here:
@@ -217,10 +247,10 @@ def _fetch(address: Address, repository: Path, wanted: list[str], limits: FetchL
     left = FetchLimits(max(1.0, ends - time.monotonic()), limits.bytes - here, limits.refs, limits.memory)
     try:
         ask(
-            address, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+            address, "fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
             "--no-auto-maintenance", "--atomic", "--stdin", WHOLE, "--end-of-options", address.source,
             limits=left, repository=repository, data="".join(f"{ref}\n" for ref in wanted).encode(),
-            most_bytes=min(left.bytes, free),
+            most_bytes=min(left.bytes, free), on_progress=on_progress,
         )  # fmt: skip
     except TreeTooLarge as exc:
         if free < left.bytes:
@@ -283,8 +313,10 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
 
 
 def _plain(stderr: bytes, address: Address) -> str:
-    """Return git's message without passwords and control characters: a server writes part of it."""
-    text = stderr.decode(errors="replace").strip().replace(address.location, address.shown)
+    """Return git's message without counts, passwords and control characters: a server writes part of it."""
+    lines = re.split(r"[\r\n]+", stderr.decode(errors="replace"))
+    text = "\n".join(line.rstrip() for line in lines if line.strip() and not _NO_COMPLAINT.match(line))
+    text = text.replace(address.location, address.shown)
     return "".join(
         c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in re.sub(r"//[^/@\s]+@", "//", text)
     )

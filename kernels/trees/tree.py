@@ -124,22 +124,23 @@ def open_git(
     limits: FetchLimits = USUAL,
     *,
     on_note: Callable[[str], None] = lambda _: None,
+    on_progress: remote.Progress | None = None,
 ) -> SourceTree:
     """Return the tree at an address: cloned at the first call, brought up to date at later ones.
 
     A tree belongs to the place that it was cloned from: another address is refused under its name. on_note gets what
-    somebody should know, such as tags that were moved there. Raises TreeTaken, UnknownTree, TreeUnreadable,
-    TreeUnreachable, TreeTooLarge, TreeBusy, DiskFull.
+    somebody should know, such as tags that were moved there; on_progress the stage and the fraction of it that is done.
+    Raises TreeTaken, UnknownTree, TreeUnreadable, TreeUnreachable, TreeTooLarge, TreeBusy, DiskFull.
     """
     _check_name(name)
     repository = root / f"{name}.git"
     with locked(name, root), appearing(repository) as place:
         if (place / "HEAD").exists():
             _check_origin(name, place, address)
-            remote.fetch(address, place, limits, on_note)
+            remote.fetch(address, place, limits, on_note, on_progress)
         else:
             make_bare(place)
-            listed = remote.fetch(address, place, limits, on_note)
+            listed = remote.fetch(address, place, limits, on_note, on_progress)
             _set(place, "kperflab.default", _default(listed))
         _set(place, _ORIGIN, address.identity)
     return open_tree(name, root)

@@ -93,21 +93,30 @@ def fetch_limits() -> FetchLimits:
 
 def open_source(source: Source, root: Path, on_progress: OnProgress) -> SourceTree:
     """Make the tree available under `root`, imported or fetched if need be."""
-    if source.kind == "git":
-        on_progress(f"fetching {source.location}")
-        address = tree_address(source.location)
-        return open_git(source.name, address, root, fetch_limits(), on_note=on_progress)
+    said: tuple[str, int] = "", -1
 
-    said = -1
-
-    def tell(done: float) -> None:
+    def tell(what: str, done: float) -> None:
         nonlocal said
         # Every tenth is enough for a person, and for a log.
-        if int(10 * done) > said:
-            said = int(10 * done)
-            on_progress(f"importing {Path(source.location).name}: {said * 10} %")
+        if (tenth := int(10 * done)) > said[1] or what != said[0]:
+            said = what, tenth
+            on_progress(f"{what}: {tenth * 10} %")
 
-    return import_archive(source.name, Path(source.location), root, on_progress=tell)
+    if source.kind == "git":
+        fetching = f"fetching {source.location}"
+        on_progress(fetching)
+        return open_git(
+            source.name,
+            tree_address(source.location),
+            root,
+            fetch_limits(),
+            on_note=on_progress,
+            on_progress=lambda stage, done: tell(f"{fetching}, {stage}", done),
+        )
+    archive = Path(source.location)
+    return import_archive(
+        source.name, archive, root, on_progress=lambda done: tell(f"importing {archive.name}", done)
+    )
 
 
 def take_in(spec: PatchSpec | LineSwitch, tree: SourceTree, base: NamedRevision) -> Taken:

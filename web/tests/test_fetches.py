@@ -250,6 +250,7 @@ def test_a_name_that_is_a_script_is_a_text_on_the_page(submitter: Client, alice:
     [
         ("importing linux-6.1.tar.xz: 30 %", 'max="100" value="30"', True),
         ("importing linux-6.1.tar.xz: 100 %", 'max="100" value="100"', True),
+        ("fetching https://x.example/linux, receiving objects: 40 %", 'max="100" value="40"', False),
         ("applying mine", '<progress aria-label="In progress">', False),
         ("reading 5000 %", '<progress aria-label="In progress">', False),
     ],

@@ -22,7 +22,7 @@ from kernels.tests.serving import Inside, internal_server, redirecting, running,
 from kernels.tests.stranger import FILE, Stranger
 from kernels.trees import address
 from kernels.trees.address import Address, own_address, public_address
-from kernels.trees.remote import FetchLimits, branches
+from kernels.trees.remote import FetchLimits, _plain, _tell, branches
 from kernels.trees.tree import SourceTree, open_git, resolve
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
@@ -296,3 +296,37 @@ class _Chatty(BaseHTTPRequestHandler):
 def _noise(place: Path) -> bool:
     with Path("/dev/urandom").open("rb") as source:
         return bool((place / "noise").write_bytes(source.read(3 << 20)))
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [
+        (b"remote: Receiving objects:  99% (99/100)\r", []),
+        (
+            b"remote: x Receiving objects:  99% (99/100)\nReceiving objects:   7% (7/100)   \r",
+            [("receiving objects", 0.07)],
+        ),
+        (
+            b"Receiving objects: 100% (9/9), done.\nResolving deltas:  50% (1/2)   \r",
+            [("resolving deltas", 0.5)],
+        ),
+        (b"Receiving objects: 900% (9/1)   \r", [("receiving objects", 1.0)]),
+        (b"Receiving objects: x% \xff", []),
+    ],
+)
+def test_what_the_other_side_counts_is_not_taken_for_our_own_count(
+    told: bytes, wanted: list[tuple[str, float]]
+) -> None:
+    heard: list[tuple[str, float]] = []
+    _tell(lambda stage, done: heard.append((stage, done)), told)
+    assert heard == wanted
+
+
+def test_a_refusal_is_told_without_counts_and_moved_branches() -> None:
+    told = (
+        b"remote: Enumerating objects: 9, done.\nremote: Counting objects:  10% (1/10)\r"
+        b"Receiving objects:   7% (7/100), 1.2 MiB | 3 MiB/s   \rerror: RPC failed\nFrom https://x.example/y\n"
+        b" * [new branch]      a          -> a\n ! [rejected]        b          -> b\nfatal: early EOF\n"
+    )
+    lines = _plain(told, own_address("https://x.example/y")).splitlines()
+    assert [line.split()[0] for line in lines] == ["error:", "!", "fatal:"]

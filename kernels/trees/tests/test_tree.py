@@ -66,6 +66,21 @@ class TestGit:
             resolve(tree, "").commit == resolve(tree, "v6.1.192").commit == git(upstream, "rev-parse", "HEAD")
         )
 
+    def test_a_clone_tells_how_much_of_it_is_done_and_a_fetch_of_nothing_tells_nothing(
+        self, upstream: Path, tmp_path: Path
+    ) -> None:
+        told: list[tuple[str, float]] = []
+
+        def tell(stage: str, done: float) -> None:
+            told.append((stage, done))
+
+        open_git("mine", own_address(str(upstream)), tmp_path / "trees", on_progress=tell)
+        assert told[-1][1] == 1.0
+        assert {stage for stage, _ in told} <= {"receiving objects", "resolving deltas"}
+        amount = len(told)
+        open_git("mine", own_address(str(upstream)), tmp_path / "trees", on_progress=tell)
+        assert len(told) == amount
+
     def test_a_second_call_brings_what_is_new_and_drops_what_is_gone(
         self, upstream: Path, tmp_path: Path
     ) -> None:

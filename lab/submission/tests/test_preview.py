@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -175,3 +176,12 @@ def test_a_fetch_names_the_limit_that_the_lab_sets(
     monkeypatch.setattr("lab.submission.sources.FETCH_BYTES", 100)
     with pytest.raises(SubmissionRejected, match="is more than 0 MiB, which is the most that is fetched"):
         preview_experiment(spec=describe(), home=tmp_path)
+
+
+def test_a_preview_that_fetches_its_tree_says_how_much_of_it_is_there(describe: Describe) -> None:
+    told: list[str] = []
+    spec = describe()
+    preview_experiment(spec=spec, on_progress=told.append)
+    first, *shares = [line for line in told if line.startswith("fetching ")]
+    assert first == f"fetching {spec.git}"
+    assert re.fullmatch(rf"fetching {spec.git}, (receiving objects|resolving deltas): 100 %", shares[-1])
