@@ -107,8 +107,10 @@ class Me(View):
 
     @extend_schema(operation_id="change_me", request=WantedMe, responses=MeShape)
     def change(self, request: Request) -> Response:
-        """Change one's own settings."""
-        set_finish_mails(cast("User", request.user), on=taken(WantedMe, request)["finish_mails"])
+        """Change what is given of one's own settings."""
+        given = taken(WantedMe, request, partial=True)
+        if "finish_mails" in given:
+            set_finish_mails(cast("User", request.user), on=given["finish_mails"])
         return self._answer(request)
 
     def _answer(self, request: Request) -> Response:
