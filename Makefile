@@ -11,6 +11,7 @@ TARGET ?= all
 SECONDS ?= 60
 JOBS ?= 1
 SEED ?= 1
+CPUS ?= 8
 
 .PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
 
@@ -155,8 +156,8 @@ bench-instructions: setup-dev  ## the instruction clock: whether boots agree, an
 bench-microscope: setup-dev  ## the exact profile: what it costs, whether it repeats; KEYS="BASE PATCHED" of artifacts: where the instructions went
 	@$(PYTHON) -m bench.microscope $(KEYS)
 
-bench-contention: setup-dev  ## the contention clock's model: known answers, speed; BOOTS="DIRECTORY CPUS SYSTEM_MAP …": scaling, sensitivity
-	@$(PYTHON) -m bench.contention $(BOOTS)
+bench-contention: setup-dev  ## the contention clock's model: known answers, speed; KEYS="KEY …" of built kernels, CPUS=8: scaling, sensitivity
+	@$(PYTHON) -m bench.contention --cpus $(CPUS) $(KEYS)
 
 bench-front: setup-dev  ## the compiler front on a kernel's files: objects beside a clean compile's, CPU time: BUILD=objects/…/obj SOURCE=sources/… COUNT=changes
 	@$(PYTHON) -m bench.front $(if $(BUILD),--build $(BUILD)) $(if $(SOURCE),--source $(SOURCE)) --changes $(COUNT)

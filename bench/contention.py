@@ -2,10 +2,11 @@
 """Measure the replay: programs with known answers, its speed and memory, the scaling of recorded boots, and how far the
 results depend on the machine's numbers.
 
-    python -m bench.contention [--machine NAME] [--rows N] [DIRECTORY CPUS SYSTEM_MAP …]
+    python -m bench.contention [--home DIR] [--cpus N] [--case WORKLOAD/PRESET,NAME=VALUE …] [--machine NAME]
+                               [--rows N] [KEY …]
 
-Without directories only the first two tables are printed. DIRECTORY: what a boot with that many CPUs recorded
-(calls.*, accesses.*); a replay of fewer CPUs takes the first ones of it.
+KEY: an artifact's key in the home, or its beginning; each is booted once with N CPUs, and what it recorded is replayed
+on the machine. A replay of fewer CPUs takes the first ones of it. Without keys only the first table is printed.
 """
 
 from __future__ import annotations
@@ -17,20 +18,25 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from workers.collect.kernelsymbols import KernelSymbols
+from bench.instructions import DEADLINE_S, MEMORY_MIB, Case, artifact_of, case_of
+from workers.boot_request import Job, boot_request
 from workers.collect.waiting_reader import chain
+from workers.drivers.base import Machine
+from workers.drivers.libvirt import LibvirtDriver
 from workers.errors import WorkersError
 from workers.microscope.accesses import read_recordings
-from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
+from workers.microscope.calltree import CallTree
 from workers.microscope.contention import Contention
 from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import lock_function_lines
+from workers.microscope.looking import look_at
 from workers.microscope.replay import Trace, compile_replay, replay
 from workers.tests.tracewriter import ATOMIC, HEAP, ROLES, STORE, Recorder, bare, write_trace
+from workloads.compile import compile_programs
 from workloads.machines import LATENCIES, MachineModel, machine_model, own_machine
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 32)
@@ -60,17 +66,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("boots", nargs="*", metavar="DIRECTORY CPUS SYSTEM_MAP")
+    parser.add_argument("keys", nargs="*", metavar="KEY")
+    parser.add_argument("--home", type=Path, default=Path("/var/lib/kperflab"))
+    parser.add_argument("--cpus", type=int, default=8)
+    parser.add_argument("--case", default="showgids/smoke")
     parser.add_argument("--machine", default="one-socket")
     parser.add_argument("--rows", type=int, default=10)
     options = parser.parse_args()
-    if len(options.boots) % 3:
-        parser.error("give a directory, its number of CPUs and its System.map")
-    with tempfile.TemporaryDirectory() as place:
-        program = compile_replay(Path(place))
-        known_answers(program, Path(place))
+    with tempfile.TemporaryDirectory(dir=options.home if options.keys else None) as name:
+        place = Path(name)
+        place.chmod(0o711)
+        program = compile_replay(place)
+        known_answers(program, place)
         try:
-            boots = [read_boot(*options.boots[at : at + 3]) for at in range(0, len(options.boots), 3)]
+            case = case_of(f"{options.case},cpus={options.cpus}", "contention")
+            boots = [record(options.home, place, key, case, options.cpus) for key in options.keys]
             real_boots(program, boots, machine_model(options.machine), options.rows)
         except WorkersError as exc:
             print(exc, file=sys.stderr)
@@ -121,14 +131,31 @@ def timed(program: Path, trace: Trace, roles: str, machine: MachineModel) -> tup
     return result, max(1e-3, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 
 
-def read_boot(directory: str, cpus: str, system_map: str) -> Boot:
-    """Return what a boot recorded for its first program. Raises WorkersError."""
-    recording = read_recordings(Path(directory), int(cpus))[0]
-    tree = read_call_tree(recording.calls.read_bytes(), KernelSymbols(Path(system_map)), ProgramSymbols(""))
-    text = Path(system_map).read_text()
+def record(home: Path, place: Path, key: str, case: Case, cpus: int) -> Boot:
+    """Boot a kernel under the microscope and return what its program's first two intervals recorded. Raises WorkersError."""
+    artifact = artifact_of(home, key)
+    directory = place / artifact.metadata.release
+    directory.mkdir(mode=0o711)
+    programs = compile_programs(home / "programs", [case.workload])
+    look = look_at(artifact, programs[case.workload.definition.program], home, directory)
+    plan = case.workload.plan(case.params, iterations=2, warmup=1, clock="contention")
+    job = Job(f"bench: {case.name}", case.workload, plan, Machine(cpus, MEMORY_MIB, "tcg", "contention"))
+    request = boot_request(job, artifact, home, directory, replace(look.microscope, accesses=True))
+    driver = LibvirtDriver(home)
+    with driver.boot(request) as session:
+        for _ in session.records(DEADLINE_S):
+            pass
+    driver.close()
+    recording = read_recordings(directory, cpus)[0]
+    (tree, *_) = look.call_trees(request)
+    text = artifact.system_map.read_text()
     return Boot(
-        Path(directory).name, Trace(recording.calls, recording.accesses), lock_function_lines(text), tree, LineNames(text, partial(chain, tree))
-    )  # fmt: skip
+        artifact.metadata.release,
+        Trace(recording.calls, recording.accesses),
+        lock_function_lines(text),
+        tree,
+        LineNames(text, partial(chain, tree)),
+    )
 
 
 def real_boots(program: Path, boots: Sequence[Boot], machine: MachineModel, rows: int) -> None:

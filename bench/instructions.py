@@ -99,13 +99,13 @@ def artifact_of(home: Path, key: str) -> Artifact:
     return ArtifactStore(home / "artifacts").get(found.name)
 
 
-def case_of(text: str) -> Case:
+def case_of(text: str, clock: Clock = "instructions") -> Case:
     """Return the case of WORKLOAD/PRESET,NAME=VALUE,…."""
     name, *given = text.split(",")
     workload_name, _, preset = name.partition("/")
     workload = load_catalog()[workload_name]
     params = dict(word.split("=", 1) for word in given)
-    return Case(text, workload, dict(workload.resolve(preset, params, clock="instructions")))
+    return Case(text, workload, dict(workload.resolve(preset, params, clock=clock)))
 
 
 @contextmanager

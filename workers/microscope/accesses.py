@@ -15,7 +15,6 @@ from kernels.artifacts.store import Artifact
 from workers.errors import ProfileUnreadable, RecordingLost
 from workloads.contention import MOST_CPUS
 
-"""native/trace.h: MOST_TRACED."""
 _HEADER = struct.Struct("<4sIIIQQII")
 _MAGIC, _VERSION = b"KPMA", 1
 # native/trace.h: enum lack.

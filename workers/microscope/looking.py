@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.artifacts.store import Artifact
@@ -27,10 +27,6 @@ class Look:
     artifact: Artifact
     program_map: str
     microscope: Microscope
-
-    def of_accesses(self) -> Microscope:
-        """Return the same microscope, recording accesses to memory besides."""
-        return replace(self.microscope, accesses=True)
 
     def call_trees(self, request: BootRequest) -> list[CallTree]:
         """Return the trees of a boot, one for each program that measured. Raises ProfileUnreadable."""

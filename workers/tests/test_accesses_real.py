@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def _boot(
     params = workload.resolve("smoke", {"cpus": [threads], "most": FILES}, clock="contention")
     plan = workload.plan(params, iterations=2, warmup=1, clock="contention")
     job = Job("a test", workload, plan, Machine(CPUS, 1024, "tcg", "contention"))
-    request = boot_request(job, artifact, home, directory, look.of_accesses())
+    request = boot_request(job, artifact, home, directory, replace(look.microscope, accesses=True))
     with driver.boot(request) as session:
         records, slabs = [], None
         for record in session.records(300):
