@@ -226,12 +226,15 @@ def _kmalloc(names: list[str], sizes: list[int]) -> list[tuple[re.Match[str], in
 
 
 def slab_pages(session: Session, request: BootRequest) -> SlabPages | None:
-    """Return the slab caches of a guest that is still there; None where they cannot be read: they are names and no more."""
-    try:
-        with session.memory() as read:
-            if read is None:
-                return None
-            system_map = request.kernel.with_name("System.map").read_text()
+    """Return the slab caches of a guest that is still there; None where they cannot be read: they are names and no more.
+
+    Raises TargetLost for a guest that could not be stopped, or does not go on: nothing that it does later is its kernel's doing.
+    """
+    with session.memory() as read:
+        if read is None:
+            return None
+        system_map = request.kernel.with_name("System.map").read_text()
+        try:
             return read_slab_pages(read, system_map, request.machine.memory_mib)
-    except TargetLost:
-        return None
+        except TargetLost:
+            return None

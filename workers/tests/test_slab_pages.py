@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from workers.collect.waiting_reader import chain
+from workers.drivers.base import ReadMemory
+from workers.errors import TargetLost
 from workers.microscope.contention import LineWaits, LockWaits, WaitShare
 from workers.microscope.line_names import LineNames
-from workers.microscope.slab_pages import Place, read_slab_pages
+from workers.microscope.slab_pages import Place, read_slab_pages, slab_pages
 from workers.tests.guestmemory import IMAGE, MEMORY_MIB, PAGE_OFFSET, SYSTEM_MAP, VMEMMAP, GuestMemory
 from workers.tests.test_line_names import TREE
 
@@ -104,3 +111,36 @@ def test_a_tail_page_whose_head_is_nowhere_is_a_page_of_its_own(head: int) -> No
 def test_a_kernel_without_these_symbols_has_no_slab_names(symbol: str) -> None:
     without = "".join(line for line in SYSTEM_MAP.splitlines(keepends=True) if symbol not in line)
     assert read_slab_pages(GuestMemory(CACHES).read, without, MEMORY_MIB) is None
+
+
+class Stopped:
+    """A session with a guest that libvirt stops, and lets go on unless it is `stuck`."""
+
+    def __init__(self, read: ReadMemory, *, stuck: bool = False) -> None:
+        self.read, self.stuck = read, stuck
+
+    @contextmanager
+    def memory(self) -> Iterator[ReadMemory]:
+        yield self.read
+        if self.stuck:
+            raise TargetLost("libvirt cannot be asked to let a guest go on")
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> Any:
+    (tmp_path / "System.map").write_text(SYSTEM_MAP)
+    return SimpleNamespace(kernel=tmp_path / "bzImage", machine=SimpleNamespace(memory_mib=MEMORY_MIB))
+
+
+def test_memory_that_cannot_be_read_costs_only_names(request_: Any) -> None:
+    def unreadable(address: int, size: int) -> bytes:
+        raise TargetLost("libvirt cannot be asked to read a guest's memory")
+
+    session: Any = Stopped(unreadable)
+    assert slab_pages(session, request_) is None
+
+
+def test_a_guest_that_does_not_go_on_is_lost_and_its_kernel_not_blamed(request_: Any) -> None:
+    session: Any = Stopped(GuestMemory(CACHES).read, stuck=True)
+    with pytest.raises(TargetLost, match="go on"):
+        slab_pages(session, request_)
