@@ -25,8 +25,12 @@ export function paint(context, frames, scene) {
     const cut = text.length > letters ? `${text.slice(0, Math.max(1, letters - 1))}…` : text;
     context.fillText(cut, labels.left[k] + 3, rowTop(frames, labels.frame[k], scene) + ROW / 2);
   }
-  // The symbol in the middle stands out.
-  if (frames.callers < frames.count) outline(context, frames, { ...scene, focus: 0, ring: scene.ink });
+  // The symbol in the middle of a sandwich stands out.
+  if (frames.callers < frames.count) {
+    context.lineWidth = 2;
+    context.strokeStyle = scene.ink;
+    context.strokeRect(1, rowTop(frames, 0, scene), scene.width - 2, ROW - 1);
+  }
   if (scene.focus >= 0) outline(context, frames, scene);
 }
 

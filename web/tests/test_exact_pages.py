@@ -30,7 +30,7 @@ def cells(text: str, symbol: str) -> list[str]:
     """The cells of a symbol's row in the table of the change."""
     table = text[text.index("Where the instructions went") :]
     row = re.search(
-        rf"<tr[^>]*><th[^>]*>(?:<span class=\"mono\">)?{re.escape(symbol)}(?:</span>.*?)?</th>(.*?)</tr>",
+        rf"<tr[^>]*><th[^>]*>(?:<[^>]+>)*{re.escape(symbol)}<.*?/th>(.*?)</tr>",
         table,
     )
     assert row is not None
@@ -145,3 +145,24 @@ def test_the_comparison_page_shows_the_ten_largest_functions_of_a_patch(case: Ca
     assert cells(text, "new_11") == ["+12", "0", "12", "0 →\u00a01"]
     assert ">new_0<" not in text
     assert "and 3 more of the patch" in text
+
+
+def test_a_function_of_the_change_leads_to_its_callers_and_callees_from_every_table(
+    case: Case, page: Page
+) -> None:
+    make_comparison(
+        case, case.experiment.variants.get(name="p"), metric="instructions_per_open", unit="instructions"
+    )
+    around = "?kind=exact&amp;variant=p&amp;against=base&amp;around=kernfs_fop_open"
+    verdict = case.experiment.comparisons.get().pk
+    profile, comparison = address(case), f"/experiments/{case.experiment_id}/comparison/"
+    for at, href in (
+        (profile, around),
+        (comparison, f"{profile}{around}"),
+        (f"/experiments/{case.experiment_id}/explain/{verdict}/", f"{profile}{around}"),
+    ):
+        text = page(at)
+        assert f'href="{href}">kernfs_fop_open</a>' in text, at
+        assert "around=[interrupts]" not in text
+        assert "around=%5Binterrupts" not in text.partition("Symbols side by side")[0]
+    assert "is in the middle" in page(f"{profile}{around.replace('&amp;', '&')}")

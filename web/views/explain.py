@@ -123,6 +123,7 @@ def explain(
         "moved_symbols": _sections(page),
         "counters": [_counter(row) for row in page.counters.rows],
         "exact": exact_tables(page.exact),
+        "here": f"{reverse('profile', args=(page.experiment_id, page.case.id))}?kind=exact",
     }
     ctx |= _triage(page, typed, errors or {})
     return render(request, "web/explain.html", ctx, status=status)
@@ -199,7 +200,7 @@ def _section(
         graph=graph,
         unknown=unknown,
         address=f"{at}?{urlencode(asked)}",
-        rows=tuple(_symbol(row, f"{at}?{urlencode(asked | {'search': row.symbol})}") for row in moved.rows),
+        rows=tuple(_symbol(row, f"{at}?{urlencode(asked | {'around': row.symbol})}") for row in moved.rows),
         profiled=moved.profiled,
         doubt=moved.doubt,
     )

@@ -121,6 +121,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
         "exact": exact_tables(page.changes),
+        "here": "?kind=exact",
         "symbols": shown,
         "hidden": len(symbols) - len(shown),
         "every": len(symbols),
