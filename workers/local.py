@@ -13,8 +13,9 @@ from lab.errors import SubmissionRejected, TargetUnusable
 from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec
 from lab.models.states import OPEN_EXPERIMENT
-from lab.runs.claiming import is_worked_on, next_build, next_run
+from lab.runs.claiming import is_worked_on
 from lab.runs.expired_claims import return_dead_claims
+from lab.runs.order import next_build, next_run
 from lab.runs.settle import cancel_experiment, settle
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.targets.usable import why_unusable

@@ -25,9 +25,10 @@ from lab.models import Target
 from lab.models.states import Outcome
 from lab.operations.logs import about
 from lab.runs.claim import Claim
-from lab.runs.claiming import claim_next_build, claim_next_run, next_run, ready_targets
+from lab.runs.claiming import claim_next_build, claim_next_run
 from lab.runs.hand_back import release
 from lab.runs.open_claims import claim_subjects
+from lab.runs.order import next_run, ready_targets
 from lab.runs.pages import ended
 from lab.runs.record import Failure, RunRecord, record_build_failure, record_run
 from lab.runs.work_orders import run_order

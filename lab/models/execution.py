@@ -70,13 +70,18 @@ class Build(Claimed):
 class Run(Claimed):
     """One boot that executes one case on one variant: the unit of replication."""
 
-    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
-    variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="runs")
+    # Of three keys another index below begins with the column.
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    variant = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="runs", db_index=False)
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="runs")
     # Where it boots, or booted. Before it is claimed: nothing, or in a group the target that has begun its block.
-    target = models.ForeignKey(Target, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    target = models.ForeignKey(
+        Target, null=True, blank=True, on_delete=models.PROTECT, related_name="runs", db_index=False
+    )
     # The target that lost its block last, by the lab's fault, and when: another of the group goes first for a while.
-    lost_on = models.ForeignKey(Target, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    lost_on = models.ForeignKey(
+        Target, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     lost_at = models.DateTimeField(null=True, blank=True)
     # The round of boots it belongs to; its base run of the same block is what it is compared with.
     block = models.PositiveIntegerField()
@@ -123,11 +128,18 @@ class Run(Claimed):
                 fields=["target"], condition=models.Q(state=RunState.RUNNING), name="one_boot_a_target"
             ),
         )
+        # Each costs every claim and every record a write: those that run are found by one_boot_a_target.
         indexes = (
-            models.Index(fields=["state", "lease_until"], name="run_waiting"),
-            models.Index(fields=["finished_at"], name="run_by_end"),
+            models.Index(
+                fields=["finished_at"], condition=models.Q(finished_at__isnull=False), name="run_by_end"
+            ),
             # What claims ask: their cost must not grow with what waits, nor with what is over.
-            models.Index(fields=["experiment", "state", "position"], name="run_in_order"),
+            # Not of those that run: a claim would write to the page it reads, whose dead entries then stay.
+            models.Index(
+                fields=["experiment", "position"],
+                condition=models.Q(state=RunState.QUEUED),
+                name="waiting_run_in_order",
+            ),
             models.Index(fields=["experiment", "block"], name="run_by_block"),
             models.Index(fields=["target", "state"], name="run_by_target"),
         )

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import models
 
 from lab.models.hardware import Target
-from lab.models.states import ExperimentState, Role, VariantState
+from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role, VariantState
 from lab.models.tree import Tree
 
 
@@ -61,6 +61,12 @@ class Experiment(models.Model):
         indexes = (
             models.Index(fields=["state", "-id"], name="experiment_by_state"),
             models.Index(fields=["-created_at"], name="experiment_by_date"),
+            # Claims look for what waits for a target, or for its group.
+            models.Index(
+                fields=["group", "target"],
+                condition=models.Q(state__in=OPEN_EXPERIMENT),
+                name="experiment_waiting",
+            ),
         )
 
     def __str__(self) -> str:

@@ -8,34 +8,17 @@ the earlier boots are kept, do not count, and say so.
 
 from __future__ import annotations
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 
 from lab.leases.clock import after
 from lab.models import Run, Target
 from lab.models.states import Purpose, RunState
 from lab.runs.rounds import take_elsewhere
-from lab.targets.usable import usable_targets
-
-# For so long a block that a target lost is left to the others of its group.
-ELSEWHERE_S = 60.0
 
 
 def block_of(run: Run) -> QuerySet[Run]:
     """The runs of a run's block, itself among them."""
     return Run.objects.filter(experiment=run.experiment_id, purpose=run.purpose, block=run.block)
-
-
-def may_boot_on(target: Target) -> Q:
-    """Return the queued runs of its group's experiments that a target may claim: of its own blocks, and of unassigned ones.
-
-    A block that it lost a moment ago it leaves to others.
-    """
-    left = Q(lost_on=target, lost_at__gt=after(-ELSEWHERE_S)) if _has_others(target) else Q(pk__in=())
-    return Q(target=target) | Q(target=None) & ~left
-
-
-def _has_others(target: Target) -> bool:
-    return bool(target.group) and usable_targets().filter(group=target.group).exclude(pk=target.pk).exists()
 
 
 def take_block(run: Run, target: Target) -> bool:

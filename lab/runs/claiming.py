@@ -5,52 +5,48 @@ The database holds the truth. A claim is one conditional UPDATE that only one pr
 carries a lease, renewed while the work goes on, and a token. Everything written about the work
 names the token, so an answer that arrives after the claim was returned to the queue writes nothing.
 
-Workers take the next piece with `claim_next_build` and `claim_next_run`; lab/runs/order.py says which is next.
+Workers take the next piece with `claim_next_build` and `claim_next_run`; lab/runs/order.py says which is next. On PostgreSQL
+that is one statement, which finds the piece, skips what others are claiming, and fills in everything.
 """
 
 from __future__ import annotations
 
 import secrets
-from itertools import islice
+from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.errors import UnknownRow
 from lab.leases.clock import after
+from lab.leases.prepared import run_prepared
 from lab.models import Build, Experiment, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState, move
 from lab.runs.blocks import take_block
 from lab.runs.claim import Claim
-from lab.runs.order import TRIED, ready_builds, ready_runs
-from lab.targets.usable import usable_targets
+from lab.runs.order import boot_to_claim, build_to_claim, next_build, next_run
 
 # What a claim has to know of a run; descriptions may be megabytes.
 _PLACE = ("state", "purpose", "block", "target", "lost_on", "experiment__group", "experiment__target")
+# The columns that a claim on PostgreSQL writes.
+_TAKEN = {
+    "claimed_by": "%(by)s",
+    "token": "%(token)s",
+    "lease_until": "now() + make_interval(secs => %(lease)s)",
+    "started_at": "now()",
+    "finished_at": "NULL",
+    "attempt": "r.attempt + 1",
+}
+_RUNS = {"state": "'running'", "lost_on_id": "NULL", "lost_at": "NULL", **_TAKEN}
+_BUILDS = {"state": "'building'", "steps_done": "0", "steps_expected": "0", **_TAKEN}
 
 
 def lease_seconds() -> float:
     """Return how long a claim lasts without a sign of life."""
     return float(getattr(settings, "LEASE_S", 15.0))
-
-
-def next_build(experiment_id: int | None = None, *, queue: str | None = None) -> int | None:
-    """Return the build to make next, None if none waits; queue: of one queue alone. Within an experiment its base first."""
-    return next(ready_builds(queue, experiment_id), None)
-
-
-def next_run(experiment_id: int | None = None, *, target: str | None = None) -> int | None:
-    """Return the run to boot next, None if none is ready; target: for one target alone.
-
-    A target that boots already still has a next run.
-    """
-    if target is None:
-        return next(ready_runs(None, experiment_id), None)
-    row = usable_targets().filter(name=target).first()
-    return None if row is None else next(ready_runs(row, experiment_id), None)
 
 
 def is_worked_on(experiment_id: int) -> bool:
@@ -59,23 +55,20 @@ def is_worked_on(experiment_id: int) -> bool:
     return builds.exists() or Run.objects.filter(state=RunState.RUNNING, experiment=experiment_id).exists()
 
 
-def ready_targets(experiment_id: int | None = None) -> list[str]:
-    """Return the names of targets that have a boot ready, the target of the best boot first."""
-    best = list(islice(ready_runs(None, experiment_id), TRIED))
-    if not best:
-        return []
-    found = {
-        row.name: next(ready_runs(row, experiment_id), None) for row in usable_targets().order_by("name")
-    }
-    rank = {run_id: place for place, run_id in enumerate(best)}
-    return sorted(filter(found.get, found), key=lambda name: rank.get(found[name] or 0, TRIED))
-
-
 def claim_next_build(
     *, by: str, queue: str | None = None, experiment_id: int | None = None, lease_s: float | None = None
 ) -> Claim | None:
     """Claim the next build of a queue, or of any; None if none waits."""
-    for build_id in islice(ready_builds(queue, experiment_id), TRIED):
+    if connection.vendor == "postgresql":
+        text = _build_claim(queue is not None, experiment_id is not None)
+        token = secrets.token_hex(16)
+        rows = _claim_at_once(text, by, token, lease_s, queue=queue, experiment=experiment_id)
+        for build_id, unbegun in rows:
+            if unbegun is not None:
+                _start(Experiment.objects.filter(variants__build=build_id))
+            return Claim("build", build_id, token)
+        return None
+    while (build_id := next_build(experiment_id, queue=queue)) is not None:
         claim = claim_build(build_id, by=by, lease_s=lease_s)
         if claim is not None:
             return claim
@@ -89,6 +82,28 @@ def claim_next_run(
 
     Raises UnknownRow where there is no such target.
     """
+    if connection.vendor == "postgresql":
+        token = secrets.token_hex(16)
+        text = _run_claim(experiment_id is not None)
+        try:
+            rows = _claim_at_once(text, by, token, lease_s, target=target, experiment=experiment_id)
+        except IntegrityError:
+            # A second process for this target was faster: it boots one kernel at a time.
+            return None
+        if not rows and not Target.objects.filter(name=target).exists():
+            raise UnknownRow(f'there is no target "{target}"')
+        if not rows:
+            return None
+        for run_id, taken, unbegun in rows:
+            if taken:
+                if unbegun is not None:
+                    _start_one(unbegun)
+                return Claim("run", run_id, token, target)
+    return _claim_in_steps(target, by, experiment_id, lease_s)
+
+
+def _claim_in_steps(target: str, by: str, experiment_id: int | None, lease_s: float | None) -> Claim | None:
+    """Claim the next run on SQLite, or, on PostgreSQL, the first of a block that has moved."""
     with transaction.atomic():
         # Locking the target's row makes claims of one target queue up; SQLite has one writer anyway.
         row = Target.objects.select_for_update().filter(name=target).first()
@@ -96,30 +111,65 @@ def claim_next_run(
             raise UnknownRow(f'there is no target "{target}"')
         if not _may_boot(row):
             return None
-        for run_id in islice(ready_runs(row, experiment_id), TRIED):
+        while (run_id := next_run(experiment_id, target=target)) is not None:
             claim = _take(run_id, row, by, lease_s)
             if claim is not None:
                 return claim
     return None
 
 
+def _claim_at_once(
+    text: str, by: str, token: str, lease_s: float | None, **wanted: str | int | None
+) -> list[Any]:
+    """Run a claim of one statement; return what it wrote, nothing if nothing was to be claimed."""
+    values = {"by": by, "token": token, "lease": lease_s or lease_seconds(), **wanted}
+    return run_prepared(text, values)
+
+
+@cache
+def _run_claim(one_experiment: bool) -> str:
+    """Return the claim of a run, and of the rest of its block where that is unassigned.
+
+    A block with boots on another target has moved: those are to be repeated, which takes more than one statement, so that
+    its run is returned as it was.
+    """
+    fresh = "b.shared AND b.target_id IS NULL"
+    block = "x.experiment_id = b.experiment_id AND x.block = b.block AND x.purpose = b.purpose"
+    written = ", ".join(
+        f"{name} = CASE WHEN r.id = f.id THEN {to} ELSE r.{name} END" for name, to in _RUNS.items()
+    )
+    return f"""WITH {boot_to_claim(one_experiment)},
+found AS MATERIALIZED (
+  SELECT b.experiment_id, b.place, b.state, b.id AS first,
+    CASE WHEN {fresh} AND (SELECT 1 FROM lab_run x WHERE {block} AND x.target_id <> b.place LIMIT 1) IS NOT NULL
+      THEN NULL ELSE b.id END AS id,
+    CASE WHEN {fresh} THEN (SELECT array_agg(x.id) FROM lab_run x WHERE {block}
+      AND x.state = 'queued' AND x.target_id IS NULL) ELSE ARRAY[b.id] END AS ids
+  FROM best b)
+UPDATE lab_run r SET target_id = CASE WHEN f.id IS NULL THEN r.target_id ELSE f.place END, {written}
+FROM found f WHERE r.id = ANY(f.ids)
+RETURNING r.id, r.id = f.id, CASE WHEN f.state = 'queued' THEN r.experiment_id END"""  # noqa: S608  our names
+
+
+@cache
+def _build_claim(one_queue: bool, one_experiment: bool) -> str:
+    written = ", ".join(f"{name} = {to}" for name, to in _BUILDS.items())
+    return f"""WITH {build_to_claim(one_queue, one_experiment)}
+UPDATE lab_build r SET {written}
+FROM best f WHERE r.id = f.id RETURNING r.id, (
+  SELECT 1 FROM lab_variant v JOIN lab_experiment e ON e.id = v.experiment_id
+  WHERE v.build_id = r.id AND e.state = 'queued' LIMIT 1)"""  # noqa: S608  our names
+
+
 def claim_build(build_id: int, *, by: str, lease_s: float | None = None) -> Claim | None:
     """Claim a queued build; None if another process has it or it no longer waits."""
     claim = Claim("build", build_id, secrets.token_hex(16))
     with transaction.atomic():
-        if _is_locked(build_id):
-            return None
         taken = _taken(claim, by, lease_s) | {"steps_done": 0, "steps_expected": 0}
         if not move(Build, build_id, BuildState.QUEUED, BuildState.BUILDING, **taken):
             return None
         _start(Experiment.objects.filter(variants__build=build_id))
     return claim
-
-
-def _is_locked(build_id: int) -> bool:
-    """Return whether somebody is claiming it this moment: to wait for that would be to wait for nothing."""
-    free = Build.objects.select_for_update(skip_locked=True).filter(pk=build_id, state=BuildState.QUEUED)
-    return not free.exists()
 
 
 def _may_boot(target: Target) -> bool:
@@ -163,7 +213,12 @@ def _held(claim: Claim) -> QuerySet[Build] | QuerySet[Run]:
 def _start(experiments: QuerySet[Experiment]) -> None:
     """The first claim of its work is what starts an experiment."""
     for pk in experiments.filter(state=ExperimentState.QUEUED).values_list("pk", flat=True).distinct():
-        move(Experiment, pk, ExperimentState.QUEUED, ExperimentState.RUNNING, started_at=timezone.now())
+        _start_one(pk)
+
+
+def _start_one(experiment_id: int) -> None:
+    now = timezone.now()
+    move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING, started_at=now)
 
 
 def _taken(claim: Claim, by: str, lease_s: float | None) -> dict[str, Any]:

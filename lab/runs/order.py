@@ -1,135 +1,213 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Order the queue: priority first, then the submitter who used the lab least, then the oldest experiment.
 
-What an answer costs depends on how many experiments are open, not on how much of them waits.
+One SELECT orders the work for pages, for pollers and for claims (claiming.py), on SQLite and PostgreSQL alike. What it
+costs depends on how many experiments are open, not on how much of them waits.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
-from django.utils import timezone
+from django.db import connection
 
-from lab.models import Build, Experiment, Run, Target
-from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
-from lab.runs.blocks import may_boot_on
-from lab.targets.usable import usable_targets
+from lab.models.states import BuildState
 
 OPEN_BUILD = (BuildState.QUEUED, BuildState.BUILDING)
 
-# By submitter: seconds of machine time; None is whoever sits at the lab's own terminal.
-Used = Mapping[int | None, float]
 # What "lately" is: of so long, the last so many. A fixed number keeps a claim's cost what it is.
 LATELY = timedelta(hours=1)
 LAST = 200
 # Work under way counts as at least so long: two that have just begun are more than one.
 BEGUN_S = 60.0
-# Of one experiment's pieces, how many are offered before the next wake-up: others may be claiming them too.
-TRIED = 16
-# Experiments asked at once whether they have something ready: mostly the first one has.
-FIRST_LOOK, NEXT_LOOK = 2, 64
+# For so long a block that a target lost is left to the others of its group.
+ELSEWHERE_S = 60.0
+
+# The few words in which the two databases differ.
+_WORDS = {
+    "postgresql": {
+        "now": "now()",
+        "hour_ago": f"now() - interval '{LATELY.total_seconds():.0f} seconds'",
+        "lost_lately": f"now() - interval '{ELSEWHERE_S:.0f} seconds'",
+        "seconds": "date_part('epoch', {until} - {since})",
+        "most": "greatest",
+    },
+    "sqlite": {
+        "now": "datetime('now')",
+        "hour_ago": f"datetime('now', '-{LATELY.total_seconds():.0f} seconds')",
+        "lost_lately": f"datetime('now', '-{ELSEWHERE_S:.0f} seconds')",
+        "seconds": "(julianday({until}) - julianday({since})) * 86400",
+        "most": "max",
+    },
+}
+# Seconds of the last pieces, and of those under way, by experiment (runs) or build. None where one submitter waits alone.
+# The hour is looked at last: a plan that began with it would read and sort all that ended in it.
+_SPENT = """
+  SELECT owner, sum(seconds) AS seconds FROM (
+    SELECT w.{owner} AS owner, {most}({begun}, coalesce({so_far}, 0)) AS seconds FROM {work} w
+    WHERE w.state = '{active}' AND (SELECT n FROM rivals) > 1
+    UNION ALL SELECT owner, seconds FROM (
+      SELECT w.{owner} AS owner, w.finished_at, {most}(0, {in_all}) AS seconds FROM {work} w
+      WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT n FROM rivals) > 1
+      ORDER BY w.finished_at DESC LIMIT {last}) a WHERE finished_at > {hour_ago}) b
+  GROUP BY owner"""
+# Whose work it was; a build counts whole for each submitter who asks for it.
+_WHOSE = {
+    "lab_build": "(SELECT DISTINCT s.owner, coalesce(e.submitter_id, 0) AS who, s.seconds FROM spent s"
+    " JOIN lab_variant v ON v.build_id = s.owner JOIN lab_experiment e ON e.id = v.experiment_id)",
+    "lab_run": "(SELECT coalesce(e.submitter_id, 0) AS who, s.seconds FROM spent s"
+    " JOIN lab_experiment e ON e.id = s.owner)",
+}
+# Targets that may boot. One that is claimed for is locked, so that a health check or a second claim waits for this one.
+_PLACES = """
+  SELECT p.id, p.name, p."group" FROM lab_target p WHERE p.enabled AND p.quarantined_at IS NULL"""
+_FREE_PLACE = """
+    AND (p.checked_until IS NULL OR p.checked_until <= now())
+    AND (SELECT 1 FROM lab_run w WHERE w.target_id = p.id AND w.state = 'running' LIMIT 1) IS NULL
+  FOR NO KEY UPDATE"""
+# Two branches, for each has an index.
+_BOOTING = """
+  SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who, p.id AS place, p.name, e."group" <> '' AS shared
+  FROM place p JOIN lab_experiment e ON e."group" = '' AND e.target_id = p.id
+  WHERE e.state IN ('queued', 'running')
+  UNION ALL
+  SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0), p.id, p.name, TRUE
+  FROM place p JOIN lab_experiment e ON e."group" = p."group"
+  WHERE p."group" <> '' AND e.state IN ('queued', 'running')"""
+_BUILDING = """
+  SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who FROM lab_experiment e
+  WHERE e.state IN ('queued', 'running')"""
+# Of an experiment o, its first boot q. Scalar SELECTs are looked up row by row: no plan may read all that waits to join it.
+# An unassigned block is taken by its first boot, whose lock so is the block's. One that this target lost a moment ago it
+# leaves to the others of its group.
+_FIRST_BOOT = """(
+  SELECT {columns} FROM lab_run q
+  WHERE (SELECT 1 FROM lab_variant v WHERE v.experiment_id = o.id AND (
+      SELECT b.state IN ('queued', 'building') FROM lab_build b WHERE b.id = v.build_id) LIMIT 1) IS NULL
+    AND q.experiment_id = o.id AND q.state = 'queued'
+    AND (q.target_id IS NULL AND NOT o.shared OR q.target_id = o.place OR q.target_id IS NULL
+      AND (SELECT 1 FROM lab_run x WHERE x.experiment_id = q.experiment_id AND x.block = q.block
+        AND x.purpose = q.purpose AND x.state = 'queued' AND x.target_id IS NULL
+        AND x.position < q.position LIMIT 1) IS NULL
+      AND (q.lost_on_id IS NULL OR q.lost_on_id <> o.place OR q.lost_at <= {lost_lately}
+        OR (SELECT 1 FROM lab_target t WHERE t.enabled AND t.quarantined_at IS NULL AND t.id <> o.place
+          AND t."group" = (SELECT i."group" FROM lab_target i WHERE i.id = o.place) LIMIT 1) IS NULL))
+    AND (SELECT v.state = 'ready' AND (SELECT b.state = 'built' FROM lab_build b WHERE b.id = v.build_id)
+      FROM lab_variant v WHERE v.id = q.variant_id)
+  ORDER BY q.position LIMIT 1 {lock})"""
+_FIRST_BUILD = """(
+  SELECT b.id FROM lab_variant v JOIN lab_build b ON b.id = v.build_id
+  WHERE v.experiment_id = o.id AND b.state = 'queued' {queue}
+  ORDER BY v.position LIMIT 1 {lock})"""
+_ORDER = "o.priority DESC, o.share, o.id"
 
 
-def ready_builds(queue: str | None = None, experiment_id: int | None = None) -> Iterator[int]:
-    """The builds that wait, best first; one that experiments share comes with the first of them."""
-    waiting = Build.objects.filter(state=BuildState.QUEUED, variants__experiment=OuterRef("pk"))
-    if queue is not None:
-        waiting = waiting.filter(queue=queue)
-    first = waiting.order_by("variants__position").values("pk")[:1]
-    for experiment in _in_order(_open(experiment_id), first, builds_used):
-        own = Build.objects.filter(state=BuildState.QUEUED, variants__experiment=experiment)
-        if queue is not None:
-            own = own.filter(queue=queue)
-        yield from own.order_by("variants__position").values_list("pk", flat=True)[:TRIED]
+def next_build(experiment_id: int | None = None, *, queue: str | None = None) -> int | None:
+    """Return the build to make next, None if none waits; queue: of one queue alone. Within an experiment its base first."""
+    text = best_build(connection.vendor, queue is not None, experiment_id is not None)
+    rows = _rows(text, {"queue": queue, "experiment": experiment_id})
+    return rows[0][0] if rows else None
 
 
-def ready_runs(target: Target | None = None, experiment_id: int | None = None) -> Iterator[int]:
-    """The boots that are ready, best first, of each experiment in the order its blocks were shuffled.
+def next_run(experiment_id: int | None = None, *, target: str | None = None) -> int | None:
+    """Return the run to boot next, None if none is ready; target: for one target alone.
 
-    A run is ready when its variant is, nothing of its experiment is left to build, and its target may boot.
+    A run is ready when its variant is, nothing of its experiment is left to build, and its target may boot. A target that
+    boots already still has a next run.
     """
-    found = _open(experiment_id)
-    waiting = Run.objects.filter(
-        state=RunState.QUEUED, variant__state=VariantState.READY, variant__build__state=BuildState.BUILT
+    text = best_boot(connection.vendor, target is not None, experiment_id is not None)
+    rows = _rows(text + " LIMIT 1", {"target": target, "experiment": experiment_id})
+    return rows[0][0] if rows else None
+
+
+def ready_targets(experiment_id: int | None = None) -> list[str]:
+    """Return the names of targets that have a boot ready, the target of the best boot first."""
+    text = best_boot(connection.vendor, False, experiment_id is not None)
+    return list(dict.fromkeys(name for _, _, name, *_ in _rows(text, {"experiment": experiment_id})))
+
+
+def experiments_in_order(work: str) -> list[int]:
+    """Return the numbers of all open experiments, best first. work: "lab_build" or "lab_run", whose use counts."""
+    text = f"WITH {_ordered(connection.vendor, work, _BUILDING)} SELECT o.id FROM ordered o ORDER BY {_ORDER}"  # noqa: S608  our names
+    return [row[0] for row in _rows(text, {})]
+
+
+def _rows(text: str, values: dict[str, Any]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(text, values)
+        return list(cursor.fetchall())
+
+
+@cache
+def best_boot(vendor: str, one_target: bool, one_experiment: bool) -> str:
+    """Return the SELECT of the first run of each experiment that has one for a target, in order: run, place (target), name."""
+    places = _PLACES + " AND p.name = %(target)s" * one_target
+    first = _FIRST_BOOT.format(columns="q.id", lock="", **_WORDS[vendor])
+    return f"""WITH place AS ({places}), {_ordered(vendor, "lab_run", _BOOTING)}
+SELECT r.id, o.place, o.name FROM ordered o JOIN lab_run r ON r.id = {first}
+{_of_one(one_experiment)} ORDER BY {_ORDER}, o.name"""  # noqa: S608  our names
+
+
+@cache
+def best_build(vendor: str, one_queue: bool, one_experiment: bool) -> str:
+    """Return the SELECT of the first build that waits of each experiment, in order."""
+    first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="")
+    return f"""WITH {_ordered(vendor, "lab_build", _BUILDING)}
+SELECT x.id FROM ordered o JOIN lab_build x ON x.id = {first} {_of_one(one_experiment)} ORDER BY {_ORDER}"""  # noqa: S608  our names
+
+
+@cache
+def boot_to_claim(one_experiment: bool) -> str:
+    """Return the tables of a claim on PostgreSQL, the last of them `best`: the run to claim, locked, as its target is.
+
+    Its place is the target. What another process is claiming is passed by.
+    """
+    first = _FIRST_BOOT.format(
+        columns="q.id, q.experiment_id, q.block, q.purpose, q.target_id",
+        lock="FOR UPDATE OF q SKIP LOCKED",
+        **_WORDS["postgresql"],
     )
-    if target is None:
-        groups = usable_targets().exclude(group="").values("group")
-        found = found.filter(Q(group__in=groups) | Q(group="", target__in=usable_targets()))
-        waiting = waiting.filter(Q(target=None) | Q(target__in=usable_targets()))
-    else:
-        found = found.filter(may_have(target))
-        waiting = waiting.filter(may_boot_on(target))
-    first = waiting.filter(experiment=OuterRef("pk")).order_by("position").values("pk")[:1]
-    for experiment in _in_order(found, first, boots_used, ~Exists(_left_to_build())):
-        own = waiting.filter(experiment=experiment).order_by("position")
-        yield from own.values_list("pk", flat=True)[:TRIED]
+    return f"""place AS ({_PLACES} AND p.name = %(target)s {_FREE_PLACE}),
+{_ordered("postgresql", "lab_run", _BOOTING)},
+best AS (SELECT r.*, o.place, o.shared, o.state FROM ({_in_order(one_experiment)}) o CROSS JOIN LATERAL {first} r LIMIT 1)"""  # noqa: S608  our names
 
 
-def may_have(target: Target) -> Q:
-    """Return the experiments that boot on a target: those that name it, or its group."""
-    return Q(group="", target=target) | (Q(group=target.group) if target.group else Q(pk__in=()))
+@cache
+def build_to_claim(one_queue: bool, one_experiment: bool) -> str:
+    """Return the tables of a claim on PostgreSQL, the last of them `best`: the build to claim, locked."""
+    first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="FOR UPDATE OF b SKIP LOCKED")
+    return f"""{_ordered("postgresql", "lab_build", _BUILDING)},
+best AS (SELECT r.id FROM ({_in_order(one_experiment)}) o CROSS JOIN LATERAL {first} r LIMIT 1)"""  # noqa: S608  our names
 
 
-def _left_to_build() -> QuerySet[Build]:
-    return Build.objects.filter(variants__experiment=OuterRef("pk"), state__in=OPEN_BUILD)
+def _in_order(one_experiment: bool) -> str:
+    return f"SELECT * FROM ordered o {_of_one(one_experiment)} ORDER BY {_ORDER}"  # noqa: S608  our names
 
 
-def _open(experiment_id: int | None) -> QuerySet[Experiment]:
-    found = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
-    return found if experiment_id is None else found.filter(pk=experiment_id)
+def _of_one(one_experiment: bool) -> str:
+    return "WHERE o.id = %(experiment)s" if one_experiment else ""
 
 
-def _in_order(
-    found: QuerySet[Experiment],
-    first: QuerySet[Any, Any],
-    used: Callable[[], Used],
-    *more: Any,
-) -> Iterator[int]:
-    """Open experiments that have something ready, best first."""
-    rows = in_turn(found.values_list("pk", "priority", "submitter"), used)
-    start, size = 0, FIRST_LOOK
-    while start < len(rows):
-        asked = rows[start : start + size]
-        # Asked of a few, for it takes a look at each one's builds and boots.
-        looked = Experiment.objects.filter(*more, pk__in=asked).order_by().annotate(first=Subquery(first))
-        having = set(looked.filter(first__isnull=False).values_list("pk", flat=True))
-        yield from (pk for pk in asked if pk in having)
-        start, size = start + size, NEXT_LOOK
+def _of_queue(one_queue: bool) -> str:
+    return "AND b.queue = %(queue)s" if one_queue else ""
 
 
-def in_turn(rows: Iterable[tuple[int, int, int | None]], used: Callable[[], Used]) -> list[int]:
-    """Return the numbers of experiments, best first. rows: number, priority and submitter of each."""
-    known = list(rows)
-    share: Used = used() if len({submitter for _, _, submitter in known}) > 1 else {}
-    known.sort(key=lambda row: (-row[1], share.get(row[2], 0.0), row[0]))
-    return [pk for pk, _, _ in known]
-
-
-def boots_used() -> Used:
-    """Seconds of boots by submitter: of those under way, and of the last that ended."""
-    return _added_up(Run.objects.order_by(), "experiment__submitter")
-
-
-def builds_used() -> Used:
-    """Seconds of builds by submitter, whole for each who asks for one."""
-    return _added_up(Build.objects.order_by().distinct(), "variants__experiment__submitter")
-
-
-def _added_up(rows: QuerySet[Any], submitter: str) -> Used:
-    now = timezone.now()
-    used: dict[int | None, float] = defaultdict(float)
-    begun = rows.filter(state__in=(RunState.RUNNING, BuildState.BUILDING))
-    for _, who, start in begun.values_list("pk", submitter, "started_at"):
-        used[who] += max(BEGUN_S, _seconds(start, now))
-    over = rows.filter(finished_at__gt=now - LATELY, started_at__isnull=False).order_by("-finished_at")
-    for _, who, start, end in over.values_list("pk", submitter, "started_at", "finished_at")[:LAST]:
-        used[who] += _seconds(start, end)
-    return used
-
-
-def _seconds(start: datetime | None, end: datetime | None) -> float:
-    return max(0.0, (end - start).total_seconds()) if start and end else 0.0
+def _ordered(vendor: str, work: str, waiting: str) -> str:
+    """Return the table `ordered` of open experiments and those it needs. work: what a submitter uses."""
+    words, boots = _WORDS[vendor], work == "lab_run"
+    spent = _SPENT.format(
+        owner="experiment_id" if boots else "id",
+        work=work,
+        active="running" if boots else "building",
+        begun=BEGUN_S,
+        last=LAST,
+        so_far=words["seconds"].format(since="w.started_at", until=words["now"]),
+        in_all=words["seconds"].format(since="w.started_at", until="w.finished_at"),
+        **words,
+    )
+    return f"""waiting AS ({waiting}), rivals AS (SELECT count(DISTINCT who) AS n FROM waiting),
+spent AS ({spent}),
+used AS (SELECT who, sum(seconds) AS seconds FROM {_WHOSE[work]} u GROUP BY who),
+ordered AS (SELECT w.*, coalesce(u.seconds, 0) AS share FROM waiting w LEFT JOIN used u ON u.who = w.who)"""  # noqa: S608  our names

@@ -15,7 +15,7 @@ from django.utils import timezone
 from lab.experiments.progress import QueuePlace
 from lab.models import Build, Experiment, Run
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
-from lab.runs.order import LAST, LATELY, OPEN_BUILD, boots_used, builds_used, in_turn
+from lab.runs.order import LAST, LATELY, OPEN_BUILD, experiments_in_order
 from lab.targets.usable import usable_targets
 
 
@@ -41,9 +41,9 @@ def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
     builds, boots = _builds(), _boots(active)
     found: dict[int, QueuePlace] = {}
     if asked & builds.keys():
-        found |= places_in(_ordered(active, builds, builds_used), _pace(Build.objects.filter(cached=False)))
+        found |= places_in(_ordered(builds, "lab_build"), _pace(Build.objects.filter(cached=False)))
     if asked & boots.keys():
-        found |= places_in(_ordered(active, boots, boots_used), _pace(Run.objects.all()))
+        found |= places_in(_ordered(boots, "lab_run"), _pace(Run.objects.all()))
     return {pk: place for pk, place in found.items() if pk in asked}
 
 
@@ -70,9 +70,8 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _ordered(active: Mapping[int, Experiment], waiting: Mapping[int, Waiting], used: Any) -> list[Waiting]:
-    rows = [active[pk] for pk in waiting if pk in active]
-    return [waiting[pk] for pk in in_turn(((row.pk, row.priority, row.submitter_id) for row in rows), used)]
+def _ordered(waiting: Mapping[int, Waiting], work: str) -> list[Waiting]:
+    return [waiting[pk] for pk in experiments_in_order(work) if pk in waiting]
 
 
 def _builds() -> dict[int, Waiting]:

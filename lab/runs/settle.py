@@ -142,11 +142,14 @@ def settle(experiment_id: int) -> bool:
     Where boots may stop early, the comparisons decide whether further blocks are queued instead.
     Called after every record; calling it again is harmless, and ends what a killed process left.
     """
-    open_runs = Run.objects.filter(experiment=experiment_id, state__in=(RunState.QUEUED, RunState.RUNNING))
+    runs = Run.objects.filter(experiment=experiment_id)
     open_builds = Build.objects.filter(
         variants__experiment=experiment_id, state__in=(BuildState.QUEUED, BuildState.BUILDING)
     )
-    if open_runs.exists() or open_builds.exists():
+    # Two questions, for each state has an index of its own.
+    if runs.filter(state=RunState.QUEUED).exists() or runs.filter(state=RunState.RUNNING).exists():
+        return False
+    if open_builds.exists():
         return False
     # Everything may have been over before the first claim, as when every run was cancelled.
     move(Experiment, experiment_id, ExperimentState.QUEUED, ExperimentState.RUNNING)

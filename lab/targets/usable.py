@@ -39,5 +39,5 @@ def _unusable(target: Target) -> str:
 
 def leave_unusable() -> int:
     """Give the blocks of targets that may not boot back to their groups; returns how many boots that were."""
-    held = Run.objects.filter(state=RunState.QUEUED, target__isnull=False)
-    return held.exclude(target__in=usable_targets()).update(target=None)
+    unusable = Target.objects.exclude(USABLE)
+    return Run.objects.filter(state=RunState.QUEUED, target__in=unusable).update(target=None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from lab.models import AuditEntry, Run, Sample, Target
-from lab.runs.claiming import next_run
+from lab.runs.order import next_run
 from lab.targets.netboot.boots import NetbootProgress
 from workers import local
 from workers.collect import transcript

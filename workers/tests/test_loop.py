@@ -9,7 +9,8 @@ import pytest
 
 from lab.errors import TargetUnusable
 from lab.models import Experiment, Run, Target
-from lab.runs.claiming import claim_next_build, ready_targets
+from lab.runs.claiming import claim_next_build
+from lab.runs.order import ready_targets
 from lab.submission.submit import submit_experiment
 from lab.targets.drivers import DRIVERS
 from lab.tests.factories import ME, finish_builds, make_grid

@@ -13,7 +13,7 @@ from django.test import Client
 from lab.models import Build, Experiment, Run, Sample
 from lab.profiles.analysis.frame_tree import stacks_of, unpack
 from lab.profiles.analysis.source_lines import merged_lines
-from lab.runs.claiming import next_run
+from lab.runs.order import next_run
 from lab.tests.factories import claim_run
 from workers import local
 from workers.build import build_claimed

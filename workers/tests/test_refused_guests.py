@@ -7,7 +7,7 @@ import pytest
 
 from lab.models import AuditEntry, Target
 from lab.runs.claim import MOST_ATTEMPTS
-from lab.runs.claiming import next_run
+from lab.runs.order import next_run
 from workers import local
 from workers.drivers import streams
 from workers.tests.conftest import FakeLab

@@ -19,7 +19,7 @@ import pytest
 from lab.hooks.changes import HookFields, make_hook, try_hook
 from lab.models import Build, Delivery, Experiment, Run
 from lab.models.states import RunState
-from lab.runs.claiming import next_run
+from lab.runs.order import next_run
 from lab.submission.submit import submit_experiment
 from lab.tests.factories import claim_run, make_user
 from lab.tests.receiver import receiving

@@ -14,9 +14,10 @@ from lab.errors import NotAllowed, UnknownRow
 from lab.models import Comparison, Experiment, Run, Sample, Target, User
 from lab.models.states import Outcome
 from lab.people.permissions import may
-from lab.runs.claiming import claim_next_run, next_run
+from lab.runs.claiming import claim_next_run
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.hand_back import release
+from lab.runs.order import next_run
 from lab.runs.queues import waiting_queues
 from lab.runs.record import RunRecord, record_run
 from lab.targets.changes import set_target_enabled

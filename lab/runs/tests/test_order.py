@@ -13,7 +13,8 @@ from lab.errors import SubmissionRejected
 from lab.experiments.priority import priority_asked
 from lab.experiments.spec import spec_digest
 from lab.models import Experiment, Run, Target, User
-from lab.runs.claiming import claim_next_build, next_build, next_run
+from lab.runs.claiming import claim_next_build
+from lab.runs.order import next_build, next_run
 from lab.runs.queues import waiting_queues
 from lab.tests.factories import ME, finish_builds, make_build, make_grid, make_user, make_variant
 

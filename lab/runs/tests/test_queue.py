@@ -12,9 +12,10 @@ from django.utils import timezone
 from lab.leases.process import is_alive, worker_identity
 from lab.models import Build, Run
 from lab.models.states import Outcome
-from lab.runs.claiming import claim_build, next_build, next_run, renew
+from lab.runs.claiming import claim_build, renew
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.hand_back import release
+from lab.runs.order import next_build, next_run
 from lab.runs.record import BuildSuccess, RunRecord, record_build_success, record_run
 from lab.tests.factories import (
     ME,

@@ -5,8 +5,9 @@ from lab.errors import MeasurementRefused
 from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
 from lab.models.states import Outcome
 from lab.profiles.analysis.frame_tree import build_tree, stacks_of, unpack
-from lab.runs.claiming import next_build, next_run, renew
+from lab.runs.claiming import renew
 from lab.runs.expired_claims import return_dead_claims
+from lab.runs.order import next_build, next_run
 from lab.runs.record import (
     BuildSuccess,
     Failure,

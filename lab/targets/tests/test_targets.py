@@ -7,8 +7,8 @@ from django.utils import timezone
 from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
 from lab.models import Build, Run, Target, User, Variant
 from lab.models.states import BuildState, VariantState
-from lab.runs.claiming import next_run
 from lab.runs.open_claims import open_claims
+from lab.runs.order import next_run
 from lab.targets.changes import (
     TargetFields,
     add_target,

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Statements that PostgreSQL parses and plans once a connection: claims are sent thousands of times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+_NAME = re.compile(r"%\((\w+)\)s")
+
+
+def run_prepared(text: str, values: Mapping[str, Any]) -> list[Any]:
+    """Run a statement with values written as %(name)s; return its rows. PostgreSQL only.
+
+    Django counts, logs and translates the errors of such a statement as of any other.
+    """
+    numbered, names = _numbered(text)
+    connection.ensure_connection()
+    # Django's own cursors put the values into the text, which so is another one each time.
+    raw: Any = psycopg.RawCursor(connection.connection)
+    cursor = connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw)
+    with cursor:
+        cursor.execute(numbered, [values[name] for name in names])
+        return cursor.fetchall() if cursor.description else []
+
+
+@cache
+def _numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement with PostgreSQL's own marks for its values, and the names of these."""
+    names = tuple(dict.fromkeys(_NAME.findall(text)))
+    return _NAME.sub(lambda found: f"${names.index(found[1]) + 1}", " ".join(text.split())), names
