@@ -100,7 +100,7 @@ def redirecting(to: str, status: int) -> Iterator[str]:
 def running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Run a server on the loopback address for as long as the block runs; yield its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:

@@ -52,6 +52,8 @@ def metal_bench(home: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, *, k
     monkeypatch.setattr("web.views.netboot.HOLD_S", 0.0)
     monkeypatch.setattr(posted, "QUIET_S", 0.2)
     monkeypatch.setattr(posted, "ASK_AGAIN_S", 0.2)
+    for module in ("kexec", "metal", "netboot_streams"):
+        monkeypatch.setattr(f"workers.drivers.{module}.POLL_S", 0.03)
     password = home / "password"
     password.write_text("secret\n")
     power = {"kind": "ipmi", "address": "127.0.0.1", "user": "operator", "password_file": str(password)}

@@ -82,7 +82,7 @@ def lab() -> Iterator[Lab]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     lab.port = server.server_port
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield lab
     server.shutdown()
     server.server_close()
