@@ -112,7 +112,7 @@ def test_either_half_of_a_sandwich_is_written(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "half.folded"
-    argv = ("export", "profile", experiment.pk, "--form", "folded", "--variant", "p", "--out", out)
+    argv = ("export", "profile", experiment.pk, "--format", "folded", "--variant", "p", "--out", out)
     assert said(monkeypatch, capsys, *argv, "--callees", "kernfs_iop_permission")[0] == 0
     assert read_folded(out.read_text())["kernfs_iop_permission", "down_read"] == 783
     assert said(monkeypatch, capsys, *argv, "--callers", "down_read")[0] == 0
