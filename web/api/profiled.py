@@ -103,6 +103,8 @@ class ProfiledFiles(View):
         if not (number.isascii() and number.isdecimal() and int(number[:9]) <= _MOST_CASES):
             raise ParameterRefused("case", f'"{number[:40]}" is not the number of a case')
         seen = SeenFrom(asked.pop("callers", ""), asked.pop("callees", ""))
+        if seen.callers and seen.callees:
+            raise ParameterRefused("callees", "leave it out, or callers: they are two trees")
         body = profile_file(id, form, case=int(number), seen=seen, **asked)
         return as_file(body, "application/octet-stream", f"profile-{id}.{form}")
 

@@ -266,6 +266,9 @@ def test_both_halves_of_a_sandwich_come_over_rest(client: Client, experiment: Ex
     at = f"/api/v1/experiments/{experiment.pk}/profile/folded/?variant=p"
     assert get(client, f"{at}&callees=down_read").content == b"down_read 783\n"
     assert get(client, f"{at}&callers=down_read&base=base").content.decode().endswith(";showgids 2043 783\n")
+    both = get(client, f"{at}&callers=down_read&callees=down_read")
+    assert both.status_code == 400
+    assert "they are two trees" in both.content.decode()
 
 
 @pytest.mark.parametrize("sides", ["variant=p", "variant=p&against=base", ""])
