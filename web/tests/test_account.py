@@ -218,6 +218,11 @@ def test_an_operator_changes_roles_and_shuts_people_out(
 ) -> None:
     operator.post(f"/people/{alice.pk}/change", {"role": "viewer"})
     assert submitter.get("/experiments/new").status_code == 403
+    operator.post(f"/people/{alice.pk}/change", {"email": "alice@lab.example"})
+    assert User.objects.get(pk=alice.pk).email == "alice@lab.example"
+    refused = operator.post(f"/people/{alice.pk}/change", {"email": "<b>nowhere"})
+    assert refused.status_code == 422
+    assert "&lt;b&gt;nowhere&quot; is no mail address" in refused.content.decode()
     operator.post(f"/people/{alice.pk}/change", {"active": "no"})
     assert submitter.get("/account/").status_code == 302
     operator.post(f"/people/{alice.pk}/change", {"active": "yes"})

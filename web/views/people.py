@@ -12,7 +12,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import FieldRefused
 from lab.models import User
-from lab.people.accounts import change_role, get_user, invite, password_link, person_lines, set_active
+from lab.people.accounts import (
+    change_address,
+    change_role,
+    get_user,
+    invite,
+    password_link,
+    person_lines,
+    set_active,
+)
 from web.access import needs, person
 from web.views.missing import found
 
@@ -55,12 +63,19 @@ def link(request: HttpRequest, user_id: int) -> HttpResponse:
 @needs("operate")
 @require_POST
 def change(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Another role, or in or out."""
+    """Another role or mail address, or in or out."""
     by = person(request)
     try:
         if "active" in request.POST:
             user = found(set_active, by=by, user_id=user_id, active=request.POST["active"] == "yes")
             said = f"{user.username} is let in again." if user.is_active else f"{user.username} is shut out."
+        elif "email" in request.POST:
+            user = found(change_address, by=by, user_id=user_id, email=request.POST["email"])
+            said = (
+                f"{user.username} gets mails at {user.email}."
+                if user.email
+                else f"{user.username} gets no mails."
+            )
         else:
             user = found(change_role, by=by, user_id=user_id, role=request.POST.get("role", ""))
             said = f"{user.username} is now {user.role}."

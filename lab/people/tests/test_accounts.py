@@ -6,7 +6,7 @@ import pytest
 
 from lab.errors import FieldRefused, NotAllowed, UnknownRow
 from lab.models import User
-from lab.people.accounts import change_role, invite, password_link, person_lines, set_active
+from lab.people.accounts import change_address, change_role, invite, password_link, person_lines, set_active
 from lab.people.permissions import may
 from lab.people.sign_in import LASTS_S, issue_secret, redeem_secret
 from lab.tests.factories import make_user
@@ -46,11 +46,22 @@ def test_what_is_wrong_with_an_invitation_is_told_of_its_field(
     assert refused.value.field == field
 
 
+def test_an_operator_enters_and_removes_an_address(charlie: User) -> None:
+    alice = make_user("alice")
+    for email in (" alice@lab.example ", ""):
+        change_address(by=charlie, user_id=alice.pk, email=email)
+        assert User.objects.get(pk=alice.pk).email == email.strip()
+    for email in ("nowhere", "a@lab.example\nBcc: b@lab.example", "a@lab.example, b@lab.example"):
+        with pytest.raises(FieldRefused, match="is no mail address"):
+            change_address(by=charlie, user_id=alice.pk, email=email)
+
+
 def test_only_operators_manage_accounts(charlie: User) -> None:
     alice = make_user("alice")
     forbidden_all: list[Callable[[], User]] = [
         lambda: invite(by=alice, username="dora"),
         lambda: change_role(by=alice, user_id=alice.pk, role="operator"),
+        lambda: change_address(by=alice, user_id=alice.pk, email="all@example.org"),
         lambda: set_active(by=alice, user_id=charlie.pk, active=False),
     ]
     for forbidden in forbidden_all:

@@ -101,7 +101,8 @@ def test_a_stranger_signs_in_on_the_way_to_the_form_and_out_again(visit: Open, a
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(re.compile("/experiments/new$"))
-    page.get_by_role("link", name="Your account: alice").click()
+    page.get_by_role("link", name="Your work: alice").click()
+    page.get_by_role("link", name="Account and tokens").click()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("link", name="Sign in")).to_be_visible()
 
@@ -180,4 +181,4 @@ def test_an_operator_invites_somebody(visit: Open, charlie: User) -> None:
     guest.get_by_label("New password", exact=True).fill(PASSWORD)
     guest.get_by_label("New password confirmation").fill(PASSWORD)
     guest.get_by_role("button", name="Choose it and sign in").click()
-    expect(guest.get_by_role("link", name="Your account: dora")).to_be_visible()
+    expect(guest.get_by_role("link", name="Your work: dora")).to_be_visible()
