@@ -13,7 +13,10 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -72,29 +75,31 @@ def driver(home: Path) -> Iterator[LibvirtDriver]:
 
 @pytest.fixture
 def ask(home: Path, artifact: Artifact, request: pytest.FixtureRequest) -> Ask:
-    directory = home / "runs" / request.node.name
+    return partial(request_of, home, artifact, request.node.name)
 
-    def make(*steps: Step, release: str = artifact.metadata.release, **more: object) -> BootRequest:
-        directory.mkdir(parents=True, exist_ok=True)
-        plan = Plan(steps)
-        append_plan(
-            build_initramfs(home, {}).for_plan(plan), pack_plan(plan, {"note": b"hi"}), directory / "initrd"
-        )
-        wanted: dict[str, object] = {
-            "name": request.node.name,
-            "kernel": artifact.boot_vmlinux,
-            "initrd": directory / "initrd",
-            "cmdline": "",
-            "machine": Machine(2, 512, "tcg"),
-            "disks": (),
-            "release": release,
-            "directory": directory,
-            "boot_deadline_s": 60.0,
-            "silence_deadline_s": 10.0,
-        }
-        return BootRequest(**(wanted | more))  # type: ignore[arg-type]
 
-    return make
+def request_of(
+    home: Path, artifact: Artifact, name: str, *steps: Step, release: str = "", **more: object
+) -> BootRequest:
+    directory = home / "runs" / name
+    directory.mkdir(parents=True, exist_ok=True)
+    plan = Plan(steps)
+    append_plan(
+        build_initramfs(home, {}).for_plan(plan), pack_plan(plan, {"note": b"hi"}), directory / "initrd"
+    )
+    wanted: dict[str, object] = {
+        "name": name,
+        "kernel": artifact.boot_vmlinux,
+        "initrd": directory / "initrd",
+        "cmdline": "",
+        "machine": Machine(2, 512, "tcg"),
+        "disks": (),
+        "release": release or artifact.metadata.release,
+        "directory": directory,
+        "boot_deadline_s": 60.0,
+        "silence_deadline_s": 10.0,
+    }
+    return BootRequest(**(wanted | more))  # type: ignore[arg-type]
 
 
 def sh(script: str, name: str = "sh", deadline_s: float = 30, kind: StepKind = "measure", *send: str) -> Step:
@@ -110,17 +115,38 @@ def exits(records: list[Record]) -> dict[str, dict[str, object]]:
     return {record.name: json.loads(record.payload) for record in records if record.kind == "exit"}
 
 
-def test_a_plan_runs_and_all_it_says_comes_home(driver: LibvirtDriver, ask: Ask) -> None:
-    records = run(
-        driver,
-        ask(
-            sh("cat /plan/files/note; echo odd >&2", "talk"),
-            sh("dd if=/dev/urandom of=/tmp/noise bs=1k count=300 2>/dev/null; sha256sum /tmp/noise", "noise", 30,
-               "collect", "/tmp/noise", "/proc/version", "/tmp/missing"),
-            sh("sleep 60 & sleep 60", "slow", 1),
-            sh("true", "never"),
-        ),
+@dataclass(frozen=True)
+class Said:
+    """A boot that was heard out: its hello, what the driver says of the host, and all records."""
+
+    hello: dict[str, Any]
+    host: dict[str, Any]
+    records: list[Record]
+
+
+@pytest.fixture(scope="module")
+def said(home: Path, artifact: Artifact) -> Said:
+    """One guest that talks, hands in files, is silent for a while, and is stopped in a step that takes too long."""
+    request = request_of(
+        home,
+        artifact,
+        "said",
+        sh("cat /plan/files/note; echo odd >&2", "talk"),
+        sh("dd if=/dev/urandom of=/tmp/noise bs=1k count=300 2>/dev/null; sha256sum /tmp/noise", "noise", 30,
+           "collect", "/tmp/noise", "/proc/version", "/tmp/missing"),
+        sh("sleep 3.5", "silent"),
+        sh("sleep 60 & sleep 60", "slow", 1),
+        sh("true", "never"),
     )  # fmt: skip
+    driver = LibvirtDriver(home)
+    with driver.boot(request) as session:
+        records = list(session.records(60))
+    driver.close()
+    return Said(session.hello, session.host, records)
+
+
+def test_a_plan_runs_and_all_it_says_comes_home(said: Said) -> None:
+    records = said.records
     assert (gather(records, "out", "talk"), gather(records, "err", "talk")) == (b"hi", b"odd\n")
     told = gather(records, "out", "noise").split()[0].decode()
     assert hashlib.sha256(gather(records, "file", "/tmp/noise")).hexdigest() == told
@@ -134,25 +160,24 @@ def test_a_plan_runs_and_all_it_says_comes_home(driver: LibvirtDriver, ask: Ask)
     assert records[-1].name == "slow"
 
 
-def test_the_heart_beats_while_a_step_is_silent(driver: LibvirtDriver, ask: Ask) -> None:
-    kinds = [record.kind for record in run(driver, ask(sh("sleep 3.5")))]
-    assert 2 <= kinds.count("beat") <= 4
+def test_the_heart_beats_while_a_step_is_silent(said: Said) -> None:
+    marks = [(record.kind, record.name) for record in said.records]
+    during = marks[marks.index(("step", "silent")) : marks.index(("exit", "silent"))]
+    assert 2 <= [kind for kind, _ in during].count("beat") <= 4
+
+
+def test_hello_and_host_say_what_measured(said: Said, artifact: Artifact) -> None:
+    assert said.hello["release"] == artifact.metadata.release
+    assert said.hello["cpus"] == 2
+    assert said.hello["mitigations"]
+    assert "console=ttyS0" in said.hello["cmdline"]
+    assert said.host["accelerator"] == "tcg"
+    assert said.host["qemu"][0].isdigit()
 
 
 def test_a_flood_of_output_does_not_hide_the_deadline(driver: LibvirtDriver, ask: Ask) -> None:
     ended = exits(run(driver, ask(sh("yes", "flood", 1))))
     assert ended["flood"]["timed_out"] is True
-
-
-def test_hello_and_host_say_what_measured(driver: LibvirtDriver, ask: Ask, artifact: Artifact) -> None:
-    with driver.boot(ask(sh("true"))) as session:
-        list(session.records(30))
-    assert session.hello["release"] == artifact.metadata.release
-    assert session.hello["cpus"] == 2
-    assert session.hello["mitigations"]
-    assert "console=ttyS0" in session.hello["cmdline"]
-    assert session.host["accelerator"] == "tcg"
-    assert session.host["qemu"][0].isdigit()
 
 
 def test_a_guest_is_tuned_as_far_as_it_can_be_and_says_how_far(driver: LibvirtDriver, ask: Ask) -> None:
