@@ -74,7 +74,7 @@ process:
 	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -n 4 -m 'process and not ($(ALONE))'
 
 # The queue's tests, its races among them, where the lab's data is in a fleet.
-QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py) workers/tests/test_lease.py
+QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py claim_statements.py) workers/tests/test_lease.py
 
 postgres:
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest $(QUEUE)

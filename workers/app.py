@@ -43,7 +43,9 @@ app.conf.update(
     broker_connection_max_retries=None,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     # A cut network is noticed by a worker that waits for messages.
+    # An idle worker asks Redis anew this often, not every second: a message ends the wait at once.
     broker_transport_options={
+        "polling_interval": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
         "socket_connect_timeout": 5,

@@ -24,6 +24,7 @@ from django.conf import settings
 import workers.upkeep  # noqa: F401  registers every task
 from kernels.sandbox.memory import end_leftovers
 from lab.models import Target
+from lab.operations.upkeep import begin_chore, end_chore, is_done
 from lab.runs.queues import target_queue
 from lab.targets.drivers import is_guest
 from workers import local, tasks, wakeups
@@ -44,6 +45,8 @@ COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "cl
 UPKEEP_THREADS = 4
 # A Python that starts anew each time takes seconds of the machine; one that waits takes none.
 AGAIN_S = 5.0
+# A worker alone does this at each of its reports, which come a little later.
+KEEP_GOING, KEPT_GOING_S = "keep_going", 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +145,12 @@ def _beside(hearing: Hearing) -> None:
 
 
 def keep_going() -> None:
-    """Recover the work of dead workers every few seconds, even if beat or upkeep is gone."""
+    """Recover the work of dead workers every few seconds, even if beat or upkeep is gone; one worker does so for all."""
+    if is_done(KEEP_GOING, KEPT_GOING_S) or not begin_chore(KEEP_GOING, KEPT_GOING_S):
+        return
     tasks.return_dead()
     wakeups.dispatch()
+    end_chore(KEEP_GOING, {})
 
 
 def _sweep(post: Post) -> None:

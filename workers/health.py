@@ -52,7 +52,7 @@ OURS = (WorkersError, WorkloadsError, KernelsError, LabError)
 
 def check_due(name: str) -> bool:
     """Check a target if it is due, and boots nothing; False if it is not."""
-    return name in due_checks() and check_target(name) is not None
+    return bool(due_checks(name=name)) and check_target(name) is not None
 
 
 def check_target(name: str, *, force: bool = False) -> HealthCheck | None:

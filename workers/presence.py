@@ -64,12 +64,12 @@ class Presence:
 
     def _go_on(self) -> None:
         while not self._stopped.wait(REPORT_S):
-            close_old_connections()
             self._report()
             try:
                 self.also()
             except Exception:
                 log.exception("what is done beside a report failed")
+                close_old_connections()
         connections.close_all()
 
     def _report(self) -> None:
@@ -91,6 +91,7 @@ class Presence:
         except Exception as exc:
             # As while the database restarts: the next report is 5 s away.
             log.warning("this worker could not say that it is there: %s", " ".join(str(exc).split()))
+            close_old_connections()
 
     def _tell(self, idle: str) -> None:
         """Say in the log why nothing is taken, when that changes."""

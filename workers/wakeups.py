@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.runs.queues import waiting_queues
+from lab.runs.queues import queues_to_wake
 from workers.app import app
 from workers.loop import Scope, take_all
 from workers.task_rules import OneAtATime, Patient
@@ -31,9 +31,8 @@ def boot_next(target: str) -> None:
 @app.task(base=OneAtATime)
 def dispatch() -> None:
     """Wake the workers that can take waiting work."""
-    for name, waiting in waiting_queues().items():
-        if waiting.free:
-            wake(name)
+    for name in queues_to_wake():
+        wake(name)
 
 
 def wake(queue: str) -> None:

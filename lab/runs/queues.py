@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import random
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,12 +30,15 @@ class WaitingQueue:
     """One queue: how much waits and is under way; free: whether a wake-up for it would be of use.
 
     A target is free that boots nothing and may boot. A queue whose workers all say why they take nothing is not.
+    group: of a target for whose group something waits. shared: how much of it any target of the group may take.
     """
 
     name: str
     waiting: int
     running: int
     free: bool
+    group: str = ""
+    shared: int = 0
 
 
 def target_queue(name: str) -> str:
@@ -53,10 +57,24 @@ def waiting_queues() -> Mapping[str, WaitingQueue]:
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
     # What waits to be booted comes first: checks are for machines that have nothing else to do.
     found = {one.name: one for one in [*checks, *_build_queues(), *_target_queues()]}
-    return {
-        name: WaitingQueue(name, one.waiting, one.running, one.free and name not in idle)
-        for name, one in found.items()
-    }
+    return {name: replace(one, free=one.free and name not in idle) for name, one in found.items()}
+
+
+def queues_to_wake() -> list[str]:
+    """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
+
+    Which targets of a group is chosen anew each time, since the worker of one may be gone.
+    """
+    free = [queue for queue in waiting_queues().values() if queue.free]
+    # Its own block goes on, whatever the others of its group do.
+    found = [queue.name for queue in free if queue.waiting > queue.shared]
+    equal = defaultdict[str, list[WaitingQueue]](list)
+    for queue in free:
+        if queue.waiting == queue.shared:
+            equal[queue.group].append(queue)
+    for queues in equal.values():
+        found += [queue.name for queue in random.sample(queues, min(len(queues), queues[0].shared))]
+    return found
 
 
 def _build_queues() -> list[WaitingQueue]:
@@ -101,9 +119,16 @@ def _target_queues() -> list[WaitingQueue]:
     running = set(Run.objects.filter(state=RunState.RUNNING).values_list("target", flat=True))
     usable = set(usable_targets().values_list("pk", flat=True))
     return [
-        WaitingQueue(target_queue(one.name), waiting, int(one.pk in running), one.pk in usable - running)
+        WaitingQueue(
+            target_queue(one.name),
+            by_target[one.pk] + by_group[one.group],
+            int(one.pk in running),
+            one.pk in usable - running,
+            one.group,
+            by_group[one.group],
+        )
         for one in Target.objects.order_by("name")
-        if (waiting := by_target[one.pk] + (by_group[one.group] if one.group else 0))
+        if by_target[one.pk] + by_group[one.group]
     ]
 
 

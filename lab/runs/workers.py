@@ -33,11 +33,11 @@ def report_worker(seen: WorkerReport) -> None:
     """Note that a worker is there, by the database's clock."""
     told = asdict(seen)
     name = told.pop("name")
-    Worker.objects.update_or_create(
-        name=name,
-        defaults={**told, "seen_at": after(0.0)},
-        create_defaults={**told, "name": name, "seen_at": after(0.0), "started_at": timezone.now()},
-    )
+    # One statement, for a thousand workers send it: only the first report makes the row.
+    if not Worker.objects.filter(name=name).update(**told, seen_at=after(0.0)):
+        Worker.objects.update_or_create(
+            name=name, defaults={**told, "seen_at": after(0.0), "started_at": timezone.now()}
+        )
 
 
 def worker_left(name: str) -> None:

@@ -18,7 +18,7 @@ from lab.runs.claiming import claim_next_run
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.hand_back import release
 from lab.runs.order import next_run
-from lab.runs.queues import waiting_queues
+from lab.runs.queues import queues_to_wake, waiting_queues
 from lab.runs.record import RunRecord, record_run
 from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
@@ -220,3 +220,18 @@ def test_queues_say_what_waits_for_whom(rack: list[Target]) -> None:
         "target.two": (2, 0, True),
         "target.three": (2, 0, False),
     }
+
+
+def test_no_more_of_a_group_are_woken_than_boots_wait(rack: list[Target]) -> None:
+    Target.objects.bulk_create(Target(name=f"more{number}", group="rack") for number in range(200))
+    experiment = on_rack(1, rack)
+    assert len(queues_to_wake()) == experiment.runs.count() == 2
+    first, second = experiment.runs.order_by("position")
+    Run.objects.filter(pk=second.pk).update(state="done")
+    woken = {queue for _ in range(30) for queue in queues_to_wake()}
+    assert len(queues_to_wake()) == 1
+    # Each time another one, for the worker of one may be gone.
+    assert len(woken) > 1
+    # A block that has begun is its target's alone.
+    Run.objects.filter(pk=first.pk).update(target=rack[1])
+    assert queues_to_wake() == ["target.two"]
