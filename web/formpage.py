@@ -39,12 +39,13 @@ _LABELS = {
     "git": "Git address",
     "form": "",
 }
-# The fields from the top of the page down; those of the measurement come last.
+# The fields from the top of the page down.
 _GROUPS = (
     *("form", "name", "tree", "base", "git", "switches", "patch"),
     *("files", "lore", "branch_git", "branch", "since", "each", "catalog"),
     *(field.removesuffix("s") for field in LINE_SWITCHES),
     *("design", "cases", "case"),
+    *(one.name for one in QUESTIONS),
 )
 
 
