@@ -185,10 +185,11 @@ def _kept(model: type[BaseModel], switches: object) -> tuple[list[Fields], list[
         if not isinstance(given, Mapping):
             continue
         switch = {key: value for key, value in given.items() if key not in ("requires", "excludes")}
-        given_name = switch.get("name")
-        for name in (given_name, switch_name(str(given_name)), f"number-{position + 1}"):
+        own = switch.get("name")
+        near = (own, switch_name(own)) if isinstance(own, str) else ()
+        for name in (*near, f"number-{position + 1}"):
             if name not in kept and _fits(model, {**switch, "name": name}):
-                kept[str(name)] = {**switch, "name": name}
+                kept[name] = {**switch, "name": name}
                 positions.append(position)
                 break
     return list(kept.values())[:MOST_PATCHES], positions[:MOST_PATCHES]

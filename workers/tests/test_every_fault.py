@@ -7,6 +7,7 @@ import html
 import json
 import re
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from django.core.cache import cache
 from django.test import Client
 
 from kernels.trees.tree import import_archive
+from lab.errors import SpecError, SubmissionRejected
 from lab.models import Experiment, Fetch, Target, Tree, User
 from lab.people.tokens import issue_token
+from lab.submission.part_checks import every_fault
 from lab.tests.factories import make_user
 from lab.tests.tiny_tree import diff, make_tiny_tree
 from workers import labctl
@@ -128,6 +131,40 @@ def test_what_is_plainly_wrong_is_said_before_a_worker_is_asked_for_the_tree(ali
     answer = posted(alice, "experiments/", wanted)
     assert [one["pointer"] for one in answer.json()["errors"]] == ["/target", "/patches/0/text"]
     assert Fetch.objects.count() == 0
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    "value",
+    [
+        *({}, "\ud800"),
+        *(
+            pytest.param(one, marks=pytest.mark.thorough)
+            for one in ([], [[]], [{}], 0, -1, None, "", "\x00", {"": {}}, [None])
+        ),
+    ],
+    ids=repr,
+)
+def test_no_type_of_a_field_breaks_the_check_of_the_others(alice: User, value: Any) -> None:
+    right: dict[str, Any] = {
+        "name": "x",
+        "tree": "tiny",
+        "patches": [{"name": "mine", "text": diff("fs/inode.c", 20, "changed")}],
+        "configs": [{"name": "debug", "lines": ["CONFIG_DEBUG_LIST=y"]}],
+        "cases": [{"workload": "showgids"}],
+        "measure": {"clock": "wall"},
+    }
+    for field in (*right, "git", "base", "target", "design"):
+        _tried(right | {field: value})
+    for field in ("patches", "configs", "cases"):
+        for inner in (*right[field][0], "requires", "excludes", "text", "catalog", "range", "file", "params"):
+            _tried(right | {field: [right[field][0] | {inner: value}]})
+    _tried(right | {"measure": {"clock": value}})
+
+
+def _tried(description: dict[str, Any]) -> None:
+    with suppress(SubmissionRejected), every_fault(description):
+        raise SpecError("name: not this one")
 
 
 def posted(by: User, path: str, description: dict[str, Any]) -> Any:
