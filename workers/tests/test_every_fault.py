@@ -28,6 +28,9 @@ from workers import labctl
 
 pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 
+# What no field takes, or few do.
+QUICK: tuple[Any, ...] = ({}, "\ud800")
+MORE: tuple[Any, ...] = ([], [[]], [{}], 0, -1, None, "", "\x00", {"": {}}, [None])
 # A mistake of every stage: the form of a field, the catalogues, the lab's own rows, a text, and a patch that does not apply.
 DESCRIPTION: dict[str, Any] = {
     "name": "x" * 201,
@@ -135,15 +138,7 @@ def test_what_is_plainly_wrong_is_said_before_a_worker_is_asked_for_the_tree(ali
 
 @pytest.mark.hostile
 @pytest.mark.parametrize(
-    "value",
-    [
-        *({}, "\ud800"),
-        *(
-            pytest.param(one, marks=pytest.mark.thorough)
-            for one in ([], [[]], [{}], 0, -1, None, "", "\x00", {"": {}}, [None])
-        ),
-    ],
-    ids=repr,
+    "value", [*QUICK, *(pytest.param(one, marks=pytest.mark.thorough) for one in MORE)], ids=repr
 )
 def test_no_type_of_a_field_breaks_the_check_of_the_others(alice: User, value: Any) -> None:
     right: dict[str, Any] = {
