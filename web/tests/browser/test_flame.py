@@ -12,7 +12,8 @@ from playwright.sync_api import Page, expect
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.profiles.analysis.source_lines import pack_lines
-from web.tests.browser.conftest import HOSTILE, Open
+from web.tests.browser.conftest import HOSTILE, WIDTHS, Open
+from web.tests.browser.pictures import faults, looked_at
 
 
 @pytest.fixture
@@ -241,3 +242,17 @@ def test_a_frame_tells_its_file_and_line_where_they_are_known(visit: Open, addre
         expect(page.locator("#flame-detail")).to_contain_text(re.compile(r"walk: .* · fs/namei.c:2251$"))
         assert "·" not in pressed(page, "ArrowDown")
         expect(page.locator("main")).to_contain_text("walk (fs/namei.c:2251) is in the middle")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_of_a_function_fits_and_is_open_to_everybody(
+    visit: Open, address: str, width: int, dark: bool
+) -> None:
+    deep = f"drivers/{'very_long_folder/' * 9}file.c:123456"
+    Profile.objects.update(lines=pack_lines({"walk": deep, "down_read": deep}))
+    for name, sides in (("function", ""), ("function-difference", "&against=base")):
+        page = ready(visit(f"{address}{sides}&around=walk", width=width, dark=dark))
+        expect(page.locator("#flame-detail")).to_contain_text(deep)
+        assert looked_at(page, name, width=width, dark=dark) <= width
+        assert faults(page) == []
