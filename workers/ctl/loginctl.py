@@ -15,7 +15,7 @@ from rich.text import Text
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.choose import address, remote_client, token_for
 from workers.ctl.clients.errors import ClientError, NotLetIn
-from workers.ctl.options import JSON, TEXT, Format, Server, err, out, print_json, whisper
+from workers.ctl.options import JSON, TABLE, Format, Server, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import Preferences, config_file, read_preferences
 from workers.ctl.tokenfile import forget_token, keep_token, read_token
@@ -87,7 +87,7 @@ def logout(server: Server = "") -> None:
         err.print(Text("LABCTL_TOKEN is still set", style="yellow"))
 
 
-def whoami(server: Server = "", form: Format = TEXT) -> None:
+def whoami(server: Server = "", form: Format = TABLE) -> None:
     """Show whom the server takes you for, and what you may do."""
     found = read_preferences()
     with remote_client(found, server, whisper) as client:
@@ -98,7 +98,7 @@ def whoami(server: Server = "", form: Format = TEXT) -> None:
         out.print(Text(f"{client.where}: {_told(who)}"), soft_wrap=True)
 
 
-def config(form: Format = TEXT) -> None:
+def config(form: Format = TABLE) -> None:
     """Show the server and the defaults in force, and which file or variable says so."""
     found = read_preferences()
     rows = {

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from workers.ctl.clients.base import Client, Kind
-from workers.ctl.options import JSON, TEXT, Format, err, out, print_json, through_client
+from workers.ctl.options import JSON, TABLE, Format, err, out, print_json, through_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
 
@@ -21,7 +21,7 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-def trees(client: Client, form: Format = TEXT) -> None:
+def trees(client: Client, form: Format = TABLE) -> None:
     """List the trees kernels can be built from."""
     _listed(
         client, "trees", {"name": "tree", "default_revision": "base unless said", "location": "from"}, form
@@ -29,7 +29,7 @@ def trees(client: Client, form: Format = TEXT) -> None:
 
 
 @through_client
-def targets(client: Client, form: Format = TEXT) -> None:
+def targets(client: Client, form: Format = TABLE) -> None:
     """List the machines kernels can boot on."""
     columns = {
         "name": "target",
@@ -42,13 +42,13 @@ def targets(client: Client, form: Format = TEXT) -> None:
 
 
 @through_client
-def workloads(client: Client, form: Format = TEXT) -> None:
+def workloads(client: Client, form: Format = TABLE) -> None:
     """List what can be run, with its presets."""
     _listed(client, "workloads", {"name": "workload", "presets": "presets", "summary": "what it does"}, form)
 
 
 @through_client
-def patches(client: Client, form: Format = TEXT) -> None:
+def patches(client: Client, form: Format = TABLE) -> None:
     """List the switches of the catalogue, which a description names with `catalog = `."""
     _listed(client, "patches", {"name": "catalog", "title": "title", "trees": "trees"}, form)
 

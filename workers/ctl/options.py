@@ -53,7 +53,7 @@ ExperimentId = Annotated[
     ),
 ]
 
-TEXT, JSON = "text", "json"
+TABLE, JSON = "table", "json"
 
 
 def format_option(*forms: str) -> Any:
@@ -76,7 +76,7 @@ def format_option(*forms: str) -> Any:
     )
 
 
-Format = Annotated[str, format_option(TEXT, JSON)]
+Format = Annotated[str, format_option(TABLE, JSON)]
 
 P = ParamSpec("P")
 Options = TypeVar("Options")

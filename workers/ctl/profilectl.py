@@ -14,7 +14,7 @@ from workers.ctl import complete
 from workers.ctl.clients.base import Client
 from workers.ctl.options import (
     JSON,
-    TEXT,
+    TABLE,
     ExperimentId,
     Format,
     err,
@@ -59,7 +59,7 @@ def profile(
     symbols: Annotated[str, typer.Option(help='split these by caller, such as "down_read up_read"')] = "",
     mail: Annotated[bool, typer.Option("--mail", help="print call trees as text, as in perf report")] = False,
     kind: Kind = "",
-    form: Format = TEXT,
+    form: Format = TABLE,
 ) -> None:
     """Print who calls the symbols a workload watches, and what certainly moved, all variants side by side."""
     asked = symbols.replace(",", " ").split()

@@ -20,7 +20,7 @@ from workers.ctl import complete
 from workers.ctl.clients.base import Client
 from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
-from workers.ctl.options import TEXT, ExperimentId, err, format_option, out, through_client, write_file
+from workers.ctl.options import TABLE, ExperimentId, err, format_option, out, through_client, write_file
 from workers.ctl.preferences import OF_GIT
 
 Link = Annotated[
@@ -30,7 +30,7 @@ Link = Annotated[
         help="with --local: the lab's own address, for links: https://lab.example",
     ),
 ]
-Form = Annotated[str, format_option(TEXT, *OF_DATA)]
+Form = Annotated[str, format_option(TABLE, *OF_DATA)]
 ReportForm = Annotated[
     str,
     typer.Option("--format", help=", ".join(REPORT_FORMS), autocompletion=complete.one_of(*REPORT_FORMS)),
@@ -64,13 +64,13 @@ def register(cli: typer.Typer) -> None:
 
 
 @through_client
-def compare(client: Client, experiment_id: ExperimentId, form: Form = TEXT, link: Link = "") -> None:
+def compare(client: Client, experiment_id: ExperimentId, form: Form = TABLE, link: Link = "") -> None:
     """Print the comparison; the exit code is the verdict.
 
     0 no regression, 1 a regression, 2 the data cannot tell, 3 the lab failed.
     """
     data = comparison(client, experiment_id, link)
-    if form == TEXT:
+    if form == TABLE:
         from workers.ctl import comparison_tables
 
         comparison_tables.show_comparison(out, data)

@@ -22,7 +22,7 @@ from lab.runs.workers import WorkerLine, worker_lines
 from lab.targets.health_overview import TargetHealth, target_healths
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.in_process import api_here
-from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TEXT, Format, out, print_json
+from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
 from workers.ctl.plaintext import plain_line
 
 _GIB = 1 << 30
@@ -33,7 +33,7 @@ def register(cli: typer.Typer) -> None:
     cli.command("status")(show)
 
 
-def show(form: Format = TEXT) -> None:
+def show(form: Format = TABLE) -> None:
     """Show on one screen what waits, who works, what boots where and what lacks; exits with 3 where the lab cannot work."""
     checks = checked_now()
     if form == JSON:

@@ -16,7 +16,7 @@ from workers.ctl.options import (
     EXIT_OK,
     JSON,
     PRIORITIES,
-    TEXT,
+    TABLE,
     ExperimentId,
     Format,
     err,
@@ -84,7 +84,7 @@ def _queued(client: Client, row: Json, *, wait: bool) -> None:
 
 @through_client
 @with_options(Wish, measure=MEASURE_OPTIONS)
-def preview(client: Client, given: Wish, source: Source = None, form: Format = TEXT) -> None:
+def preview(client: Client, given: Wish, source: Source = None, form: Format = TABLE) -> None:
     """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
     from workers.ctl import tables
 

@@ -31,7 +31,7 @@ from lab.targets.quarantine import release_target
 from lab.validation_messages import nearest
 from workers.ctl.clients.in_process import api_here
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
-from workers.ctl.options import EXIT_LAB, JSON, TEXT, Format, err, out, print_json, whisper
+from workers.ctl.options import EXIT_LAB, JSON, TABLE, Format, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
 from workers.health import check_target
@@ -90,7 +90,7 @@ def register(cli: typer.Typer) -> None:
         cli.command(name)(command)
 
 
-def list_targets(form: Format = TEXT) -> None:
+def list_targets(form: Format = TABLE) -> None:
     """List the machines, and how they are."""
     if form == JSON:
         print_json(api_here().rows("targets/"))
@@ -103,7 +103,7 @@ def list_targets(form: Format = TEXT) -> None:
     out.print(table)
 
 
-def show(name: Name, form: Format = TEXT) -> None:
+def show(name: Name, form: Format = TABLE) -> None:
     """Show one machine: how it is reached, tuned, and how it is."""
     row = named_target(name)
     if form == JSON:

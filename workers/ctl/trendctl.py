@@ -20,7 +20,7 @@ from workers.ctl import progressbar, terminal, trend_tables
 from workers.ctl import submitted_files as handed
 from workers.ctl.clients.choose import local_client
 from workers.ctl.clients.in_process import api_here
-from workers.ctl.options import JSON, TEXT, Format, Local, err, on_this_machine, out, print_json
+from workers.ctl.options import JSON, TABLE, Format, Local, err, on_this_machine, out, print_json
 from workloads.instruction_clock import CLOCKS, Clock
 
 # Of `bisect`: found, nothing to find, cannot be told, the lab failed.
@@ -56,7 +56,7 @@ def trend(  # noqa: PLR0913  an argument is an option
     every: Annotated[int, typer.Option(help="measure every Nth revision")] = 1,
     clock: ClockOption = "wall",
     target: Target = "guest",
-    form: Format = TEXT,
+    form: Format = TABLE,
     is_local: Local = False,
 ) -> None:
     """List the trends, show one, or measure revisions for them."""

@@ -17,7 +17,7 @@ from workers.ctl.options import (
     EXIT_LAB,
     JSON,
     PRIORITIES,
-    TEXT,
+    TABLE,
     ExperimentId,
     Format,
     err,
@@ -46,12 +46,12 @@ def same(client: Client) -> str:
     return " --local" if client.local else ""
 
 
-def stay(client: Client, experiment_id: int, form: str = TEXT) -> int:
+def stay(client: Client, experiment_id: int, form: str = TABLE) -> int:
     """Follow an experiment that others carry out to its end; returns its exit code."""
     from workers.ctl import reportctl
 
     found = progressbar.follow(err, client, experiment_id)
-    if form == TEXT:
+    if form == TABLE:
         show_end(client, found)
     else:
         reportctl.write_form(reportctl.comparison(client, experiment_id), form)
@@ -97,7 +97,7 @@ def watch(
     notify: Annotated[
         bool, typer.Option("--notify", help="show a desktop notice at its end, or ring the terminal's bell")
     ] = False,
-    form: Annotated[str, format_option(TEXT, *OF_DATA)] = TEXT,
+    form: Annotated[str, format_option(TABLE, *OF_DATA)] = TABLE,
 ) -> None:
     """Follow an experiment to its end, print its comparison, and exit with the verdict.
 
@@ -119,7 +119,7 @@ def _headline(client: Client, experiment_id: int) -> str:
 
 
 @through_client
-def show(client: Client, experiment_id: ExperimentId, form: Format = TEXT) -> None:
+def show(client: Client, experiment_id: ExperimentId, form: Format = TABLE) -> None:
     """Show how an experiment stands, or how it ended."""
     if form == JSON:
         print_json(client.document(f"experiments/{experiment_id}/"))
@@ -141,7 +141,7 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     ] = "",
     search: Annotated[str, typer.Option(help="only names that contain this text")] = "",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="maximum number of rows")] = 30,
-    form: Format = TEXT,
+    form: Format = TABLE,
 ) -> None:
     """List experiments, newest first."""
     _one_of("state", state, STATES)
@@ -209,7 +209,7 @@ def notes(
     client: Client,
     experiment_id: ExperimentId,
     add: Annotated[str, typer.Option(help="add this note")] = "",
-    form: Format = TEXT,
+    form: Format = TABLE,
 ) -> None:
     """Show what people wrote about an experiment, or write to it."""
     if add:
