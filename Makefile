@@ -171,7 +171,7 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 	@$(PYTHON) -m bench.wait_noise
 	@$(PYTHON) -m bench.profile_view
 
-bench-service: setup-dev  ## pages, fifty people, claims a second, what the lab costs beside each boot: PART=pages|people|claims|overhead
+bench-service: setup-dev  ## pages, fifty people, claims a second, idle workers, what the lab costs beside each boot: PART=pages|people|claims|idle|overhead
 	@$(PYTHON) -m bench.service $(PART)
 
 bench-sandbox: setup-dev  ## the CPU time of compiling a file in the build sandbox, beside the bare compiler

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-service`: what the service costs, each figure beside its peer's or its goal.
 
-    python -m bench.service [pages|people|claims|overhead]
+    python -m bench.service [pages|people|claims|idle|overhead]
 
 pages: CPU time and queries of pages, lists and /metrics. people: fifty of them while a kernel builds. claims: a second,
-beside a bare SKIP LOCKED. overhead: of the lab beside each boot. Without a name all of them run, each in its own process.
+beside a bare SKIP LOCKED. idle: workers that wait. overhead: of the lab beside each boot. Without a name all of them run, each in its own process.
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ from typing import Annotated
 
 import typer
 
-from bench.service import claims, overhead, pages, people
+from bench.service import claims, idle, overhead, pages, people
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-cli.command("claims")(claims.main)
+cli.command("idle")(idle.main)
+
+
+@cli.command("claims")
+def measure_claims(waiting: int = claims.WAITING[-1], kinds: str = ",".join(claims.KINDS)) -> None:
+    """Measure claims a second, and the milliseconds of one as more waits."""
+    claims.main(waiting, tuple(kinds.split(",")))
 
 
 @cli.callback(invoke_without_command=True)
 def run_all(context: typer.Context) -> None:
     """Run all parts, each with its own settings of Django."""
     if context.invoked_subcommand is None:
-        for part in ("pages", "people", "claims", "overhead"):
+        for part in ("pages", "people", "claims", "idle", "overhead"):
             print(f"\n== {part}", flush=True)
             subprocess.run([sys.executable, "-m", "bench.service", part], check=True)
 

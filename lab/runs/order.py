@@ -47,10 +47,10 @@ _WORDS = {
 _SPENT = """
   SELECT owner, sum(seconds) AS seconds FROM (
     SELECT w.{owner} AS owner, {most}({begun}, coalesce({so_far}, 0)) AS seconds FROM {work} w
-    WHERE w.state = '{active}' AND (SELECT n FROM rivals) > 1
+    WHERE w.state = '{active}' AND (SELECT several FROM rivals)
     UNION ALL SELECT owner, seconds FROM (
       SELECT w.{owner} AS owner, w.finished_at, {most}(0, {in_all}) AS seconds FROM {work} w
-      WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT n FROM rivals) > 1
+      WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT several FROM rivals)
       ORDER BY w.finished_at DESC LIMIT {last}) a WHERE finished_at > {hour_ago}) b
   GROUP BY owner"""
 # Whose work it was; a build counts whole for each submitter who asks for it.
@@ -207,7 +207,7 @@ def _ordered(vendor: str, work: str, waiting: str) -> str:
         in_all=words["seconds"].format(since="w.started_at", until="w.finished_at"),
         **words,
     )
-    return f"""waiting AS ({waiting}), rivals AS (SELECT count(DISTINCT who) AS n FROM waiting),
+    return f"""waiting AS ({waiting}), rivals AS (SELECT min(who) <> max(who) AS several FROM waiting),
 spent AS ({spent}),
 used AS (SELECT who, sum(seconds) AS seconds FROM {_WHOSE[work]} u GROUP BY who),
 ordered AS (SELECT w.*, coalesce(u.seconds, 0) AS share FROM waiting w LEFT JOIN used u ON u.who = w.who)"""  # noqa: S608  our names
