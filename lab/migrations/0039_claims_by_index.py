@@ -7,6 +7,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
+    lived_through = "columns lose indexes and nothing else; the constraint comes back in the same transaction as it was"
+
     dependencies = [
         ('lab', '0038_profile_lines'),
     ]

@@ -89,8 +89,13 @@ class Lab:
     def pages(self) -> list[str]:
         return self.run("-c", ASK, *PAGES).stdout.splitlines()
 
-    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row of every table but that of migrations."""
+    def rows(self, *, besides: str = "") -> dict[str, list[tuple[Any, ...]]]:
+        """Every row of every table but that of migrations; besides: a column that is left out."""
+
+        def values(cursor: Any) -> list[tuple[Any, ...]]:
+            kept = [at for at, column in enumerate(cursor.description) if column[0] != besides]
+            return sorted((tuple(row[at] for at in kept) for row in cursor.fetchall()), key=repr)
+
         if not self.url:
             with sqlite3.connect(self.home / "kperflab.sqlite3") as open_lite:
                 names = [
@@ -98,14 +103,11 @@ class Lab:
                     for (name,) in open_lite.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
                     if name != "django_migrations" and not name.startswith("sqlite_")
                 ]
-                return {
-                    name: sorted(open_lite.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr)
-                    for name in names
-                }
+                return {name: values(open_lite.execute(f'SELECT * FROM "{name}"')) for name in names}
         with psycopg.connect(connecting(self.url)) as postgres:
             found = postgres.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
             return {
-                name: sorted(postgres.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr)
+                name: values(postgres.execute(f'SELECT * FROM "{name}"'))
                 for (name,) in found
                 if name != "django_migrations"
             }

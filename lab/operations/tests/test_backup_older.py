@@ -45,7 +45,8 @@ def test_what_is_restored_is_the_old_lab_brought_up_to_date(
     assert "restored the lab of" in told
     assert new.run("manage.py", "migrate", "--check").returncode == 0
     old.run("manage.py", "migrate", "--verbosity", "0")
-    expected, found = old.rows(), new.rows()
+    # 0030_fetch_looked_at writes the moment of the migration.
+    expected, found = old.rows(besides="looked_at"), new.rows(besides="looked_at")
     assert expected.keys() == found.keys()
     assert [name for name in expected if expected[name] != found[name]] == []
     assert len(found["lab_run"]) == len(found["lab_standing"]) == 3

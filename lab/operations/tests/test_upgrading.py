@@ -21,6 +21,8 @@ NOTES = ROOT / "docs/operations/upgrading.md"
 # The first that follows the migration of all tables.
 SINCE = "0029"
 MARK = "stops_the_lab"
+# A migration that looks worse than it is says so by `lived_through = "why"`.
+LIVED = "lived_through"
 
 # Old code neither misses what they make nor writes past it.
 HARMLESS = (
@@ -90,7 +92,11 @@ def _of_new_column(field: models.Field[object, object]) -> str:
 
 
 def test_every_migration_since_the_fleet_can_be_lived_through_or_says_that_it_cannot() -> None:
-    found = {name: list(complaints(one)) for name, one in ours().items() if not getattr(one, MARK, "")}
+    found = {
+        name: list(complaints(one))
+        for name, one in ours().items()
+        if not getattr(one, MARK, "") and not getattr(one, LIVED, "")
+    }
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
