@@ -125,6 +125,7 @@ def test_show_tells_the_field_as_json(
     assert value_at(shown, field) == value_at(json.loads(json.dumps(spec)), field)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("options", "said"),
     [
