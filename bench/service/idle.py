@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What idle workers cost: statements a second to PostgreSQL, with what share of a processor, for so many simulated in one process.
+"""The cost of idle workers: statements a second to PostgreSQL, with what share of a processor, for so many simulated in one process.
 
 Each does in turn what a worker's own thread does every few seconds (workers/presence.py): its report, and whatever recovers
 the work of dead workers. Nothing waits, and nothing is under way.

@@ -18,7 +18,7 @@ from kernels.errors import OutputTooLong
 LAST_COMPLAINTS = 64 << 10
 _CHUNK = 1 << 16
 _END_S = 10.0
-# How often somebody who watches is told.
+# The time between two reports of progress.
 _LOOK_S = 0.5
 
 

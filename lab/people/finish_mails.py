@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether somebody gets a mail when an experiment of theirs finishes; the link in each mail turns that off without a sign-in.
+"""The choice to get a mail when an experiment of one's own finishes; the link in each mail turns it off without a sign-in.
 
 The link is signed with the installation's secret, does that one thing, and does not expire: mails are kept for long.
 """

@@ -88,7 +88,7 @@ class CaseProfiles:
 
     @cached_property
     def lines(self) -> dict[str, str]:
-        """Where functions begin in the base's source; of those that it does not have, in a variant's: "fs/namei.c:2251"."""
+        """Return where functions begin in the base's source; of those that it does not have, in a variant's: "fs/namei.c:2251"."""
         firsts = [int(np.argmax(self.of(place))) for place in range(len(self.variants))]
         if self.base is not None:
             firsts.insert(0, firsts.pop(self.base))

@@ -46,7 +46,7 @@ class MeShape(serializers.Serializer[Any]):
 
 
 class WantedMe(Body):
-    """What people set of their own account."""
+    """The part of an account that its owner sets."""
 
     finish_mails = Truth()
 

@@ -134,7 +134,7 @@ def symbol(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
 @require_safe
 @plainly
 def lines(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
-    """Where each function begins in the source: {"link_path_walk": "fs/namei.c:2251"}; empty if no line table told."""
+    """Return where each function begins in the source: {"link_path_walk": "fs/namei.c:2251"}; empty without line tables."""
     found = case_profiles(experiment_id, case_id, kind=_kind(request)).lines
     return _file(request, json.dumps(found), JSON, "lines.json", inline=True)
 

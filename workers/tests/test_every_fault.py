@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything that is wrong with a description is told at once and with its place, whichever way it comes."""
+"""Everything that is wrong with a description is reported at once and with its place, whichever way it comes."""
 
 from __future__ import annotations
 

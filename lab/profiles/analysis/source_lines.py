@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the functions of a profile begin in the source, as it is stored beside the profile: zlib over JSON."""
+"""The places in the source where a profile's functions begin, as they are stored beside the profile: zlib over JSON."""
 
 from __future__ import annotations
 

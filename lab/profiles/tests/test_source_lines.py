@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which names of a profile are of kernel functions, and how their lines are kept beside it."""
+"""The names of a profile that are kernel functions, and their lines as they are kept beside it."""
 
 from __future__ import annotations
 

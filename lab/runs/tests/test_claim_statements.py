@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a claim costs: its statements, and the rows that PostgreSQL reads for it. With KPERFLAB_TEST_DATABASE=postgres."""
+"""The cost of a claim: its statements, and the rows that PostgreSQL reads for it. With KPERFLAB_TEST_DATABASE=postgres."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def test_the_first_key_leads_past_the_navigation(visit: Open, alice: User) -> No
 def test_a_ci_author_gets_from_the_front_page_to_a_pipeline_that_runs_in_two_clicks(
     visit: Open, live_server: Any, lab: FakeLab, alice: User, tmp_path: Path, forge: str, ns: float, code: int
 ) -> None:
-    """What is copied is run as a forge would run it, with nothing else in the tree and the token as its one secret."""
+    """A copied pipeline is run as a forge would run it, with nothing else in the tree and the token as its one secret."""
     base = lab.kernel.base.commit
     measured_before = make_experiment(state="done", tree=Tree.objects.get(name="pretend"), base_name=base)
     make_case(measured_before)

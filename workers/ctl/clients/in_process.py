@@ -20,7 +20,7 @@ from workers.ctl.clients.remote import RemoteClient
 
 
 def api_here() -> RemoteClient:
-    """Return a client of the API in this process. Whoever is at this machine's terminal may read everything."""
+    """Return a client of the API in this process. A user of this machine's terminal may read everything."""
     transport = httpx.WSGITransport(app=_answer)
     return RemoteClient(Server(settings.PUBLIC_URL, token="", say=lambda _: None, transport=transport))
 
