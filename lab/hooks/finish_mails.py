@@ -45,7 +45,7 @@ def mailed_user(experiment: Experiment) -> User | None:
 
 
 def mail_of(delivery: Delivery) -> EmailMessage:
-    """Return the mail for a delivery to a user. Raises AddressRefused where none is to be sent any more."""
+    """Return the mail for a delivery to a user. Raises AddressRefused if the user no longer gets mails."""
     user = delivery.user
     if user is None or not gets_mails(user):
         raise AddressRefused("its receiver gets no mails any more")

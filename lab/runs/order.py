@@ -53,7 +53,7 @@ _SPENT = """
       WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT several FROM rivals)
       ORDER BY w.finished_at DESC LIMIT {last}) a WHERE finished_at > {hour_ago}) b
   GROUP BY owner"""
-# Whose work it was; a build counts whole for each submitter who asks for it.
+# The submitter charged for a piece of work; a shared build is charged in full to each of its submitters.
 _WHOSE = {
     "lab_build": "(SELECT DISTINCT s.owner, coalesce(e.submitter_id, 0) AS who, s.seconds FROM spent s"
     " JOIN lab_variant v ON v.build_id = s.owner JOIN lab_experiment e ON e.id = v.experiment_id)",
@@ -112,7 +112,7 @@ def next_build(experiment_id: int | None = None, *, queue: str | None = None) ->
 
 
 def next_run(experiment_id: int | None = None, *, target: str | None = None) -> int | None:
-    """Return the run to boot next, None if none is ready; target: for one target alone.
+    """Return the next run to boot, or None. target: only runs for this target.
 
     A run is ready when its variant is, nothing of its experiment is left to build, and its target may boot. A target that
     boots already still has a next run.

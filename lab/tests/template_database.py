@@ -42,7 +42,7 @@ def use_template() -> None:
 
 
 def begin_with_template(home: Path) -> None:
-    """Put a migrated database into a new lab's home. Without a template, who comes first applies the migrations."""
+    """Put a migrated database into a new lab's home. Without a template, the first caller applies the migrations."""
     home.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
         shutil.copyfile(_template(), home / "kperflab.sqlite3")

@@ -154,7 +154,7 @@ def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot | None:
 
 
 def _sides(page: ProfilePage, asked: Mapping[str, str]) -> tuple[ProfileColumn | None, ProfileColumn | None]:
-    """Return the variant to draw, and the one to compare it with; if none is asked for, the first patch against the base."""
+    """Return the variant to draw and the one to compare it with; by default the first patch and the base."""
     if "variant" not in asked and "against" not in asked:
         base = next((column for column in page.columns if column.base), None)
         patch = next((column for column in page.columns if column.role == Role.CANDIDATE), None)
