@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from lab.profiles.analysis.caller_tree import outermost_matching, root_named
-from lab.profiles.analysis.frame_alignment import UnitedTree, by_levels, in_preorder, totals_below
+from lab.profiles.analysis.frame_alignment import UnitedTree, by_levels, united
 from lab.profiles.analysis.frame_tree import FrameTree
 
 
@@ -28,15 +28,4 @@ def callee_tree(tree: UnitedTree, symbol: str) -> UnitedTree:
     levels, (place,) = by_levels([apart], [np.arange(len(names))], len(names))
     own = np.zeros((len(levels.parent), tree.own.shape[1]), np.int64)
     np.add.at(own, place[1:], tree.own[inside])
-    order, above, end = in_preorder(levels)
-    own = own[order]
-    return UnitedTree(
-        names=names,
-        raw=tree.raw,
-        parent=above,
-        name=levels.name[order],
-        end=end,
-        own=own,
-        total=totals_below(own, end),
-        resting=np.zeros_like(own),
-    )
+    return united(names, tree.raw, levels, own, np.zeros_like(own))

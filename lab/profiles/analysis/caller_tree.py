@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, in_preorder, totals_below
+from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, united
 from lab.profiles.analysis.symbol_counts import outermost_of
 
 # Callers with less of what is asked for than this are not told apart: they could not be seen.
@@ -43,18 +43,8 @@ def caller_tree(tree: UnitedTree, symbol: str = "") -> UnitedTree:
         owns.append(own)
         here, group, weights, heights = above[~last], first + which[~last], weights[~last], heights[~last]
     levels = Levels(np.concatenate(parents), np.concatenate(names), bounds)
-    order, parent, end = in_preorder(levels)
-    samples = np.concatenate(owns)[order]
-    return UnitedTree(
-        names=known,
-        raw=tree.raw,
-        parent=parent,
-        name=levels.name[order],
-        end=end,
-        own=samples,
-        total=totals_below(samples, end),
-        resting=np.zeros_like(samples),
-    )
+    samples = np.concatenate(owns)
+    return united(known, tree.raw, levels, samples, np.zeros_like(samples))
 
 
 def outermost_matching(tree: UnitedTree, symbol: str) -> Integers:

@@ -84,6 +84,17 @@ def align(trees: Sequence[FrameTree], *, idle: bool = False, exact: bool = False
     if not idle:
         mark = _beside(levels, names) if exact else _idles(levels, names)
         resting[mark], own[mark] = own[mark], 0
+    return united(names, raw, levels, own, resting)
+
+
+def united(
+    names: tuple[str, ...],
+    raw: Mapping[int, tuple[str, ...]],
+    levels: Levels,
+    own: Integers,
+    resting: Integers,
+) -> UnitedTree:
+    """Return levels as a tree in preorder. own, resting: int64[n, profiles], in the order of the levels."""
     order, parent, end = in_preorder(levels)
     own = own[order]
     return UnitedTree(

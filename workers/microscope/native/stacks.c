@@ -78,7 +78,7 @@ static uint64_t function_at(const struct block *block)
 
 /*
  * The node of a block's function below a parent. A block mostly has the caller it had the last time, so it keeps that
- * answer, which saves looking into the tree: most of the misses of the cache that a call costs.
+ * answer, which saves looking into the tree.
  */
 static uint32_t child(struct block *block, uint32_t parent)
 {
