@@ -23,10 +23,11 @@ _NO_FUNCTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TouchedFunction:
-    """A function with changed lines. path: its file after the change."""
+    """A function with changed lines. path: its file after the change. hunks: those with such lines, each with its header."""
 
     path: str
     name: str
+    hunks: tuple[str, ...] = ()
 
 
 def touched_functions(diff: str) -> tuple[TouchedFunction, ...]:
@@ -34,12 +35,14 @@ def touched_functions(diff: str) -> tuple[TouchedFunction, ...]:
 
     Raises PatchRejected and PatchDamaged as `parse_diff` does.
     """
-    found: dict[TouchedFunction, None] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for file in parse_diff(diff):
         if file.path.endswith(_SOURCE):
             for hunk in file.hunks:
-                found.update((TouchedFunction(file.path, name), None) for name in _touched(hunk))
-    return tuple(found)
+                text = "\n".join((hunk.header, *hunk.lines))
+                for name in dict.fromkeys(_touched(hunk)):
+                    found.setdefault((file.path, name), []).append(text)
+    return tuple(TouchedFunction(path, name, tuple(hunks)) for (path, name), hunks in found.items())
 
 
 def _touched(hunk: Hunk) -> list[str]:

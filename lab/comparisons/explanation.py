@@ -15,9 +15,11 @@ from lab.experiments.environment import stored_artifact
 from lab.experiments.shown_description import CaseView, SwitchView, case_view, switch_view
 from lab.models import Comparison, Profile, Run, Variant
 from lab.models.states import Purpose, Role
+from lab.profiles.claims import VariantClaims
 from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
 from lab.profiles.exact import ExactChange, exact_changes
-from lab.profiles.page import ProfilePage, ShareCell, profile_page
+from lab.profiles.page import profile_page
+from lab.profiles.shape import ProfilePage, ShareCell
 from lab.statistics.verdict_words import CHANGES
 from workloads.instruction_clock import UNIT
 
@@ -47,11 +49,15 @@ class MovedSymbol:
 
 @dataclass(frozen=True, slots=True)
 class MovedSymbols:
-    """The evidence of profiles. doubt: why nothing can be significant, or ""; profiled: whether both sides have profiles."""
+    """The evidence of profiles. doubt: why nothing can be significant, or ""; profiled: whether both sides have profiles.
+
+    claims: the functions in the variant's diffs; None if they name none.
+    """
 
     profiled: bool
     doubt: str
     rows: tuple[MovedSymbol, ...]
+    claims: VariantClaims | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,8 @@ def _symbols(page: ProfilePage, base: Variant, variant: Variant) -> MovedSymbols
         if row.own[ours].certain or row.total[ours].certain
     ]
     moved.sort(key=lambda one: -max(abs(pair[1].size - pair[0].size) for pair in (one.own, one.total)))
-    return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]))
+    claims = next((one for one in page.claims if one.variant == variant.name), None)
+    return MovedSymbols(True, page.columns[ours].doubt, tuple(moved[:_MOST_SYMBOLS]), claims)
 
 
 def _counters(page: CounterPage, base: Variant, variant: Variant) -> MovedCounters:

@@ -8,21 +8,19 @@ A function is the patch's where its count lies further from the base's than boot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from kernels.diffs.touched_functions import touched_functions
-from kernels.errors import PatchRejected
-from lab.models import Case, Profile, Switch, Variant
+from lab.models import Case, Profile
 from lab.models.states import Role
 from lab.profiles.analysis.count_shifts import changed
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree, align
-from lab.profiles.analysis.frame_names import ASIDE
+from lab.profiles.analysis.frame_names import ASIDE, normalise
 from lab.profiles.analysis.frame_tree import unpack
 from lab.profiles.analysis.source_lines import merged_lines
+from lab.profiles.claims import Measured, VariantClaims, claims_of
 
 _PER = "instructions_per_"
 _LEAST_BOOTS = 2
@@ -66,9 +64,8 @@ class ExactChange:
     """One variant against the base: the functions whose instructions differ, the patch's first, the largest change first.
 
     operation: what the workload does, such as "open". operations: how many of them one boot's profile covers. equal: how many
-    functions have not one instruction more or fewer. doubt: why the two causes may be confused, or nothing. touched_equal:
-    functions in the variant's diffs that executed as many instructions as before. touched_unseen: those that executed
-    none under their own name: inlined, or not on the path.
+    functions have not one instruction more or fewer. doubt: why the two causes may be confused, or nothing. claims: the
+    functions in the variant's diffs; None if they name none.
     """
 
     base: str
@@ -80,8 +77,7 @@ class ExactChange:
     rows: tuple[ExactRow, ...]
     equal: int
     doubt: str
-    touched_equal: tuple[str, ...] = ()
-    touched_unseen: tuple[str, ...] = ()
+    claims: VariantClaims | None = None
 
     @property
     def change(self) -> float:
@@ -152,21 +148,27 @@ def _change(
     called, calls = (counted.calls[:, place] / size for place, size in zip((old, new), sizes, strict=True))
     is_patch = changed(counted.instructions[:, base], counted.instructions[:, own]) & ~counted.aside
     differs = (counted.instructions[:, old] != counted.instructions[:, new]) | is_patch
-    touched = _touched(rows[new].run.variant)
     lines = merged_lines((rows[old].lines, rows[new].lines))
+    measured = [
+        Measured(symbol, old_, new_, certain, line=lines.get(symbol, ""))
+        for symbol, old_, new_, certain in zip(
+            counted.symbols, before.tolist(), after.tolist(), is_patch.tolist(), strict=True
+        )
+    ]
+    base_name, variant = rows[old].run.variant.name, rows[new].run.variant
+    claims = claims_of(variant, base=base_name, unit="instructions", measured=measured)
+    touched = {one.function for one in claims.claims} if claims else set()
     found = [
         ExactRow(
-            counted.symbols[at], float(before[at]), float(after[at]), float(called[at]), float(calls[at]),
-            bool(is_patch[at]), _source_name(counted.symbols[at]) in touched,
-            lines.get(counted.symbols[at], ""),
+            one.symbol, one.before, one.after, float(called[at]), float(calls[at]),
+            one.certain, normalise(one.symbol) in touched, one.line,
         )
-        for at in np.flatnonzero(differs).tolist()
+        for at, one in enumerate(measured)
+        if differs[at]
     ]  # fmt: skip
-    executed = {_source_name(symbol) for symbol in counted.symbols}
-    moved = {_source_name(row.symbol) for row in found}
     return ExactChange(
-        base=rows[old].run.variant.name,
-        variant=rows[new].run.variant.name,
+        base=base_name,
+        variant=variant.name,
         operation=operation,
         operations=rows[old].operations,
         before=float(before.sum()),
@@ -174,24 +176,8 @@ def _change(
         rows=tuple(sorted(found, key=lambda row: (not row.of_patch, -abs(row.change), row.symbol))),
         equal=len(counted.symbols) - len(found),
         doubt=_doubt(base, own),
-        touched_equal=tuple(name for name in touched if name in executed and name not in moved),
-        touched_unseen=tuple(name for name in touched if name not in executed),
+        claims=claims,
     )
-
-
-def _touched(variant: Variant) -> tuple[str, ...]:
-    """Return the functions in the diffs of a variant's switches, each once; a diff that cannot be read touches none."""
-    switches = variant.experiment.switches.filter(name__in=variant.switches, kind=Switch.Kind.PATCH)
-    found: dict[str, None] = {}
-    for text in switches.order_by("position").values_list("text", flat=True):
-        with suppress(PatchRejected):
-            found.update((one.name, None) for one in touched_functions(text))
-    return tuple(found)
-
-
-def _source_name(symbol: str) -> str:
-    """Return the name of a symbol's function in the source: compilers add .isra.0, .constprop.0, .part.0 and .cold."""
-    return symbol.partition(".")[0]
 
 
 def _doubt(base: list[int], own: list[int]) -> str:

@@ -8,178 +8,35 @@ that are compared; their share of all waiting is shown beside them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from lab.experiments.shown_description import CaseView, case_view
+from lab.experiments.shown_description import case_view
+from lab.models import Variant
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.frame_shifts import doubt
-from lab.profiles.analysis.share_shifts import CERTAIN
 from lab.profiles.analysis.share_table import VariantShares, amount_table, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
-from lab.profiles.analysis.weight_unit import Unit, is_waited, unit_of
+from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.case_profiles import (
-    CPU,
     EXACT,
     CaseProfiles,
-    ProfiledBoot,
-    ProfilingCost,
     case_profiles,
     profiling_costs,
     watched,
 )
-from lab.profiles.exact import ExactChange, exact_changes
-
-
-@dataclass(frozen=True, slots=True)
-class ShareCell:
-    """One variant's share of a row; fractions. low, high: 95 % interval, None where boots are too few for one.
-
-    log_ratio: binary logarithm of the share over the base's; q: how certain that is, None where it was not tested.
-    Both None for the base. waited: nanoseconds a boot, of waits, instructions of an exact profile, or cycles per operation of
-    modelled waiting, as unit says; low, high, log_ratio and q are then of it.
-    """
-
-    share: float
-    low: float | None = None
-    high: float | None = None
-    log_ratio: float | None = None
-    q: float | None = None
-    waited: float | None = None
-    unit: Unit = "samples"
-
-    @property
-    def size(self) -> float:
-        """Return the compared value: time waited, or the share."""
-        return self.share if self.waited is None else self.waited
-
-    @property
-    def certain(self) -> bool:
-        """Return whether the share differs from the base's for more than chance."""
-        return self.q is not None and self.q <= CERTAIN
-
-
-@dataclass(frozen=True, slots=True)
-class ProfileColumn:
-    """One variant. run_id: its first boot. samples, waits, lost: of all counted boots. idle: the fraction left out.
-
-    doubt: why no share of it can differ significantly from the base's, or nothing; so for the base.
-    """
-
-    variant_id: int
-    variant: str
-    role: str
-    boots: tuple[ProfiledBoot, ...]
-    left_out: tuple[ProfiledBoot, ...]
-    idle: float
-    doubt: str
-
-    @property
-    def base(self) -> bool:
-        """Return whether the others are compared with it."""
-        return self.role == Role.BASE
-
-    @property
-    def run_id(self) -> int:
-        """The first boot."""
-        return self.boots[0].run_id
-
-    @property
-    def samples(self) -> int:
-        """All of them, idle ones too."""
-        return sum(boot.samples for boot in self.boots)
-
-    @property
-    def waits(self) -> int:
-        """Return how often anything waited, where samples are nanoseconds."""
-        return sum(boot.waits for boot in self.boots)
-
-    @property
-    def lost(self) -> int:
-        """Samples that the kernels dropped."""
-        return sum(boot.lost for boot in self.boots)
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolRow:
-    """One symbol over all columns, in their order: in itself (own), and in it or in what it calls (total).
-
-    raw: the compiler's names of it, where they differ. line: where its code begins ("fs/namei.c:2251"), if that is known.
-    """
-
-    symbol: str
-    raw: tuple[str, ...]
-    own: tuple[ShareCell, ...]
-    total: tuple[ShareCell, ...]
-    line: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallerRow:
-    """One caller, or callee, over all columns."""
-
-    caller: str
-    cells: tuple[ShareCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallerSplit:
-    """The share of some symbols, all in all and by who called them; the rows add up to the total."""
-
-    symbols: tuple[str, ...]
-    total: tuple[ShareCell, ...]
-    rows: tuple[CallerRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProfilePage:
-    """Profiles of one case, all variants side by side.
-
-    asked: the symbols split by caller. splits: of all of them together, then of each; empty where no sample holds one.
-    costs: of each kind of profiles that the case has. changes: of an exact profile, what each candidate changed.
-    """
-
-    experiment_id: int
-    name: str
-    kind: str
-    costs: tuple[ProfilingCost, ...]
-    case: CaseView
-    cases: tuple[CaseView, ...]
-    asked: tuple[str, ...]
-    columns: tuple[ProfileColumn, ...]
-    symbols: tuple[SymbolRow, ...]
-    splits: tuple[CallerSplit, ...]
-    changes: tuple[ExactChange, ...] = ()
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of what is compared, if not shares of samples."""
-        return unit_of(self.kind)
-
-    @property
-    def waits(self) -> bool:
-        """Tell whether it is about waiting."""
-        return is_waited(self.unit)
-
-    @property
-    def sampled(self) -> bool:
-        """Tell whether it is about samples of running CPUs."""
-        return self.kind == CPU
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """One symbol's callers and callees; `(itself)` among the callees is what it spends in itself. line: as SymbolRow has it."""
-
-    symbol: str
-    raw: tuple[str, ...]
-    variants: tuple[str, ...]
-    total: tuple[ShareCell, ...]
-    callers: tuple[CallerRow, ...]
-    callees: tuple[CallerRow, ...]
-    line: str = ""
+from lab.profiles.claims import Measured, VariantClaims, claims_of
+from lab.profiles.exact import exact_changes
+from lab.profiles.shape import (
+    CallerRow,
+    CallerSplit,
+    Neighbours,
+    ProfileColumn,
+    ProfilePage,
+    ShareCell,
+    SymbolRow,
+)
 
 
 def profile_page(
@@ -191,6 +48,9 @@ def profile_page(
     """
     profiles = case_profiles(experiment_id, case_id, kind=kind)
     asked = asked or watched(profiles)
+    symbols = _symbol_rows(profiles)
+    changes = exact_changes(case_id) if profiles.kind == EXACT else ()
+    claims = tuple(one.claims for one in changes if one.claims) if changes else _claims(profiles, symbols)
     return ProfilePage(
         experiment_id=experiment_id,
         name=profiles.experiment.name,
@@ -200,9 +60,10 @@ def profile_page(
         cases=tuple(case_view(other) for other in profiles.experiment.cases.all()),
         asked=asked,
         columns=tuple(_columns(profiles)),
-        symbols=_symbol_rows(profiles, rows),
+        symbols=symbols[:rows],
         splits=_splits(profiles, asked),
-        changes=exact_changes(case_id) if profiles.kind == EXACT else (),
+        changes=changes,
+        claims=claims,
     )
 
 
@@ -308,7 +169,37 @@ def _known(value: float | None) -> float | None:
     return None if value is None or value != value else value
 
 
-def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
+def _claims(profiles: CaseProfiles, symbols: Sequence[SymbolRow]) -> tuple[VariantClaims, ...]:
+    """Return, of each candidate, the functions in its diffs beside its share of them and the base's."""
+    base = profiles.base
+    if base is None:
+        return ()
+    variants = Variant.objects.select_related("experiment").in_bulk([one.id for one in profiles.variants])
+    found = (
+        claims_of(
+            variants[one.id],
+            base=profiles.variants[base].name,
+            unit=profiles.unit,
+            measured=(_measured(row, base, place) for row in symbols),
+        )
+        for place, one in enumerate(profiles.variants)
+        if one.role == Role.CANDIDATE
+    )
+    return tuple(claims for claims in found if claims)
+
+
+def _measured(row: SymbolRow, base: int, place: int) -> Measured:
+    """One symbol in itself; with what it calls where only that changed, or where it does nothing itself."""
+    alone = row.own[place].certain or not (
+        row.total[place].certain or row.own[base].size + row.own[place].size == 0
+    )
+    cells = row.own if alone else row.total
+    return Measured(
+        row.symbol, cells[base].size, cells[place].size, cells[place].certain, not alone, line=row.line
+    )
+
+
+def _symbol_rows(profiles: CaseProfiles) -> tuple[SymbolRow, ...]:
     """Symbols by their largest certain change; those without one behind, by their largest own share anywhere."""
     tree = profiles.tree
     if not profiles.variants:
@@ -336,7 +227,7 @@ def _symbol_rows(profiles: CaseProfiles, rows: int) -> tuple[SymbolRow, ...]:
         ]
         return -max(moved, default=0.0), -max(cell.size for cell in row.own), row.symbol
 
-    return tuple(sorted(found, key=weight)[:rows])
+    return tuple(sorted(found, key=weight))
 
 
 def _splits(profiles: CaseProfiles, asked: tuple[str, ...]) -> tuple[CallerSplit, ...]:

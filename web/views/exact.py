@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lab.profiles.exact import ExactChange, ExactRow
+from web.views.claims import ClaimTable, claim_table, counted
 from web.words import change
 
 # What is not the patch's is long and small. On a comparison page the whole is a link away.
 _MOST_BY_CHANCE, _BRIEF_BY_CHANCE, _BRIEF_BY_PATCH = 8, 3, 10
-_MINUS, _THIN, _ARROW = (
-    "\N{MINUS SIGN}",
-    "\N{NARROW NO-BREAK SPACE}",
-    " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}",
-)
+_ARROW = " \N{RIGHTWARDS ARROW}\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class ExactLine:
 class ExactTable:
     """One variant against the base; hidden, hidden_patch: how many lines of either kind are left out.
 
-    diffed: whether functions of the patch's diff are known. untouched: whether others changed. touched_equal, touched_unseen: as ExactChange has them.
+    claimed: the functions in the patch's diff; None if it names none.
     """
 
     variant: str
@@ -54,10 +51,7 @@ class ExactTable:
     chance: tuple[ExactLine, ...]
     hidden: int
     hidden_patch: int
-    diffed: bool
-    untouched: bool
-    touched_equal: tuple[str, ...]
-    touched_unseen: tuple[str, ...]
+    claimed: ClaimTable | None
 
 
 def exact_tables(changes: Sequence[ExactChange], *, brief: bool = False) -> list[ExactTable]:
@@ -69,7 +63,7 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
     patch = [row for row in one.rows if row.of_patch]
     chance = [row for row in one.rows if not row.of_patch]
     most_patch, most_chance = (_BRIEF_BY_PATCH, _BRIEF_BY_CHANCE) if brief else (len(patch), _MOST_BY_CHANCE)
-    diffed = bool(one.touched_equal or one.touched_unseen or any(row.touched for row in one.rows))
+    claimed = claim_table(one.claims, one.operation) if one.claims else None
     return ExactTable(
         one.variant,
         one.base,
@@ -84,10 +78,7 @@ def _table(one: ExactChange, *, brief: bool) -> ExactTable:
         tuple(map(_line, chance[:most_chance])),
         max(0, len(chance) - most_chance),
         max(0, len(patch) - most_patch),
-        diffed,
-        diffed and not all(row.touched for row in patch),
-        one.touched_equal,
-        one.touched_unseen,
+        claimed,
     )
 
 
@@ -102,17 +93,6 @@ def _line(row: ExactRow) -> ExactLine:
         row.touched,
         row.line,
     )
-
-
-def counted(value: float) -> str:
-    """A count an operation: whole where it is whole, else with two decimals, or three digits if it is small."""
-    if value == round(value):
-        text = f"{value:,.0f}"
-    elif abs(value) >= 0.01:
-        text = f"{value:,.2f}"
-    else:
-        text = f"{value:.2g}"
-    return text.replace(",", _THIN).replace("-", _MINUS)
 
 
 def signed(value: float) -> str:

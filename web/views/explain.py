@@ -25,6 +25,7 @@ from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Regression
 from lab.statistics.verdict_words import CONTROLS, DIRECTIONS, kind_of
 from web.charts import Bar, span
+from web.views.claims import ClaimTable, claim_table
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
 from web.views.exact import exact_tables
@@ -60,16 +61,21 @@ class MovedSymbolLine:
 
 @dataclass(frozen=True, slots=True)
 class MovedSection:
-    """Symbols of one kind of profile that moved. unknown: what to say where one side has no profile."""
+    """Symbols of one kind of profile that moved. unknown: what to say where one side has no profile.
+
+    address: of the two sides' profiles; here: of the case's.
+    """
 
     title: str
     note: str
     graph: str
     unknown: str
     address: str
+    here: str
     rows: tuple[MovedSymbolLine, ...]
     profiled: bool
     doubt: str
+    claimed: ClaimTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +206,11 @@ def _section(
         graph=graph,
         unknown=unknown,
         address=f"{at}?{urlencode(asked)}",
+        here=f"{at}?{urlencode({'kind': kind})}",
         rows=tuple(_symbol(row, f"{at}?{urlencode(asked | {'around': row.symbol})}") for row in moved.rows),
         profiled=moved.profiled,
         doubt=moved.doubt,
+        claimed=claim_table(moved.claims) if moved.claims else None,
     )
 
 

@@ -17,7 +17,9 @@ from lab.models.states import Role
 from lab.profiles.analysis.symbol_counts import ITSELF, NO_CALLER
 from lab.profiles.case_profiles import ProfiledBoot
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
-from lab.profiles.page import CallerRow, ProfileColumn, ProfilePage, ShareCell, neighbours, profile_page
+from lab.profiles.page import neighbours, profile_page
+from lab.profiles.shape import CallerRow, ProfileColumn, ProfilePage, ShareCell
+from web.views.claims import claim_tables
 from web.views.exact import exact_tables
 from web.views.missing import found
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
@@ -120,9 +122,13 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "differences": differences,
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
         "callers": _callers(page),
+        "callers_told": _told(page),
         "exact": exact_tables(page.changes),
+        "kind_at": f"?{urlencode({'kind': page.kind})}",
+        **_tables(page, request.GET, chosen, against),
         "here": "?kind=exact",
         "symbols": shown,
+        "moved": sum(any(cell.certain for cell in (*row.own, *row.total)) for row in page.symbols),
         "hidden": len(symbols) - len(shown),
         "every": len(symbols),
         "symbols_first": _ROWS,
@@ -131,6 +137,28 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "kept_rows": _query(request, *_KEPT[:-1], "around"),
     }
     return render(request, "web/profile.html", ctx)
+
+
+def _tables(
+    page: ProfilePage, asked: Mapping[str, str], chosen: ProfileColumn | None, against: ProfileColumn | None
+) -> dict[str, object]:
+    """Return the tables below the graph, and which of them is open: what the address asks for, else what the patch claims."""
+    claims = [] if page.changes else claim_tables(page.claims)
+    sides = [column.variant for column in (chosen, against) if column]
+    first = next((one.variant for one in claims if one.variant in sides), "")
+    if "symbols" in asked:
+        return {"claimed": claims, "open": "callers"}
+    if "around" in asked or "rows" in asked or not (first or page.changes):
+        return {"claimed": claims, "open": "symbols"}
+    return {"claimed": claims, "opened_claims": first}
+
+
+def _told(page: ProfilePage) -> str:
+    """Return the share of the symbols split by caller, side by side: "base 68.03 %, p 26.07 %"."""
+    total = page.splits[0].total if page.splits else ()
+    return ", ".join(
+        f"{column.variant} {share_of(cell).text}" for column, cell in zip(page.columns, total, strict=False)
+    )
 
 
 def _kept_sides(chosen: ProfileColumn | None, against: ProfileColumn | None, around: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.case_profiles import ProfilingCost
-from lab.profiles.page import ProfileColumn, ProfilePage
+from lab.profiles.shape import ProfileColumn, ProfilePage
 from web.words import change, count, number, quantity, share
 
 

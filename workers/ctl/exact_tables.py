@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from workers.ctl.table_style import plain_table
+from workers.ctl.table_style import placed, plain_table
 
 if TYPE_CHECKING:
     from lab.profiles.exact import ExactChange, ExactRow
@@ -52,8 +52,8 @@ def show_exact(console: Console, changes: Sequence[ExactChange], *, brief: bool 
 def _cells(row: ExactRow, style: str) -> list[Text]:
     numbers = (row.before, row.after, row.calls_before, row.calls_after)
     texts = [
-        f"{row.symbol} *" if row.touched else row.symbol,
         f"{row.change:+,.2f}",
         *(f"{number:,.2f}" for number in numbers),
     ]
-    return [Text(text, style=style) for text in texts]
+    name = f"{row.symbol} *" if row.touched else row.symbol
+    return [placed(name, row.line, style), *(Text(text, style=style) for text in texts)]

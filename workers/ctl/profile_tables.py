@@ -12,16 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from workers.ctl.claim_tables import show_claims
 from workers.ctl.clients.base import Json
 from workers.ctl.counter_tables import show_counters
 from workers.ctl.exact_tables import show_exact
 from workers.ctl.plaintext import plain_line
-from workers.ctl.table_style import plain_table
+from workers.ctl.table_style import placed, plain_table
 
 if TYPE_CHECKING:
     from lab.profiles.case_profiles import ProfilingCost
     from lab.profiles.counters import CounterPage
-    from lab.profiles.page import CallerSplit, ProfilePage, ShareCell
+    from lab.profiles.shape import CallerSplit, ProfilePage, ShareCell
 
 # Nanoseconds in a millisecond.
 MS = 1e6
@@ -40,6 +41,7 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
             show_exact(console, page.changes)
         else:
             console.print(moved_table(page))
+        show_claims(console, page.claims)
         for reason in dict.fromkeys(column.doubt for column in page.columns if column.doubt):
             console.print(Text(f"  {plain_line(reason)}", style="yellow"))
         show_counters(console, cast("CounterPage", told(case["counters"])))
@@ -109,7 +111,7 @@ def moved_table(page: ProfilePage) -> Table:
     table = _table(page, f"{page.case.title}: symbols that moved, {_unit(page)} in themselves", "symbol")
     for row in page.symbols:
         if any(cell.certain for cell in row.own):
-            table.add_row(Text(row.symbol), *_cells(row.own))
+            table.add_row(placed(row.symbol, row.line), *_cells(row.own))
     if not table.row_count:
         table.add_row(Text("no significant change", style="dim"), *(Text("") for _ in page.columns))
     return table

@@ -31,6 +31,11 @@ def _typographic(text: str) -> str:
     return "–" if text == figures.NONE else re.sub("^-", "−", text)
 
 
+def placed(function: str, line: str, style: str = "") -> Text:
+    """Return a function's name and below it the file and line where its code begins, if that is known."""
+    return Text.assemble((function, style), (f"\n  {line}" if line else "", "dim"))
+
+
 def plain_table(title: str) -> Table:
     """An empty table in the house's style."""
     return Table(

@@ -12,8 +12,18 @@ import pytest
 from lab.models import Experiment, Profile
 from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import build_tree, pack
+from lab.profiles.analysis.source_lines import pack_lines
+from lab.tests.claims import diff_of, sampled_experiment
 from lab.tests.exact_profiles import exact_experiment
-from lab.tests.factories import make_case, make_comparison, make_experiment, make_run, make_twin, make_variant
+from lab.tests.factories import (
+    make_case,
+    make_comparison,
+    make_experiment,
+    make_patch_switch,
+    make_run,
+    make_twin,
+    make_variant,
+)
 from lab.tests.wait_profiles import MS, add_waiting_boots
 from workers import labctl
 from workers.ctl import profilectl
@@ -239,3 +249,37 @@ def test_a_comparison_in_instructions_ends_with_the_patchs_functions_and_the_way
     Profile.objects.all().delete()
     call(monkeypatch, "compare", str(case.experiment_id), "--local")
     assert "all functions" not in capsys.readouterr().out
+
+
+def test_functions_stand_with_file_and_line_where_the_line_tables_had_them(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Profile.objects.filter(run__experiment=experiment).update(
+        lines=pack_lines({"down_read": "kernel/locking/rwsem.c:1522"})
+    )
+    _, out, _ = said(monkeypatch, capsys, "profile", experiment.pk)
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[lines.index(["kernel/locking/rwsem.c:1522"]) - 1][0] == "down_read"
+
+
+def test_exact_functions_stand_with_file_and_line_too(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = exact_experiment()
+    lines = pack_lines({"kernfs_fop_open": "fs/kernfs/file.c:613"})
+    Profile.objects.filter(run__case=case).update(lines=lines)
+    _, out, _ = said(monkeypatch, capsys, "profile", case.experiment_id)
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[rows.index(["fs/kernfs/file.c:613"]) - 1][0] == "kernfs_fop_open"
+
+
+def test_functions_in_the_diff_stand_beside_what_was_measured(
+    db: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = sampled_experiment()
+    make_patch_switch(case.experiment, "p", text=diff_of("down_read", "memcpy", "kernfs_new"))
+    _, out, _ = said(monkeypatch, capsys, "profile", case.experiment_id)
+    lines = [line.split() for line in out.splitlines()]
+    assert ["down_read", "fs/a.c", "changed", "68.03", "26.07"] in lines
+    assert ["kernfs_new", "fs/a.c", "not", "in", "the", "profiles"] in lines
+    assert "changed outside the diff: other" in out

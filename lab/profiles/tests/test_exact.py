@@ -114,8 +114,13 @@ def test_functions_in_the_patchs_diff_are_told_from_others_that_changed(case: Ca
     make_patch_switch(case.experiment, "p", text=text)
     found = change(case)
     assert {row.symbol for row in found.rows if row.touched} == {"kernfs_fop_open"}
-    assert found.touched_equal == ("do_sys_open",)
-    assert found.touched_unseen == ("kernfs_fop_release",)
+    assert found.claims is not None
+    assert {one.function: one.verdict for one in found.claims.claims} == {
+        "kernfs_fop_open": "changed",
+        "do_sys_open": "unchanged",
+        "kernfs_fop_release": "unseen",
+    }
+    assert found.claims == profile_page(case.experiment_id, case.pk).claims[0]
 
 
 def test_a_diff_that_cannot_be_read_leaves_the_numbers(case: Case) -> None:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a variant's patches claim to change beside what its profiles measured: the functions of their diffs, with the hunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kernels.diffs.touched_functions import TouchedFunction, touched_functions
+from kernels.errors import PatchRejected
+from lab.models import Switch, Variant
+from lab.profiles.analysis.frame_names import normalise
+from lab.profiles.analysis.weight_unit import Unit
+
+CHANGED, UNCHANGED, UNSEEN = "changed", "unchanged", "unseen"
+# Of the functions that changed outside the diff, the largest changes.
+_MOST_UNCLAIMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One symbol of the profiles, before and after, in the unit of the profiles.
+
+    certain: whether it differs for more than chance. children: whether what it calls is counted too. line: where its code begins.
+    """
+
+    symbol: str
+    before: float
+    after: float
+    certain: bool
+    children: bool = False
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One function in which the diffs change lines. measured: None where no profile holds it under its own name.
+
+    hunks: those of the diffs that change it. verdict: CHANGED, UNCHANGED (by no more than chance) or UNSEEN.
+    """
+
+    function: str
+    path: str
+    hunks: tuple[str, ...]
+    verdict: str
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariantClaims:
+    """The functions in a variant's diffs, those that changed first. unclaimed: some that changed though no diff names them."""
+
+    variant: str
+    base: str
+    unit: Unit
+    claims: tuple[Claim, ...]
+    unclaimed: tuple[Measured, ...] = ()
+
+
+def claims_of(
+    variant: Variant, *, base: str, unit: Unit, measured: Iterable[Measured]
+) -> VariantClaims | None:
+    """Return the functions in the diffs of a variant's patches beside what was measured; None if no diff names one."""
+    touched = _touched(variant)
+    if not touched:
+        return None
+    known = list(measured)
+    by_name: dict[str, list[Measured]] = {}
+    for one in known:
+        by_name.setdefault(normalise(one.symbol), []).append(one)
+    names = {one.name for one in touched}
+    claims = [_claim(one, by_name) for one in touched]
+    others = [one for one in known if one.certain and not one.children and normalise(one.symbol) not in names]
+    return VariantClaims(
+        variant=variant.name,
+        base=base,
+        unit=unit,
+        claims=tuple(sorted(claims, key=lambda one: (CHANGED, UNCHANGED, UNSEEN).index(one.verdict))),
+        unclaimed=tuple(sorted(others, key=_size)[:_MOST_UNCLAIMED]),
+    )
+
+
+def _claim(touched: TouchedFunction, by_name: Mapping[str, Sequence[Measured]]) -> Claim:
+    """Return one function's claim. Of a function's several symbols the one that changed most speaks for it."""
+    own = sorted(by_name.get(touched.name, ()), key=lambda one: (not one.certain, *_size(one)))
+    if not own:
+        return Claim(touched.name, touched.path, touched.hunks, UNSEEN)
+    verdict = CHANGED if own[0].certain else UNCHANGED
+    return Claim(touched.name, touched.path, touched.hunks, verdict, own[0])
+
+
+def _size(one: Measured) -> tuple[float, str]:
+    return -abs(one.after - one.before), one.symbol
+
+
+def _touched(variant: Variant) -> tuple[TouchedFunction, ...]:
+    """Return the functions in the diffs of a variant's patches; a diff that cannot be read touches none."""
+    switches = variant.experiment.switches.filter(name__in=variant.switches, kind=Switch.Kind.PATCH)
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for text in switches.order_by("position").values_list("text", flat=True):
+        with suppress(PatchRejected):
+            for one in touched_functions(text):
+                key = (one.path, one.name)
+                found[key] = found.get(key, ()) + one.hunks
+    return tuple(TouchedFunction(path, name, hunks) for (path, name), hunks in found.items())

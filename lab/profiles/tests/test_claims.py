@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The functions in a patch's diff beside what sampled profiles and profiles of waiting measured in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.models import Case, Experiment, Profile
+from lab.profiles.claims import VariantClaims
+from lab.profiles.page import profile_page
+from lab.tests.claims import diff_of, sampled_experiment
+from lab.tests.factories import make_patch_switch
+from lab.tests.wait_profiles import MS, add_waits
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def case(db: None) -> Case:
+    return sampled_experiment()
+
+
+def claims(case: Case, kind: str = "") -> VariantClaims:
+    (found,) = profile_page(case.experiment_id, case.pk, kind=kind, rows=1).claims
+    return found
+
+
+def test_functions_in_the_diff_are_told_by_what_was_measured_in_them(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("memcpy", "kernfs_iop_permission", "kernfs_new"))
+    found = claims(case)
+    assert (found.variant, found.base, found.unit) == ("p", "base", "samples")
+    assert [(one.function, one.verdict) for one in found.claims] == [
+        ("kernfs_iop_permission", "changed"),
+        ("memcpy", "unchanged"),
+        ("kernfs_new", "unseen"),
+    ]
+    permission, memcpy, new = found.claims
+    assert permission.measured is not None
+    assert permission.measured.children, "only what it calls became less"
+    assert permission.measured.before == pytest.approx(0.68, abs=0.01)
+    assert permission.measured.after == pytest.approx(0.26, abs=0.01)
+    assert memcpy.measured is not None
+    assert not memcpy.measured.children
+    assert new.measured is None
+
+
+def test_a_function_in_the_diff_has_its_hunks(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("memcpy", "kernfs_iop_permission"))
+    (one,) = (one for one in claims(case).claims if one.function == "memcpy")
+    assert one.path == "fs/a.c"
+    assert one.hunks == ("@@ -1,1 +1,2 @@ int memcpy(void)\n a();\n+b();",)
+
+
+def test_what_changed_outside_the_diff_is_named_too(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("memcpy"))
+    assert [one.symbol for one in claims(case).unclaimed] == ["other", "down_read"]
+
+
+def test_a_copy_that_the_compiler_made_is_its_function(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("down_read"))
+    assert claims(case).claims[0].verdict == "changed"
+
+
+def test_a_patch_whose_diff_names_no_function_claims_nothing(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("memcpy").replace("a.c", "Kconfig"))
+    assert profile_page(case.experiment_id, case.pk).claims == ()
+
+
+def test_waits_are_compared_as_times(case: Case) -> None:
+    make_patch_switch(case.experiment, "p", text=diff_of("down_read"))
+    for run in case.runs.select_related("variant"):
+        add_waits(run, {("open", "down_read"): (4 if run.variant.switches else 40) * MS + run.block})
+    (one,) = claims(case, "lock").claims
+    assert one.measured is not None
+    assert (one.verdict, round(one.measured.before / MS), round(one.measured.after / MS)) == (
+        "changed",
+        40,
+        4,
+    )
+
+
+def test_profiles_of_the_patch_alone_have_nothing_to_compare_with(case: Case) -> None:
+    experiment: Experiment = case.experiment
+    make_patch_switch(experiment, "p", text=diff_of("memcpy"))
+    Profile.objects.filter(run__variant__name="base").delete()
+    assert profile_page(experiment.pk, case.pk).claims == ()

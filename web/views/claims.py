@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What patches claim to change beside what profiles measured, in words: a table for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lab.profiles.analysis.weight_unit import Unit
+from lab.profiles.claims import CHANGED, UNCHANGED, UNSEEN, Claim, Measured, VariantClaims
+from web.words import count, quantity, share
+
+_MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLine:
+    """One function of the diff. place: file, with the line where it is known. symbol: what the profiles call it, if they hold it."""
+
+    function: str
+    place: str
+    hunks: tuple[str, ...]
+    symbol: str
+    measured: str
+    changed: bool
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTable:
+    """One variant's claims. summary: how many changed, in words. unclaimed: functions that changed though no diff names them."""
+
+    variant: str
+    base: str
+    unit: str
+    summary: str
+    lines: tuple[ClaimLine, ...]
+    unclaimed: tuple[str, ...]
+
+
+def claim_tables(claims: Iterable[VariantClaims]) -> list[ClaimTable]:
+    """Return the tables of some variants."""
+    return [claim_table(one) for one in claims]
+
+
+def claim_table(one: VariantClaims, operation: str = "") -> ClaimTable:
+    """Return one variant's table. operation: what the instructions of exact profiles are counted for, such as "open"."""
+    return ClaimTable(
+        variant=one.variant,
+        base=one.base,
+        unit=_per(one.unit, operation),
+        summary=_summary(one.claims),
+        lines=tuple(_line(claim, one.unit) for claim in one.claims),
+        unclaimed=tuple(measured.symbol for measured in one.unclaimed),
+    )
+
+
+def _per(unit: Unit, operation: str) -> str:
+    named = {
+        "samples": "share of busy samples",
+        "ns": "time waited a boot",
+        "cycles": "cycles waited per operation",
+    }
+    return named.get(unit, f"instructions per {operation or 'operation'}")
+
+
+def _summary(claims: tuple[Claim, ...]) -> str:
+    """Count the functions by verdict: "3 functions in the diff: 1 changed, 2 not in the profiles"."""
+    words = {CHANGED: "changed", UNCHANGED: "did not change", UNSEEN: "not in the profiles"}
+    counts = {word: sum(one.verdict == verdict for one in claims) for verdict, word in words.items()}
+    told = ", ".join(f"{amount} {word}" for word, amount in counts.items() if amount)
+    return f"{count(len(claims), 'function')} in the diff: {told}"
+
+
+def _line(claim: Claim, unit: Unit) -> ClaimLine:
+    found = claim.measured
+    return ClaimLine(
+        function=claim.function,
+        place=(found.line if found else "") or claim.path,
+        hunks=claim.hunks,
+        symbol=found.symbol if found else "",
+        measured=_measured(claim, found, unit),
+        changed=claim.verdict == CHANGED,
+        before=_amount(found.before, unit) if found else "",
+        after=_amount(found.after, unit) if found else "",
+    )
+
+
+def _measured(claim: Claim, found: Measured | None, unit: Unit) -> str:
+    if found is None:
+        return "not in the profiles: inlined, or not on the measured path"
+    if claim.verdict == UNCHANGED:
+        if unit != "instructions":
+            return "no significant change"
+        same = found.before == found.after
+        return "as many instructions as before" if same else "no more than boots of one kernel differ by"
+    return "changed, with what it calls" if found.children else "changed"
+
+
+def _amount(value: float, unit: Unit) -> str:
+    if unit == "samples":
+        return share(value, 1.0)
+    return counted(value) if unit == "instructions" else quantity(value, "ns" if unit == "ns" else "")
+
+
+def counted(value: float) -> str:
+    """A count an operation: whole where it is whole, else with two decimals, or three digits if it is small."""
+    if value == round(value):
+        text = f"{value:,.0f}"
+    elif abs(value) >= 0.01:
+        text = f"{value:,.2f}"
+    else:
+        text = f"{value:.2g}"
+    return text.replace(",", _THIN).replace("-", _MINUS)
