@@ -11,7 +11,7 @@ from web.words import prose
 # The colour of the block by the outcome that counts most; none where nothing changed.
 _TONES = (
     ("bad", {"regression", "mixed"}),
-    ("warn", {"in-doubt", "inconclusive", "not-booted", "not-built"}),
+    ("warn", {"in-doubt", "inconclusive", "no-base", "not-booted", "not-built"}),
     ("good", {"improvement"}),
 )
 

@@ -259,7 +259,7 @@ class CaseData(TypedDict):
 class OutcomeData(TypedDict):
     """The outcome of one variant in one case, and the metric that decides. cpus: under the contention clock.
 
-    outcome: regression, mixed, in-doubt, improvement, inconclusive, not-booted, unchanged, same-kernel, not-built, not-measured.
+    outcome: regression, mixed, in-doubt, improvement, inconclusive, no-base, not-booted, unchanged, same-kernel, not-built, not-measured.
     """
 
     case: int

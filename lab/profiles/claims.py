@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a variant's patches claim to change beside what its profiles measured: the functions of their diffs, with the hunks."""
+"""The functions that a variant's patches change, with the hunks, beside what its profiles measured in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedFunction:
     """One function in which the diffs change lines. measured: None where no profile holds it under its own name.
 
     hunks: those of the diffs that change it. verdict: CHANGED, UNCHANGED (by no more than chance) or UNSEEN.
@@ -54,7 +54,7 @@ class VariantClaims:
     variant: str
     base: str
     unit: Unit
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimedFunction, ...]
     unclaimed: tuple[Measured, ...] = ()
 
 
@@ -81,13 +81,13 @@ def claims_of(
     )
 
 
-def _claim(touched: TouchedFunction, by_name: Mapping[str, Sequence[Measured]]) -> Claim:
+def _claim(touched: TouchedFunction, by_name: Mapping[str, Sequence[Measured]]) -> ClaimedFunction:
     """Return one function's claim. Of a function's several symbols the one that changed most speaks for it."""
     own = sorted(by_name.get(touched.name, ()), key=lambda one: (not one.certain, *_size(one)))
     if not own:
-        return Claim(touched.name, touched.path, touched.hunks, UNSEEN)
+        return ClaimedFunction(touched.name, touched.path, touched.hunks, UNSEEN)
     verdict = CHANGED if own[0].certain else UNCHANGED
-    return Claim(touched.name, touched.path, touched.hunks, verdict, own[0])
+    return ClaimedFunction(touched.name, touched.path, touched.hunks, verdict, own[0])
 
 
 def _size(one: Measured) -> tuple[float, str]:

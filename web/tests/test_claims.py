@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a patch claims to change beside what was measured, on the pages and in the API."""
+"""The claims of a patch beside what was measured, on the pages and in the API."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What patches claim to change beside what profiles measured, in words: a table for each variant."""
+"""Claims of patches beside what profiles measured, in words: a table for each variant."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lab.profiles.analysis.weight_unit import Unit
-from lab.profiles.claims import CHANGED, UNCHANGED, UNSEEN, Claim, Measured, VariantClaims
+from lab.profiles.claims import CHANGED, UNCHANGED, UNSEEN, ClaimedFunction, Measured, VariantClaims
 from web.words import count, quantity, share
 
 _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimLine:
+class ClaimedLine:
     """One function of the diff. place: file, with the line where it is known. symbol: what the profiles call it, if they hold it."""
 
     function: str
@@ -35,7 +35,7 @@ class ClaimTable:
     base: str
     unit: str
     summary: str
-    lines: tuple[ClaimLine, ...]
+    lines: tuple[ClaimedLine, ...]
     unclaimed: tuple[str, ...]
 
 
@@ -65,7 +65,7 @@ def _per(unit: Unit, operation: str) -> str:
     return named.get(unit, f"instructions per {operation or 'operation'}")
 
 
-def _summary(claims: tuple[Claim, ...]) -> str:
+def _summary(claims: tuple[ClaimedFunction, ...]) -> str:
     """Count the functions by verdict: "3 functions in the diff: 1 changed, 2 not in the profiles"."""
     words = {CHANGED: "changed", UNCHANGED: "did not change", UNSEEN: "not in the profiles"}
     counts = {word: sum(one.verdict == verdict for one in claims) for verdict, word in words.items()}
@@ -73,9 +73,9 @@ def _summary(claims: tuple[Claim, ...]) -> str:
     return f"{count(len(claims), 'function')} in the diff: {told}"
 
 
-def _line(claim: Claim, unit: Unit) -> ClaimLine:
+def _line(claim: ClaimedFunction, unit: Unit) -> ClaimedLine:
     found = claim.measured
-    return ClaimLine(
+    return ClaimedLine(
         function=claim.function,
         place=(found.line if found else "") or claim.path,
         hunks=claim.hunks,
@@ -87,7 +87,7 @@ def _line(claim: Claim, unit: Unit) -> ClaimLine:
     )
 
 
-def _measured(claim: Claim, found: Measured | None, unit: Unit) -> str:
+def _measured(claim: ClaimedFunction, found: Measured | None, unit: Unit) -> str:
     if found is None:
         return "not in the profiles: inlined, or not on the measured path"
     if claim.verdict == UNCHANGED:

@@ -121,14 +121,9 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
         "files": files,
         "differences": differences,
         "doubts": [(column.variant, column.doubt) for column in page.columns if column.doubt],
-        "callers": _callers(page),
-        "callers_told": _told(page),
-        "exact": exact_tables(page.changes),
-        "kind_at": f"?{urlencode({'kind': page.kind})}",
         **_tables(page, request.GET, chosen, against),
         "here": "?kind=exact",
         "symbols": shown,
-        "moved": sum(any(cell.certain for cell in (*row.own, *row.total)) for row in page.symbols),
         "hidden": len(symbols) - len(shown),
         "every": len(symbols),
         "symbols_first": _ROWS,
@@ -143,14 +138,21 @@ def _tables(
     page: ProfilePage, asked: Mapping[str, str], chosen: ProfileColumn | None, against: ProfileColumn | None
 ) -> dict[str, object]:
     """Return the tables below the graph, and which of them is open: what the address asks for, else what the patch claims."""
+    ctx = {
+        "callers": _callers(page),
+        "callers_told": _told(page),
+        "moved": sum(any(cell.certain for cell in (*row.own, *row.total)) for row in page.symbols),
+        "exact": exact_tables(page.changes),
+        "kind_at": f"?{urlencode({'kind': page.kind})}",
+    }
     claims = [] if page.changes else claim_tables(page.claims)
     sides = [column.variant for column in (chosen, against) if column]
     first = next((one.variant for one in claims if one.variant in sides), "")
     if "symbols" in asked:
-        return {"claimed": claims, "open": "callers"}
+        return ctx | {"claimed": claims, "open": "callers"}
     if "around" in asked or "rows" in asked or not (first or page.changes):
-        return {"claimed": claims, "open": "symbols"}
-    return {"claimed": claims, "opened_claims": first}
+        return ctx | {"claimed": claims, "open": "symbols"}
+    return ctx | {"claimed": claims, "opened_claims": first}
 
 
 def _told(page: ProfilePage) -> str:

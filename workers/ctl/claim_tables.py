@@ -12,7 +12,7 @@ from rich.text import Text
 from workers.ctl.table_style import plain_table
 
 if TYPE_CHECKING:
-    from lab.profiles.claims import Claim, VariantClaims
+    from lab.profiles.claims import ClaimedFunction, VariantClaims
 
 _UNITS = {
     "samples": "% of busy samples",
@@ -42,7 +42,7 @@ def show_claims(console: Console, claims: Iterable[VariantClaims]) -> None:
             console.print(Text(f"  changed outside the diff: {names}"))
 
 
-def _cells(claim: Claim, scale: float) -> tuple[str, ...]:
+def _cells(claim: ClaimedFunction, scale: float) -> tuple[str, ...]:
     found = claim.measured
     if found is None:
         return claim.function, claim.path, _VERDICTS[claim.verdict], "", ""

@@ -51,7 +51,7 @@ def experiment_facts(row: Experiment) -> Facts:
     facts = Facts(
         state=row.state,
         clock=row.clock,
-        cases=tuple(_cases(row, found, runs)),
+        cases=tuple(_cases(row, found, runs, base.name if base else "")),
         kernels=tuple(_kernel(one, base) for one in variants if one.role == Role.CANDIDATE),
         base=_kernel(base, base) if base else Kernel("base"),
         boots_asked=max((one.boots for one in found), default=row.boots) if row.sequential else row.boots,
@@ -79,8 +79,10 @@ def _kernel(variant: Variant, base: Variant | None) -> Kernel:
     )
 
 
-def _cases(row: Experiment, found: Sequence[Comparison], runs: Sequence[Run]) -> Iterator[CaseFacts]:
-    """Yield the cases; a workload that occurs once is named without its preset."""
+def _cases(
+    row: Experiment, found: Sequence[Comparison], runs: Sequence[Run], base: str
+) -> Iterator[CaseFacts]:
+    """Yield the cases; a workload that occurs once is named without its preset. base: the name of its kernel."""
     cases = list(row.cases.all())
     times = Counter(case.workload for case in cases)
     together = _together(row, cases)
@@ -92,13 +94,15 @@ def _cases(row: Experiment, found: Sequence[Comparison], runs: Sequence[Run]) ->
                 control.append(_metric(one, row.clock))
             elif one.case_id == case.pk and one.variant.role == Role.CANDIDATE:
                 points[one.variant.name].append(_metric(one, row.clock))
+        ends = {one.kernel: one for one in _failed(runs, case.pk)}
         yield CaseFacts(
             case.pk,
             case.workload if times[case.workload] == 1 else case_view(case).title,
             {name: tuple(each) for name, each in points.items()},
             tuple(control),
-            tuple(_failed(runs, case.pk)),
+            tuple(failed for kernel, failed in ends.items() if kernel != base),
             tuple(together.get(case.pk, ())),
+            ends.get(base) if base not in _finished(runs, case.pk) else None,
         )
 
 
@@ -124,6 +128,11 @@ def _failed(runs: Sequence[Run], case: int) -> Iterator[FailedBoots]:
     for kernel, counts in ends.items():
         ((outcome, blame), boots) = counts.most_common(1)[0]
         yield FailedBoots(kernel, boots, outcome, blame == "lab")
+
+
+def _finished(runs: Sequence[Run], case: int) -> set[str]:
+    """Return the kernels of which a boot finished, whether it counts or not."""
+    return {run.variant.name for run in runs if run.case_id == case and run.state == RunState.DONE}
 
 
 def _together(row: Experiment, cases: Sequence[Case]) -> dict[int, list[Together]]:

@@ -13,6 +13,7 @@ from itertools import groupby
 from lab.comparisons.conclusion.facts import Facts, MetricFact
 from lab.comparisons.conclusion.fragments import (
     at_cpus,
+    baseless,
     case_name,
     counted,
     fragment,
@@ -75,7 +76,7 @@ def conclude(facts: Facts) -> ExperimentConclusion:
 def _unsaid(head: str, found: Sequence[CaseOutcome], facts: Facts) -> Sequence[CaseOutcome]:
     """Return the outcomes whose numbers the headline does not have."""
     points = [one for one in found if one.points and shift(one.points[0], fine=facts.fine) not in head]
-    return points or [one for one in found if one.word == "not-booted"]
+    return points or [one for one in found if one.word in {"no-base", "not-booted"}]
 
 
 def _paragraph(
@@ -104,6 +105,8 @@ def _sentence(found: Sequence[CaseOutcome], facts: Facts) -> str:
     """Return what kernels do to one case: "showgids (ns_per_open): p is worse, +5.1% (+4.2 to +6.0)."."""
     if not found:
         return ""
+    if found[0].case.base is not None:
+        return f"{case_name(found[0].case)}: {baseless(found)}."
     names = metric_names(found)
     alike = len({one.word for one in found}) == 1
     told = "; ".join(fragment(one, named=len(names) > 1, alike=alike, fine=facts.fine) for one in found)

@@ -76,7 +76,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """One workload. points: of each kernel by its name. control: of the base against itself; empty without one."""
+    """One workload. points: of each kernel by its name. control: of the base against itself; empty without one.
+
+    failed: of kernels to be judged. base: how the base's boots ended where none finished, so that nothing can be compared.
+    """
 
     id: int
     name: str
@@ -84,6 +87,7 @@ class CaseFacts:
     control: tuple[MetricFact, ...] = ()
     failed: tuple[FailedBoots, ...] = ()
     together: tuple[Together, ...] = ()
+    base: FailedBoots | None = None
 
 
 @dataclass(frozen=True, slots=True)

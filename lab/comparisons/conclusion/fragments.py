@@ -88,10 +88,21 @@ def fragment(outcome: CaseOutcome, *, named: bool, alike: bool, fine: bool) -> s
     return f"{kernel} is {told}{lost}" if outcome.word in TRUSTED else f"{kernel} {told}{lost}"
 
 
-def ended(failed: FailedBoots) -> str:
-    """Return how boots ended: 3 boots panicked."""
+def baseless(found: Sequence[CaseOutcome]) -> str:
+    """Return how the boots of a case ended whose base has none that finished: 3 boots of the base panicked."""
+    base = found[0].case.base
+    ends = [ended(base, "the base")] if base else []
+    ends += [ended(one.failed, name(one.kernel.name)) for one in found if one.failed]
+    return "; ".join(
+        ends + [f"{name(one.kernel.name)} was not built" for one in found if one.word == "not-built"]
+    )
+
+
+def ended(failed: FailedBoots, kernel: str = "") -> str:
+    """Return how boots ended: 3 boots panicked. kernel: whose they are, where that must be said."""
     whose = ", which is the lab's fault" if failed.lab_fault else ""
-    return f"{counted(failed.boots, 'boot')} {_ENDS.get(failed.outcome, 'failed')}{whose}"
+    boots = f"{counted(failed.boots, 'boot')}{f' of {kernel}' if kernel else ''}"
+    return f"{boots} {_ENDS.get(failed.outcome, 'failed')}{whose}"
 
 
 def _point(outcome: CaseOutcome, point: MetricFact, *, named: bool, fine: bool) -> str:

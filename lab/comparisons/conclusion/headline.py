@@ -37,7 +37,10 @@ def _cut(said: str) -> str:
 def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
     """Return the headline where nothing was compared."""
     if facts.base.state == "failed":
-        return "No answer: the base kernel was not built."
+        return _unjudged(facts, "No answer: the base kernel was not built")
+    if not facts.is_open and facts.cases and all(case.base for case in facts.cases):
+        either = " either" if any(one.failed for one in found) else ""
+        return _unjudged(facts, f"No answer: the base kernel did not finish a boot{either}")
     if not facts.kernels:
         still = " yet" if facts.is_open and not any(case.control for case in facts.cases) else ""
         return f"One kernel{still and ', not measured yet'}: there is no patch to compare with it."
@@ -48,13 +51,20 @@ def _without_numbers(facts: Facts, found: Sequence[CaseOutcome]) -> str:
             return f"No answer: {_be(who)} {said}."
     if facts.is_open:
         return "No answer yet: nothing is measured."
-    if any(each.kernel == facts.base.name for case in facts.cases for each in case.failed):
-        return "No answer: the base kernel did not finish a boot."
     if any(one.word in {"not-built", "not-booted"} for one in found):
         return "No answer: no patched kernel was built and finished a boot."
     if facts.state == "cancelled":
         return "No answer: the experiment was cancelled before anything was measured."
     return "No answer: no boot counted."
+
+
+def _unjudged(facts: Facts, said: str) -> str:
+    """Return that there is no base, and of which kernels nothing can be said therefore."""
+    who = listed((name(one.name) for one in facts.kernels if one.state != "pruned"), "kernels")
+    whole = f"{said}, so nothing can be said of {who}."
+    return (
+        f"{said}." if not who else whole if len(whole) <= HEADLINE else f"{said}, so no kernel can be judged."
+    )
 
 
 def _answer(facts: Facts, found: Sequence[CaseOutcome]) -> str:

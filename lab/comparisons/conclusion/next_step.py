@@ -35,8 +35,8 @@ def next_step(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep:
     if facts.is_open:
         boots = f": {counted(facts.boots_open, 'boot')} to come" if facts.boots_open else ""
         return NextStep("wait", f"Wait for the rest{boots}.")
-    if facts.base.state == "failed":
-        return NextStep("fix", "Choose a base and a config that build.")
+    if step := _baseless(facts, found):
+        return step
     if not facts.kernels:
         return NextStep("compare", "Add a patch or a config to compare, or look at its trend.")
     return _broken(found) or _doubtful(found) or _undecided(facts, found) or _decided(facts, found)
@@ -53,6 +53,20 @@ def minutes(facts: Facts, needed: int) -> int | None:
 def duration(whole: int) -> str:
     """Return minutes as people say them: 35 minutes, 2.5 hours."""
     return counted(whole, "minute") if whole < 120 else f"{whole / 60:.1f} hours"
+
+
+def _baseless(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
+    """Return the step where there was no base to compare anything with."""
+    dead = [case.base for case in facts.cases if case.base]
+    if facts.base.state != "failed" and (not dead or any(one.points for one in found)):
+        return None
+    if facts.base.lab_fault or (dead and all(one.lab_fault for one in dead)):
+        return NextStep("repeat", "Submit it again: the lab failed, not the kernels.")
+    if facts.base.state == "failed":
+        return NextStep("fix", "Choose a base and a config that build.")
+    return NextStep(
+        "fix", "Choose a base, a config and a target on which the base boots; its console is on the page."
+    )
 
 
 def _broken(found: Sequence[CaseOutcome]) -> NextStep | None:

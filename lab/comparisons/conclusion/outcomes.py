@@ -15,6 +15,7 @@ Word = Literal[
     "in-doubt",
     "improvement",
     "inconclusive",
+    "no-base",
     "not-booted",
     "unchanged",
     "same-kernel",
@@ -66,6 +67,8 @@ def _outcome(kernel: Kernel, case: CaseFacts) -> CaseOutcome:
     failed = next((one for one in case.failed if one.kernel == kernel.name), None)
     if kernel.state == "failed":
         return CaseOutcome(kernel, case, "not-built")
+    if not points and case.base is not None:
+        return CaseOutcome(kernel, case, "no-base", failed=failed)
     if not points:
         return CaseOutcome(kernel, case, "not-booted" if failed else "not-measured", failed=failed)
     if kernel.same_code:

@@ -77,9 +77,10 @@ def any_facts(draw: st.DrawFn) -> Facts:
             if not draw(st.integers(0, 3))
         )
         together = (Together("p", "q"),) if draw(st.booleans()) else ()
-        cases.append(
-            CaseFacts(number, draw(st.sampled_from(("walk", "y" * 90))), measured, control, failed, together)
-        )
+        base = draw(st.none() | st.builds(FailedBoots, st.just("base"), st.integers(1, 9), st.just("hung")))
+        title = draw(st.sampled_from(("walk", "y" * 90)))
+        points_ = {} if base else measured
+        cases.append(CaseFacts(number, title, points_, control, failed, together, base))
     return Facts(
         draw(st.sampled_from(("queued", "running", "done", "failed", "cancelled"))),
         clock,
@@ -160,8 +161,8 @@ def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
     if facts.locks and facts.locks.share is not None:
         known.add(percent(100 * facts.locks.share).lstrip("+"))
     counts = [facts.boots_asked, facts.boots_open, facts.boots_lost]
-    counts += [one.boots for case in facts.cases for one in case.failed]
-    counts += range(len(conclusion.outcomes) + 1)
+    counts += [one.boots for case in facts.cases for one in (*case.failed, case.base) if one]
+    counts += range(max(len(conclusion.outcomes), len(facts.kernels)) + 1)
     known |= {f"{count:,}" for count in counts}
     for told in every_text(conclusion):
         told = re.sub(r"\(?([+-]\S+) to (\S+)\)", r" \1 \2 ", told)

@@ -210,7 +210,10 @@ def test_a_kernel_that_was_not_built_for_a_fault_of_the_lab() -> None:
 
 def test_a_base_that_was_not_built() -> None:
     given = replace(facts(case({})), base=Kernel("base", state="failed"), state="failed")
-    assert text(given) == "No answer: the base kernel was not built. Choose a base and a config that build."
+    assert text(given) == (
+        "No answer: the base kernel was not built, so nothing can be said of p. "
+        "Choose a base and a config that build."
+    )
 
 
 def test_a_kernel_that_did_not_boot() -> None:
@@ -218,6 +221,74 @@ def test_a_kernel_that_did_not_boot() -> None:
     assert text(given) == (
         "No answer: p was built, but did not finish a boot. stat-walk: p has no numbers: 3 boots panicked. "
         "Fix p and submit again; the log is on the page."
+    )
+
+
+BASE_DEAD = FailedBoots("base", 3, "panicked")
+
+
+def dead_base(*failed: FailedBoots, base: FailedBoots = BASE_DEAD) -> CaseFacts:
+    return replace(case({}), control=(), failed=failed, base=base)
+
+
+def test_a_base_that_was_not_built_says_nothing_of_the_patches() -> None:
+    given = facts(case({}), kernels=(replace(P, state="failed"), Q), state="failed")
+    assert text(replace(given, base=Kernel("base", state="failed"))) == (
+        "No answer: the base kernel was not built, so nothing can be said of p and q. "
+        "Choose a base and a config that build."
+    )
+
+
+def test_a_base_that_was_not_built_for_a_fault_of_the_lab() -> None:
+    given = replace(facts(case({}), state="failed"), base=Kernel("base", state="failed", lab_fault=True))
+    assert text(given) == (
+        "No answer: the base kernel was not built, so nothing can be said of p. "
+        "Submit it again: the lab failed, not the kernels."
+    )
+
+
+def test_a_base_that_did_not_boot_either_says_nothing_of_the_patch() -> None:
+    assert text(facts(dead_base(FailedBoots("p", 3, "panicked")))) == (
+        "No answer: the base kernel did not finish a boot either, so nothing can be said of p. "
+        "stat-walk: 3 boots of the base panicked; 3 boots of p panicked. "
+        "Choose a base, a config and a target on which the base boots; its console is on the page."
+    )
+
+
+def test_a_base_that_did_not_boot_beside_a_patch_that_did() -> None:
+    assert text(facts(dead_base())) == (
+        "No answer: the base kernel did not finish a boot, so nothing can be said of p. "
+        "stat-walk: 3 boots of the base panicked. "
+        "Choose a base, a config and a target on which the base boots; its console is on the page."
+    )
+
+
+def test_a_base_whose_boots_the_lab_lost() -> None:
+    lost = FailedBoots("base", 3, "lost", lab_fault=True)
+    assert text(facts(dead_base(base=lost))) == (
+        "No answer: the base kernel did not finish a boot, so nothing can be said of p. "
+        "stat-walk: 3 boots of the base got lost, which is the lab's fault. "
+        "Submit it again: the lab failed, not the kernels."
+    )
+
+
+def test_a_base_that_boots_with_one_workload_and_not_with_another() -> None:
+    given = facts(
+        case({"p": (BETTER,)}), replace(dead_base(FailedBoots("p", 2, "hung")), id=2, name="showgids")
+    )
+    assert text(given) == (
+        "Improvement: p makes stat-walk better, ns_per_open -20.0% (-22.0 to -18.0). "
+        "stat-walk (ns_per_open): p is better, -20.0% (-22.0 to -18.0). "
+        "showgids: 3 boots of the base panicked; 2 boots of p hung. "
+        f"{QUIET} No more boots are needed."
+    )
+
+
+def test_a_base_that_has_not_booted_yet_blames_nobody() -> None:
+    given = replace(facts(dead_base(FailedBoots("p", 1, "hung")), state="running"), boots_open=8)
+    assert text(given) == (
+        "No answer yet: nothing is measured. stat-walk: 3 boots of the base panicked; 1 boot of p hung. "
+        "Wait for the rest: 8 boots to come."
     )
 
 

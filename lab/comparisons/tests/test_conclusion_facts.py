@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The facts of a conclusion, read from the tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.comparisons.conclusion.collect import conclusion_data
+from lab.models import Experiment
+from lab.tests.factories import make_grid
+
+pytestmark = pytest.mark.django_db
+
+
+def ended(**by_variant: str) -> Experiment:
+    """Two boots of each variant: finished, or failed with this outcome."""
+    made = make_grid([("p",)])
+    for name, outcome in by_variant.items():
+        state = "done" if outcome == "finished" else "failed"
+        blame = "" if state == "done" else "kernel"
+        made.runs.filter(variant__name=name).update(state=state, outcome=outcome, blame=blame)
+    made.state = "done"
+    made.save()
+    return made
+
+
+def test_a_base_that_never_booted_is_told_from_a_patch_that_did_not() -> None:
+    headline = conclusion_data(ended(base="panicked", p="panicked"))["headline"]
+    assert headline == "No answer: the base kernel did not finish a boot either, so nothing can be said of p."
+    headline = conclusion_data(ended(base="panicked", p="finished"))["headline"]
+    assert headline == "No answer: the base kernel did not finish a boot, so nothing can be said of p."
+    headline = conclusion_data(ended(base="finished", p="panicked"))["headline"]
+    assert headline == "No answer: p was built, but did not finish a boot."
+
+
+def test_a_base_one_of_whose_boots_finished_is_no_base_that_never_booted() -> None:
+    made = ended(base="panicked", p="panicked")
+    made.runs.filter(variant__name="base", block=0).update(state="done", outcome="finished")
+    assert conclusion_data(made)["headline"] == "No answer: p was built, but did not finish a boot."
