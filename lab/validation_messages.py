@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from lab.errors import SpecError
 
 SHOWN = 80
+_NAME_LENGTH = 60
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # What a pattern of one of our models allows, in words: nobody reads regular expressions in a refusal.
 PATTERNS: Mapping[str, str] = {
@@ -128,8 +129,15 @@ def _in_words(kind: str, given: Any, context: Mapping[str, Any]) -> str:
 
 def _proposal(name: str) -> str:
     """Return a question with the name that is nearest to an invalid one, "" where nothing is left of it."""
-    near = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:60].strip("-._")
+    near = valid_name(name)
     return f'; did you mean "{near}"?' if near else ""
+
+
+def valid_name(name: str) -> str:
+    """Return a name that is valid as it is, or the nearest to it that is; "" where nothing is left of it."""
+    if re.fullmatch(_NAME, name) and len(name) <= _NAME_LENGTH:
+        return name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:_NAME_LENGTH].strip("-._")
 
 
 def shown_value(value: Any) -> str:

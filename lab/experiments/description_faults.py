@@ -11,7 +11,7 @@ from typing import Any
 
 from kernels.patches.catalog import load_catalog as load_switches
 from lab.experiments.switch_names import SWITCH_FIELDS
-from lab.validation_messages import nearest, shown_value
+from lab.validation_messages import nearest, shown_value, valid_name
 from workloads.catalog import Workload
 from workloads.catalog import load_catalog as load_workloads
 from workloads.errors import WorkloadsError
@@ -79,7 +79,9 @@ def _partner_faults(mapping: Mapping[str, Any]) -> Iterator[str]:
 def _wrong_partner(name: str, other: str, names: Iterable[str]) -> str:
     if other == name:
         return f"switch {shown_value(name)} names itself"
-    valid = [known for known in dict.fromkeys(names) if known and known != name]
-    if other in valid:
+    others = [known for known in dict.fromkeys(names) if known and known != name]
+    # A name that is refused itself is not proposed, but the one that its refusal proposes.
+    valid = list(dict.fromkeys(near for known in others if (near := valid_name(known))))
+    if other in others or other in valid:
         return ""
     return f"there is no switch {shown_value(other)}; {nearest(other, valid) if valid else 'there are no others'}"

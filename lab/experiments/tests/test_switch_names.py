@@ -126,7 +126,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         design="ful",
         base="-x y",
         cases=[{"workload": "showgid"}, {"workload": "showgids", "preset": "smok"}],
-        patches=[{"name": "a b", "text": "x"}, {"name": "p", "catalog": "vfs-iget-rc", "requires": ["a-b"]}],
+        patches=[{"name": "a b", "text": "x"}, {"name": "p", "catalog": "vfs-iget-rc", "requires": ["ab"]}],
         measure={"boots": 1, "profile_boots": 51},
     )  # fmt: skip
     with pytest.raises(SpecError) as caught:
@@ -142,8 +142,15 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         'cases[1]: no preset of showgids is called "smok", did you mean "smoke"? valid: smoke, small, large, seed',
         'patches[1].catalog: there is no switch "vfs-iget-rc"; did you mean "vfs-iget-rcu"? valid: buffer-no-bh-lru, '
         "kernfs-iattr-hashed-rwsem, kernfs-iattr-rwsem, vfs-iget-rcu",
-        'patches[1].requires: there is no switch "a-b"; did you mean "a b"? valid: a b',
+        'patches[1].requires: there is no switch "ab"; did you mean "a-b"? valid: a-b',
     ]
+
+
+def test_a_partner_that_is_named_as_its_own_refusal_proposes_is_no_fault() -> None:
+    patches = [{"name": "a b", "text": "x"}, {"name": "p", "text": "x", "requires": ["a-b"]}]
+    with pytest.raises(SpecError) as caught:
+        spec_from_mapping(described(patches=patches))
+    assert [line.partition(":")[0] for line in caught.value.detail.splitlines()] == ["patches[0].name"]
 
 
 WRONG: list[Any] = [
