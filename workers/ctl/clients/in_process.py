@@ -20,9 +20,14 @@ from workers.ctl.clients.remote import RemoteClient
 
 
 def api_here() -> RemoteClient:
-    """Return a client of the API in this process. A user of this machine's terminal may read everything."""
+    """Return a client of the API in this process."""
+    return RemoteClient(server_here())
+
+
+def server_here() -> Server:
+    """Return the API in this process as a server. A user of this machine's terminal may read everything."""
     transport = httpx.WSGITransport(app=_answer)
-    return RemoteClient(Server(settings.PUBLIC_URL, token="", say=lambda _: None, transport=transport))
+    return Server(settings.PUBLIC_URL, token="", say=lambda _: None, transport=transport)
 
 
 def _answer(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:

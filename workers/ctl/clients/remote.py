@@ -164,7 +164,8 @@ class RemoteClient:
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
         complete = answer.headers.get("Log-Complete", "true").lower() == "true"
-        end = offset + len(answer.content)
+        # Of a log that another machine writes the beginning may be gone.
+        end = int(answer.headers.get("Log-Next", offset + len(answer.content)))
         return LogChunk(answer.content.decode(errors="replace"), end, complete)
 
     def notes(self, experiment_id: int) -> list[Json]:
