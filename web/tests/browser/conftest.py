@@ -21,7 +21,11 @@ from lab.trends.page import trend_list
 HOSTILE = '<img src=x onerror="document.title=`run`">'
 WIDTHS = (1280, 390)
 # What `make test` opens in a browser; `make test-all` opens the rest, too.
-JOURNEYS = {"test_answers.py", "test_journey.py"}
+JOURNEYS = {
+    "test_answers.py",
+    "test_journey.py",
+    "test_an_old_step_is_triaged_and_bisected_within_three_clicks_of_the_front_page",
+}
 STACKS = {
     "base": {("sys", "walk", "down_read"): 60, ("sys", "walk", HOSTILE): 25, ("sys", "old"): 10, ("irq",): 5},
     "p": {("sys", "walk", "down_read"): 20, ("sys", "walk", HOSTILE): 40, ("sys", "new"): 30, ("irq",): 10},
@@ -35,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker("browser")
-            if item.path.name not in JOURNEYS:
+            if not JOURNEYS & {item.path.name, item.name}:
                 item.add_marker("campaign")
 
 
