@@ -15,7 +15,7 @@ _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
 
 @dataclass(frozen=True, slots=True)
 class ClaimedLine:
-    """One function of the diff. place: file, with the line where it is known. symbol: what the profiles call it, if they hold it."""
+    """One function of the diff that the profiles hold. place: file, with the line where it is known. symbol: its name there."""
 
     function: str
     place: str
@@ -29,13 +29,14 @@ class ClaimedLine:
 
 @dataclass(frozen=True, slots=True)
 class ClaimTable:
-    """One variant's claims. summary: how many changed, in words. unclaimed: functions that changed though no diff names them."""
+    """One variant's claims. summary: how many changed, in words. unseen: of the diff, but in no profile. unclaimed: the other way round."""
 
     variant: str
     base: str
     unit: str
     summary: str
     lines: tuple[ClaimedLine, ...]
+    unseen: tuple[ClaimedFunction, ...]
     unclaimed: tuple[str, ...]
 
 
@@ -51,7 +52,8 @@ def claim_table(one: VariantClaims, operation: str = "") -> ClaimTable:
         base=one.base,
         unit=_per(one.unit, operation),
         summary=_summary(one.claims),
-        lines=tuple(_line(claim, one.unit) for claim in one.claims),
+        lines=tuple(_line(claim, claim.measured, one.unit) for claim in one.claims if claim.measured),
+        unseen=tuple(claim for claim in one.claims if claim.measured is None),
         unclaimed=tuple(measured.symbol for measured in one.unclaimed),
     )
 
@@ -73,23 +75,20 @@ def _summary(claims: tuple[ClaimedFunction, ...]) -> str:
     return f"{count(len(claims), 'function')} in the diff: {told}"
 
 
-def _line(claim: ClaimedFunction, unit: Unit) -> ClaimedLine:
-    found = claim.measured
+def _line(claim: ClaimedFunction, found: Measured, unit: Unit) -> ClaimedLine:
     return ClaimedLine(
         function=claim.function,
-        place=(found.line if found else "") or claim.path,
+        place=found.line or claim.path,
         hunks=claim.hunks,
-        symbol=found.symbol if found else "",
+        symbol=found.symbol,
         measured=_measured(claim, found, unit),
         changed=claim.verdict == CHANGED,
-        before=_amount(found.before, unit) if found else "",
-        after=_amount(found.after, unit) if found else "",
+        before=_amount(found.before, unit),
+        after=_amount(found.after, unit),
     )
 
 
-def _measured(claim: ClaimedFunction, found: Measured | None, unit: Unit) -> str:
-    if found is None:
-        return "not in the profiles: inlined, or not on the measured path"
+def _measured(claim: ClaimedFunction, found: Measured, unit: Unit) -> str:
     if claim.verdict == UNCHANGED:
         if unit != "instructions":
             return "no significant change"

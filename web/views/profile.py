@@ -147,10 +147,10 @@ def _tables(
     }
     claims = [] if page.changes else claim_tables(page.claims)
     sides = [column.variant for column in (chosen, against) if column]
-    first = next((one.variant for one in claims if one.variant in sides), "")
+    first = next((one.variant for one in (*claims, *page.changes) if one.variant in sides), "")
     if "symbols" in asked:
         return ctx | {"claimed": claims, "open": "callers"}
-    if "around" in asked or "rows" in asked or not (first or page.changes):
+    if "around" in asked or "rows" in asked or not first:
         return ctx | {"claimed": claims, "open": "symbols"}
     return ctx | {"claimed": claims, "opened_claims": first}
 
