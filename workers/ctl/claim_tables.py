@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from workers.ctl.table_style import plain_table
+from workers.ctl.table_style import placed, plain_table
 
 if TYPE_CHECKING:
-    from lab.profiles.claims import ClaimedFunction, VariantClaims
+    from lab.profiles.claims import ClaimedFunction, Measured, VariantClaims
 
 _UNITS = {
     "samples": "% of busy samples",
@@ -22,30 +22,37 @@ _UNITS = {
 }
 # By unit, what one shown digit stands for.
 _SCALES: Mapping[str, float] = {"samples": 100.0, "ns": 1e-6}
-_VERDICTS = {"changed": "changed", "unchanged": "no significant change", "unseen": "not in the profiles"}
+_VERDICTS = {"changed": "changed", "unchanged": "no significant change"}
 
 
 def show_claims(console: Console, claims: Iterable[VariantClaims]) -> None:
     """Print, for each variant, the functions in its diffs: where they are, whether they changed, before and after."""
     for one in claims:
         table = plain_table(f"{one.variant}: functions in the diff, measured in {_UNITS[one.unit]}")
-        for head in ("function", "where", "measured"):
+        for head in ("function", "measured"):
             table.add_column(head, overflow="fold")
         for head in (one.base, one.variant):
             table.add_column(Text(head), justify="right")
         for claim in one.claims:
-            style = "bold" if claim.verdict == "changed" else "dim"
-            table.add_row(*(Text(cell, style=style) for cell in _cells(claim, _SCALES.get(one.unit, 1.0))))
-        console.print(table)
-        if one.unclaimed:
-            names = ", ".join(measured.symbol for measured in one.unclaimed)
-            console.print(Text(f"  changed outside the diff: {names}"))
+            if claim.measured is not None:
+                table.add_row(*_cells(claim, claim.measured, _SCALES.get(one.unit, 1.0)))
+        if table.row_count:
+            console.print(table)
+        unseen = [claim.function for claim in one.claims if claim.measured is None]
+        _named(
+            console, f"{one.variant}: in the diff, not in the profiles (inlined, or not on the path)", unseen
+        )
+        _named(console, f"{one.variant}: changed outside the diff", [found.symbol for found in one.unclaimed])
 
 
-def _cells(claim: ClaimedFunction, scale: float) -> tuple[str, ...]:
-    found = claim.measured
-    if found is None:
-        return claim.function, claim.path, _VERDICTS[claim.verdict], "", ""
-    measured = f"{_VERDICTS[claim.verdict]}{', with what it calls' if found.children else ''}"
-    before, after = (f"{scale * value:,.2f}" for value in (found.before, found.after))
-    return claim.function, found.line or claim.path, measured, before, after
+def _named(console: Console, head: str, functions: Sequence[str]) -> None:
+    if functions:
+        console.print(Text(f"  {head}: {', '.join(functions)}", style="dim"))
+
+
+def _cells(claim: ClaimedFunction, found: Measured, scale: float) -> Iterator[Text]:
+    style = "bold" if claim.verdict == "changed" else "dim"
+    yield placed(claim.function, found.line or claim.path, style)
+    yield Text(f"{_VERDICTS[claim.verdict]}{', with what it calls' if found.children else ''}", style=style)
+    for value in (found.before, found.after):
+        yield Text(f"{scale * value:,.2f}", style=style)
