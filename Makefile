@@ -135,8 +135,8 @@ docs: setup-dev  ## the documentation as pages, in build/docs
 
 bench: bench-boot bench-build bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-sandbox  ## every figure we claim, beside its peer's
 
-bench-build: setup-dev  ## a variant's build: clean, hot ccache and ours
-	@$(PYTHON) -m bench.build
+bench-build: setup-dev  ## a variant's build: clean, hot ccache, ours and the front: EDITS=NAME,… WAYS=NAME,… COMMITS=10
+	@$(PYTHON) -m bench.build $(if $(EDITS),--edits $(EDITS)) $(if $(WAYS),--ways $(WAYS)) $(if $(COMMITS),--commits $(COMMITS))
 
 bench-boot: setup-dev  ## power-on to workload start: ours, raw QEMU and vng
 	@$(PYTHON) -m bench.boot

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cost of a variant's build: from nothing, with a hot ccache, and over the layer of its base.
+"""The cost of a variant's build: from nothing, with a hot ccache, over the layer of its base, and by the compiler front over it.
 
-All three run in the same sandbox at the same paths with the same flags, in random order for each
-patch, and must make the same vmlinux. ccache is at its best: primed by a build of the base at the very
-path. CPU is user plus system of everything started, for ours with the work outside the sandbox.
+All run in the same sandbox at the same paths with the same flags, in random order for each edit. The first three must
+make the same vmlinux to the bit. The front leaves gcc's entries for functions out of the debugging information, so its
+vmlinux.boot and modules are compared without the release, which is part of every key, and the build id; System.map as it is.
+ccache is at its best: primed by a build of the base at the very path. CPU is user plus system of everything started, with
+the work outside the sandbox.
 
-    python -m bench.build [--patches N] [--tree debian-6.1] [--home DIR] [--seed N]
+    python -m bench.build [--edits NAME,...] [--ways NAME,...] [--commits N] [--tree debian-6.1] [--home DIR] [--seed N]
 
-A patch takes some 15 CPU minutes, most of it for the two peers; priming as much once.
+A row takes 20 to 50 CPU minutes with all four ways, and each base as much once.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import itertools
 import os
 import random
-import re
 import resource
 import shutil
 import subprocess
@@ -29,7 +29,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kernels.artifacts.store import ArtifactStore
+from bench.build_edits import commit, edits, names, series
+from kernels.artifacts.elf_sections import NOTE, sections
+from kernels.artifacts.elf_segments import without_build_id
+from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds import kbuild
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.layers import Layers, over_base, own_directory
@@ -39,192 +42,164 @@ from kernels.configs.request import ConfigRequest, load_fragment
 from kernels.errors import CompileFailed
 from kernels.files.scratch import scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
-from kernels.trees.git import COMMITTER, git_command, git_environment
-from kernels.trees.tree import DEFAULT_ARCHIVES, NamedRevision, SourceTree, import_archive, read_file, resolve
+from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 
-HEADER = "include/linux/fs.h"
-FIELD = re.compile(r"^\tvoid\s+\*i_private;.*$", re.MULTILINE)
-# Directories whose files any of our stories might touch.
-FOLDERS = ("fs", "fs/ext4", "fs/kernfs", "mm", "kernel/locking", "kernel/sched", "block", "net/core")
-# One file, the header, then up to three files: so that a short run has both kinds.
-FILE_COUNTS = (1, 0, 3, 2, 1, 3)
+WAYS = ("clean", "ccache", "ours", "front")
 CCACHE_SCRIPT = """set -e
 cores=$1; shift
 make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
 """
-_HEAD = """
-The base from nothing: {base:.0f} CPU s. CPU seconds of each variant:
-
-| changed files | clean | hot ccache | ours | ours / clean | ccache / ours | vmlinux |
-|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU seconds of one build, and the hash of the vmlinux it made."""
+    """CPU seconds of one build, the hash of the vmlinux it made, and that of what boots ("" where a way makes none)."""
 
     cpu: float
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One patch built three times."""
-
-    files: tuple[str, ...]
-    clean: Cost
-    ccache: Cost
-    ours: Cost
-
-    @property
-    def identical(self) -> bool:
-        """Return whether all three made the same bytes."""
-        return self.clean.sha256 == self.ccache.sha256 == self.ours.sha256
+    vmlinux: str
+    boots: str = ""
+    note: str = ""
 
 
 def main() -> int:
-    """Run the comparison and print it as a table; 1 if any vmlinux differs or the base was touched."""
+    """Run the comparison and print it as a table; 1 if anything differs or a base was touched."""
     options = _options()
     home = Path(options.home)
-    if shutil.which("ccache", path="/usr/bin") is None:
+    if "ccache" in options.ways and shutil.which("ccache", path="/usr/bin") is None:
         print("bench: ccache is missing; run: apt-get install ccache", file=sys.stderr)
         return 2
     tree = import_archive(options.tree, DEFAULT_ARCHIVES[options.tree], home / "trees")
     base = resolve(tree, "")
     config = ConfigRequest("tiny", (load_fragment("guest"),))
-    request = BuildRequest(tree, base, base, config, detect_toolchain())
-    builder = Builder(home)
-    _say("building the base")
-    artifact = builder.build(request, on_progress=_follow)
-    objects = builder.layer_of(request)
-    if not objects.is_dir():
-        builder.artifacts.remove(artifact.key)
-        builder.build(request, on_progress=_follow)
+    # The tree is Debian's own source package: what the base compiles may answer every later build.
+    request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
+    layers = {
+        front: _base(home, request, front=front) for front in sorted({w == "front" for w in options.ways})
+    }
+    before = {path: _digest(path) for path in layers.values()}
     generator = random.Random(options.seed)
-    edits = [_edit(tree, base, objects, count, generator) for count in FILE_COUNTS[: options.patches]]
-    before = _digest(objects)
-    primed = _primed(home, request, artifact.key)
-    print(_HEAD.format(base=artifact.metadata.seconds_cpu), flush=True)
-    identical = True
-    for number, edit in enumerate(edits, start=1):
-        _say(f"patch {number} of {len(edits)}: {', '.join(edit)}")
-        row = _compare(home, request, edit, generator, primed)
-        identical &= row.identical
-        print(_line(row), flush=True)
-    touched = _digest(objects) != before
+    primed = _primed(home, request) if "ccache" in options.ways else home
+    _head(options.ways)
+    same = True
+    for edit in edits(options.edits, tree, base, next(iter(layers.values())), generator):
+        _say(f"{edit.name}: {', '.join(edit.files)}")
+        patched = replace(request, revision=commit(tree, base, edit))
+        costs = _costs(home, patched, options.ways, generator, primed)
+        same &= _equal(costs)
+        _row(edit.name, costs, options.ways)
+    ways = [way for way in options.ways if way in ("clean", "front")]
+    for edit, revision in series(options.commits, tree, base, next(iter(layers.values())), generator):
+        _say(f"{edit.name}: {', '.join(edit.files)}")
+        # A revision of its own is a base of its own: built from nothing, by the front out of what it compiled before.
+        alone = replace(request, base=revision, revision=revision)
+        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in ways}
+        same &= _equal(costs)
+        _row(edit.name, costs, ways)
+    touched = any(_digest(path) != digest for path, digest in before.items())
     print(
-        f"\nThe base's object directory is {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
+        f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
     )
-    return int(touched or not identical)
+    return int(touched or not same)
 
 
 def _options() -> argparse.Namespace:
+    def several(known: tuple[str, ...]) -> Callable[[str], list[str]]:
+        def read(text: str) -> list[str]:
+            unknown = [name for name in text.split(",") if name and name not in known]
+            if unknown:
+                raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
+            return [name for name in text.split(",") if name]
+
+        return read
+
     parser = argparse.ArgumentParser(prog="bench.build", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--patches", type=int, default=len(FILE_COUNTS), choices=range(1, len(FILE_COUNTS) + 1)
-    )
+    parser.add_argument("--edits", type=several(tuple(names())), default=names())
+    parser.add_argument("--ways", type=several(WAYS), default=list(WAYS))
+    parser.add_argument("--commits", type=int, default=10, help="of a made series, one after the other")
     parser.add_argument("--tree", default="debian-6.1", choices=sorted(DEFAULT_ARCHIVES))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--home", default=str(Path(tempfile.gettempdir()) / "kperflab-bench-build"))
     return parser.parse_args()
 
 
-def _edit(
-    tree: SourceTree, base: NamedRevision, objects: Path, count: int, generator: random.Random
-) -> dict[str, bytes]:
-    """The new contents of `count` compiled .c files, or of the header for 0."""
-    if count == 0:
-        text = read_file(tree, base.tree_id, HEADER).decode()
-        changed, found = FIELD.subn("\tunsigned long\t\ti_kperflab;\n\\g<0>", text)
-        if found != 1:
-            raise SystemExit(f"bench: {HEADER} of {tree.name} has no i_private to put a field before")
-        return {HEADER: changed.encode()}
-    compiled = [path for folder in FOLDERS for path in sorted((objects / folder).glob("*.o"))]
-    names = [str(path.relative_to(objects).with_suffix(".c")) for path in compiled]
-    shuffled = generator.sample(names, len(names))
-    picked = itertools.islice((name for name in shuffled if _in_tree(tree, base, name)), count)
-    return {name: read_file(tree, base.tree_id, name) + _function(generator) for name in picked}
-
-
-def _in_tree(tree: SourceTree, base: NamedRevision, name: str) -> bool:
-    command = git_command(f"--git-dir={tree.repository}", "cat-file", "-e", f"{base.tree_id}:{name}")
-    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
-
-
-def _function(generator: random.Random) -> bytes:
-    """A function nobody calls: it compiles at the end of any file, and moves all code linked after it."""
-    name = f"kperflab_bench_{generator.randrange(1 << 32):08x}"
-    factor = generator.randrange(3, 1000)
-    return (
-        f"\nint {name}(int value);\nint {name}(int value)\n{{\n\treturn value * {factor} + 1;\n}}\n".encode()
+def _base(home: Path, request: BuildRequest, *, front: bool) -> Path:
+    """Build the base where its layer is not there, print what it cost, and return its object directory."""
+    builder = Builder(home, front=front)
+    objects = builder.layer_of(request)
+    _say(f"the base{', by the front with an empty store' if front else ''}")
+    artifact = builder.build(request, on_progress=_follow)
+    if not objects.is_dir():
+        builder.artifacts.remove(artifact.key)
+        artifact = builder.build(request, on_progress=_follow)
+    how = "by the front with an empty store" if front else "by gcc"
+    print(
+        f"The base from nothing {how}: {artifact.metadata.seconds_cpu:.0f} CPU s; what boots is {_boots(artifact)[:12]}.",
+        flush=True,
     )
+    return objects
 
 
-def _commit(tree: SourceTree, base: NamedRevision, edit: dict[str, bytes]) -> NamedRevision:
-    with tempfile.TemporaryDirectory() as folder:
-        environment = git_environment({**COMMITTER, "GIT_INDEX_FILE": f"{folder}/index"})
-
-        def git(*arguments: str, data: bytes = b"") -> str:
-            command = git_command(f"--git-dir={tree.repository}", *arguments)
-            done = subprocess.run(
-                command, env=environment, input=data, capture_output=True, check=True, timeout=60
-            )
-            return done.stdout.decode().strip()
-
-        git("read-tree", base.tree_id)
-        for name, data in edit.items():
-            git(
-                "update-index",
-                "--cacheinfo",
-                f"100644,{git('hash-object', '-w', '--stdin', data=data)},{name}",
-            )
-        tree_id = git("write-tree")
-        return NamedRevision(git("commit-tree", tree_id, "-p", base.commit, "-m", "bench"), tree_id, "bench")
-
-
-def _primed(home: Path, request: BuildRequest, base_key: str) -> Path:
+def _primed(home: Path, request: BuildRequest) -> Path:
     """A ccache that has seen a build of the base and nothing else; made once."""
-    place = home / f"ccache-{base_key[:12]}"
+    key = Builder(home).key(request)
+    place = home / f"ccache-{key[:12]}"
     partial_place = place.with_suffix(".partial")
     if not place.is_dir():
         _say("priming ccache with the base")
         if not partial_place.is_dir():  # an interrupted run left what it had compiled: still the base's
             own_directory(partial_place)
-        cost = _with_ccache(home, partial_place, request, base_key)
+        cost = _with_ccache(home, partial_place, request, key)
         _say(f"    {cost.cpu:.1f} CPU s")
         partial_place.rename(place)
     return place
 
 
-def _compare(
-    home: Path, request: BuildRequest, edit: dict[str, bytes], generator: random.Random, primed: Path
-) -> Row:
-    patched = replace(request, revision=_commit(request.tree, request.base, edit))
-    key = Builder(home).key(patched)
+def _costs(
+    home: Path, patched: BuildRequest, ways: list[str], generator: random.Random, primed: Path
+) -> dict[str, Cost]:
     with tempfile.TemporaryDirectory(dir=home) as folder:
-        # Its own copy, so that one patch does not warm the cache for the next.
         cache = Path(folder) / "ccache"
-        subprocess.run(["cp", "-a", str(primed), str(cache)], check=True, timeout=600)
-        ways: dict[str, Callable[[], Cost]] = {
+        if "ccache" in ways:
+            # Its own copy, so that one edit does not warm the cache for the next.
+            subprocess.run(["cp", "-a", str(primed), str(cache)], check=True, timeout=600)
+        builds: dict[str, Callable[[], Cost]] = {
             "clean": partial(_by_builder, home, patched, layered=False),
-            "ccache": partial(_with_ccache, home, cache, patched, key),
-            "ours": partial(_by_builder, home, patched, layered=True),
+            "ccache": partial(_with_ccache, home, cache, patched, Builder(home).key(patched)),
+            "ours": partial(_by_builder, home, patched),
+            "front": partial(_by_builder, home, patched, front=True),
         }
         costs = {}
-        for name in generator.sample(sorted(ways), len(ways)):
-            costs[name] = ways[name]()
-            _say(f"    {name} {costs[name].cpu:.1f} CPU s")
-    return Row(tuple(edit), costs["clean"], costs["ccache"], costs["ours"])
+        for way in generator.sample(ways, len(ways)):
+            costs[way] = builds[way]()
+            _say(f"    {way} {costs[way].cpu:.1f} CPU s{costs[way].note}")
+    return costs
 
 
-def _by_builder(home: Path, request: BuildRequest, *, layered: bool) -> Cost:
+def _by_builder(home: Path, request: BuildRequest, *, layered: bool = True, front: bool = False) -> Cost:
     """Through the builder, into a store that is empty: everything is built."""
-    with tempfile.TemporaryDirectory(dir=home) as store, _outside() as outside:
-        builder = Builder(home, artifacts=ArtifactStore(Path(store)), layered=layered)
+    with tempfile.TemporaryDirectory(dir=home) as store, _used() as used:
+        builder = Builder(home, artifacts=ArtifactStore(Path(store)), layered=layered, front=front)
         artifact = builder.build(request, on_progress=_follow)
-        sha256 = _sha256(artifact.vmlinux)
-        cpu = artifact.metadata.seconds_cpu
-    return Cost(cpu + outside[0], sha256)
+        vmlinux, boots = _sha256(artifact.vmlinux), _boots(artifact)
+    note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
+    return Cost(used[0], vmlinux, boots, note and f" ({note})")
+
+
+def _boots(artifact: Artifact) -> str:
+    """Return a hash of vmlinux.boot, the modules and System.map, the release and the linker's build ids blanked."""
+    digest = hashlib.sha256(artifact.system_map.read_bytes())
+    release = artifact.metadata.release.encode()
+    for path in [artifact.boot_vmlinux, *sorted((artifact.directory / "modules").glob("*"))]:
+        with tempfile.NamedTemporaryFile() as stripped:
+            # A module carries its line tables; vmlinux.boot has none.
+            subprocess.run(["objcopy", "--strip-debug", str(path), stripped.name], check=True, timeout=60)
+            data = bytearray(Path(stripped.name).read_bytes())
+            for section in sections(Path(stripped.name)):
+                if section.kind == NOTE:
+                    end = section.offset + len(section.data)
+                    data[section.offset : end] = without_build_id(bytes(section.data))
+        digest.update(f"{path.name} {len(data)}\n".encode() + data.replace(release, b"-" * len(release)))
+    return digest.hexdigest()
 
 
 def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Cost:
@@ -233,7 +208,7 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
     base_id, tree_id = request.base.tree_id, request.revision.tree_id
     limits = Limits()
     with (
-        _outside() as outside,
+        _used() as used,
         scratch(layers.scratch) as own,
         layers.source(request.tree, base_id, lambda: None) as lower,
     ):
@@ -254,21 +229,20 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
         if ended.status != 0:
             raise CompileFailed(f"the ccache build failed: {kbuild.first_error(lines)}", log=Path(os.devnull))
         sha256 = _sha256(objects / "vmlinux")
-    return Cost(ended.cpu_seconds + outside[0], sha256)
+    return Cost(used[0], sha256)
 
 
 @contextmanager
-def _outside() -> Iterator[list[float]]:
-    """CPU seconds that we and git, mount and the like use meanwhile: what the sandbox does not count."""
-    used = [0.0]
-    start = _used()
+def _used() -> Iterator[list[float]]:
+    """CPU seconds used meanwhile, by this process and by all that ended: the sandbox and what it started among them."""
+
+    def so_far() -> float:
+        usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+    used = [-so_far()]
     yield used
-    used[0] = _used() - start
-
-
-def _used() -> float:
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    used[0] += so_far()
 
 
 def _digest(folder: Path) -> str:
@@ -285,11 +259,21 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _line(row: Row) -> str:
-    share, factor = row.ours.cpu / row.clean.cpu, row.ccache.cpu / row.ours.cpu
-    costs = " | ".join(f"{cost.cpu:.1f}" for cost in (row.clean, row.ccache, row.ours))
-    same = "identical" if row.identical else "DIFFERS"
-    return f"| {', '.join(row.files)} | {costs} | {share:.1%} | {factor:.1f} | {same} |"
+def _equal(costs: dict[str, Cost]) -> bool:
+    """Return whether gcc's ways made the same vmlinux, and all of the product's boot the same."""
+    by_gcc = {cost.vmlinux for way, cost in costs.items() if way != "front"}
+    return len(by_gcc) <= 1 and len({cost.boots for cost in costs.values() if cost.boots}) <= 1
+
+
+def _head(ways: list[str]) -> None:
+    print(f"\nCPU seconds of each edit, and the share of the first of {', '.join(ways)}:\n")
+    print(f"| edit | {' | '.join(ways)} | shares | result |\n|---|{'---|' * len(ways)}---|---|", flush=True)
+
+
+def _row(name: str, costs: dict[str, Cost], ways: list[str]) -> None:
+    figures = " | ".join(f"{costs[way].cpu:.1f}" for way in ways)
+    shares = ", ".join(f"{way} {costs[way].cpu / costs[ways[0]].cpu:.1%}" for way in ways[1:])
+    print(f"| {name} | {figures} | {shares} | {'identical' if _equal(costs) else 'DIFFERS'} |", flush=True)
 
 
 def _say(text: str) -> None:
