@@ -49,7 +49,7 @@ def alive(pattern: str) -> bool:
     )
 
 
-def gone(pattern: str, seconds: float = 20.0) -> bool:
+def gone(pattern: str, seconds: float = 60.0) -> bool:
     """Return whether no process matches any more, after a while for the kernel to end them."""
     end = time.monotonic() + seconds
     while alive(pattern) and time.monotonic() < end:

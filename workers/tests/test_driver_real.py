@@ -13,7 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -204,16 +204,16 @@ def test_a_disk_starts_from_the_golden_image_and_leaves_it_alone(
     assert golden.read_bytes().startswith(b"golden\0")
 
 
-def test_a_panic_is_an_outcome_within_a_second(driver: LibvirtDriver, ask: Ask) -> None:
-    request = ask(sh("echo now; echo c > /proc/sysrq-trigger; sleep 30"))
+def test_a_panic_is_an_outcome_and_no_deadline_waited_for(driver: LibvirtDriver, ask: Ask) -> None:
+    a_day_s = 86_400.0
+    asked = ask(sh("echo now; echo c > /proc/sysrq-trigger; sleep 30"))
+    request = replace(asked, silence_deadline_s=a_day_s)
     with driver.boot(request) as session:
-        records = session.records(60)
+        records = session.records(a_day_s)
         while next(records).kind != "out":
             pass
-        told_at = time.monotonic()
         with pytest.raises(GuestPanicked, match="sysrq triggered crash") as caught:
             list(records)
-        assert time.monotonic() - told_at < 1
     assert "sysrq_handle_crash" in caught.value.detail
     assert "Kernel panic" in request.console.read_text()
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,12 +94,9 @@ def test_a_bmc_that_sends_a_byte_now_and_then_is_given_up_in_time(
     secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(apart.DEADLINES, "is_on", 3.0)
-    with Liar(dribbles=True) as bmc:
-        began = time.monotonic()
-        with pytest.raises(BmcFailed, match="within 3 s"):
-            _redfish(bmc.address, secret).is_on()
-        # Far from the half hour that the library would have waited.
-        assert time.monotonic() - began < 60
+    # Pytest ends the half hour that the library would wait.
+    with Liar(dribbles=True) as bmc, pytest.raises(BmcFailed, match="within 3 s"):
+        _redfish(bmc.address, secret).is_on()
 
 
 LIES: dict[str, tuple[dict[str, Any], Callable[[Any], None], type[Exception], str]] = {

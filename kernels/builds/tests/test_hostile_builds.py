@@ -143,7 +143,7 @@ Builder(Path({str(builder.home)!r}), Limits(seconds=60)).build(request, on_progr
         stdout=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not running("^sleep 1000"):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -183,10 +182,8 @@ def test_signals_reach_no_process_outside(place: SandboxPlace, signal: str) -> N
     ],
 )
 def test_what_goes_on_in_the_background_ends_with_the_build(place: SandboxPlace, way: str) -> None:
-    started = time.monotonic()
     attempt(place, f"{way}\necho end", limits=replace(LIMITS, seconds=5))
     assert gone("^sleep 4711")
-    assert time.monotonic() - started < 60
 
 
 def test_a_fork_bomb_meets_the_limit_of_processes(place: SandboxPlace) -> None:
