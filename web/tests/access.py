@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from lab.models import (
     Alert,
@@ -35,6 +37,7 @@ from lab.models import (
 )
 from lab.people.tokens import issue_token
 from lab.tests.factories import make_bisection, make_user
+from lab.tests.file_rows import rows_of_a_file
 from web.api.tests.store import TREND, fill
 from web.tests.routes import Route, routes
 
@@ -65,22 +68,55 @@ class Lab:
 
     def asks(self, route: Route, method: str) -> Access | None:
         """Return who is let in, or None where the route has no such method. Nothing stays changed."""
-        address, body = route.example(self.values), _BODIES.get((route.name, method), {})
-        statuses = {"operator": _status(self.clients["operator"], method, address, body)}
-        if statuses["operator"] == 405:
+        if self.status_of("operator", route, method) == 405:
             return None
-        for who in PEOPLE[:-1]:
-            statuses[who] = _status(self.clients[who], method, address, body)
-        tokens = {
-            scope: _status(Client(REMOTE_ADDR=ELSEWHERE), method, address, body, headers)
-            for scope, headers in self.headers.items()
-        }
-        return Access(_least(PEOPLE, statuses), _least(SCOPES, tokens))
+        people = {who: self.status_of(who, route, method) for who in PEOPLE}
+        tokens = {scope: self.status_with(scope, route, method) for scope in SCOPES}
+        return Access(_least(PEOPLE, people), _least(SCOPES, tokens))
+
+    def keeps(self, route: Route, method: str, wanted: Access | None) -> bool:
+        """Return whether the operator, the least who is to be let in and the one before are treated so."""
+        operators = self.status_of("operator", route, method)
+        if wanted is None or operators == 405:
+            return wanted is None and operators == 405
+        return (
+            (operators != 403) == (wanted.person != NOBODY)
+            and all(
+                (self.status_of(who, route, method) != 403) == let_in
+                for who, let_in in _border(PEOPLE, wanted.person).items()
+                if who != "operator"
+            )
+            and all(
+                (self.status_with(scope, route, method) != 403) == let_in
+                for scope, let_in in _border(SCOPES, wanted.token).items()
+            )
+        )
 
     def status_of(self, person: str, route: Route, method: str) -> int:
         """Return the status of one request, 403 for every way of being sent away."""
         body = _BODIES.get((route.name, method), {})
         return _status(self.clients[person], method, route.example(self.values), body)
+
+    def status_with(self, scope: str, route: Route, method: str) -> int:
+        """Return the status of one request with an operator's token."""
+        body = _BODIES.get((route.name, method), {})
+        stranger = Client(REMOTE_ADDR=ELSEWHERE)
+        return _status(stranger, method, route.example(self.values), body, self.headers[scope])
+
+
+def _border(names: tuple[str, ...], least: str) -> dict[str, bool]:
+    """Return the least that is let in, and the last before it that is not."""
+    if least == NOBODY:
+        return {names[-1]: False}
+    at = names.index(least)
+    return {name: name == least for name in names[max(at - 1, 0) : at + 1]}
+
+
+@contextmanager
+def lab_of_a_file(blocker: DjangoDbBlocker, folder: Path) -> Iterator[Lab]:
+    """Make a filled lab for all tests of a file; what they change is undone after each."""
+    with rows_of_a_file(blocker):
+        yield filled_lab(folder)
 
 
 def filled_lab(folder: Path) -> Lab:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from django.core.cache import cache
+from pytest_django import DjangoDbBlocker
 
 from lab.models import Experiment, Fetch, Standing, Tree
-from web.tests.access import METHODS, filled_lab
+from web.tests.access import METHODS, Lab, lab_of_a_file
 from web.tests.routes import routes
 from web.tests.test_submission import FILLED
 
@@ -21,6 +23,14 @@ pytestmark = [pytest.mark.hostile, pytest.mark.django_db]
 NETWORK = {"clone", "fetch", "ls-remote", "remote-https", "pull"}
 STRANGE = "https://tarpit.example.org/linux.git"
 CASES = [{"workload": "showgids", "preset": "smoke"}]
+
+
+@pytest.fixture(scope="module")
+def lab(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Lab]:
+    with lab_of_a_file(django_db_blocker, tmp_path_factory.mktemp("lab")) as filled:
+        yield filled
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +64,7 @@ def reached(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> l
     return tried
 
 
-def test_no_route_by_any_method_reaches_another_host(reached: list[str], tmp_path: Path) -> None:
-    lab = filled_lab(tmp_path)
+def test_no_route_by_any_method_reaches_another_host(reached: list[str], lab: Lab) -> None:
     Tree.objects.update(kind="git", location=STRANGE)
     asked = [lab.status_of("operator", route, method) for route in routes() for method in METHODS]
     assert len(asked) > 300
@@ -63,8 +72,7 @@ def test_no_route_by_any_method_reaches_another_host(reached: list[str], tmp_pat
 
 
 @pytest.mark.parametrize("way", ["preview", "submit", "toml", "branch", "lore", "rerun", "tree"])
-def test_no_page_of_a_submission_reaches_another_host(reached: list[str], tmp_path: Path, way: str) -> None:
-    lab = filled_lab(tmp_path)
+def test_no_page_of_a_submission_reaches_another_host(reached: list[str], lab: Lab, way: str) -> None:
     client = lab.clients["operator"]
     form = {**FILLED, "params-showgids": "", "tree": "", "git": STRANGE}
     if way == "toml":
@@ -91,8 +99,7 @@ def test_no_page_of_a_submission_reaches_another_host(reached: list[str], tmp_pa
 
 
 @pytest.mark.parametrize("path", ["experiments/", "experiments/preview/", "standing/"])
-def test_no_request_of_the_api_reaches_another_host(reached: list[str], tmp_path: Path, path: str) -> None:
-    lab = filled_lab(tmp_path)
+def test_no_request_of_the_api_reaches_another_host(reached: list[str], lab: Lab, path: str) -> None:
     spec = {"name": "x", "git": STRANGE, "cases": CASES}
     body = {"name": "theirs", "spec": spec, "branch": "main"} if path == "standing/" else spec
     client, before = lab.clients["owner"], Fetch.objects.count()
