@@ -7,7 +7,7 @@ No test machine has KVM: the boots are recorded as workers record them, with the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from lab.comparisons.compare import compare_experiment
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
 from lab.comparisons.shape import ModelAndMachineData
-from lab.models import Experiment, Switch
+from lab.models import Experiment
 from lab.models.states import ExperimentState, Role
 from lab.tests.factories import (
     finish_builds,
@@ -33,6 +33,7 @@ from lab.tests.file_rows import rows_of_a_file
 from workloads.contention import metrics
 
 pytestmark = pytest.mark.django_db
+Change = Callable[[Experiment], object]
 XEON = "Intel(R) Xeon(R) Gold 6242"
 MODEL = {"cpus": [1, 20], "machine": "one-socket", "threads": 20, "rounds": 1, "most": 64}
 MEASURED = {"threads": 20, "rounds": 10, "most": 64}
@@ -45,16 +46,11 @@ def recorded(
     *,
     metric: str,
     environment: dict[str, Any] | None = None,
-    tree: str = "p" * 40,
-    config: str = "",
-    **fields: Any,
 ) -> Experiment:
     """An experiment of a base and one patch whose boots were recorded by the path that workers use."""
-    experiment = make_experiment(clock=clock, boots=6, name=f"{clock} experiment", **fields)
+    experiment = make_experiment(clock=clock, boots=6, name=f"{clock} experiment")
     base = make_variant(experiment, tree_id="t" * 40)
-    patched = make_variant(experiment, "p", tree_id=tree)
-    if config:
-        Switch.objects.create(experiment=experiment, position=0, name="p", kind="config", text=config)
+    patched = make_variant(experiment, "p", tree_id="p" * 40)
     shown = {"name": metric, "unit": "ns", "better": "lower", "margin": 0.02, "primary": True}
     case = make_case(experiment, params=params, metrics=[shown])
     again = make_twin(experiment)
@@ -80,25 +76,25 @@ def hardware(accelerator: str = "kvm", cpus: int = 20) -> dict[str, Any]:
     }
 
 
-def modelled(ratio: float = 0.64, params: dict[str, Any] | None = None, **fields: Any) -> Experiment:
-    metric = f"{metrics('open')[0].name}_20"
-    return recorded("contention", params or MODEL, ratio, metric=metric, **fields)
-
-
-def measured(ratio: float = 0.59, params: dict[str, Any] | None = None, **fields: Any) -> Experiment:
-    given = {"environment": hardware()} | fields
-    return recorded("wall", params or MEASURED, ratio, metric="ns_per_open", **given)
+def measured(ratio: float = 0.59) -> Experiment:
+    return recorded("wall", MEASURED, ratio, metric="ns_per_open", environment=hardware())
 
 
 @pytest.fixture(scope="module")
-def modelled_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Experiment]:
+def both(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[tuple[int, int]]:
     with rows_of_a_file(django_db_blocker):
-        yield modelled()
+        modelled = recorded("contention", MODEL, 0.64, metric=f"{metrics('open')[0].name}_20")
+        yield modelled.pk, measured().pk
 
 
 @pytest.fixture
-def model(modelled_once: Experiment) -> Experiment:
-    return Experiment.objects.get(pk=modelled_once.pk)
+def model(both: tuple[int, int]) -> Experiment:
+    return Experiment.objects.get(pk=both[0])
+
+
+@pytest.fixture
+def machine(both: tuple[int, int]) -> Experiment:
+    return Experiment.objects.get(pk=both[1])
 
 
 def tables(experiment: Experiment) -> list[ModelAndMachineData]:
@@ -106,9 +102,8 @@ def tables(experiment: Experiment) -> list[ModelAndMachineData]:
 
 
 def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_kernels(
-    model: Experiment,
+    model: Experiment, machine: Experiment
 ) -> None:
-    machine = measured()
     (table,) = tables(model)
     assert tables(machine) == [table]
     assert table["cpus"] == 20
@@ -124,51 +119,59 @@ def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_
     assert table["different"] == ["rounds 1 in the model, 10 on the machine"]
 
 
-def test_a_machine_of_its_own_counts_as_hardware(model: Experiment) -> None:
-    measured(environment=hardware("none", cpus=64))
+def test_a_machine_of_its_own_counts_as_hardware(model: Experiment, machine: Experiment) -> None:
+    machine.runs.update(environment=hardware("none", cpus=64))
     assert tables(model)[0]["machine"]["machine"] == XEON
 
 
 def test_of_several_machines_the_newest_is_shown(model: Experiment) -> None:
-    measured(0.9)
     newest = measured(0.5)
     (table,) = tables(model)
     assert table["machine"]["experiment"] == newest.pk
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"environment": hardware("tcg")},
-        {"environment": {}},
-        {"environment": hardware(cpus=8)},
-        {"environment": {**hardware(), "guest": {}}},
-        {"environment": {**hardware(), "guest": {"cpus": "20"}}},
-        {"params": {**MEASURED, "threads": 16}},
-        {"params": {**MEASURED, "directory": "/sys/elsewhere"}},
-        {"params": {"rounds": 10}},
-        {"tree": "q" * 40},
-        {"config": "CONFIG_X=y\n"},
-        {"base_tree_id": "u" * 40},
-    ],
-    ids=[
-        "an emulated guest", "nothing recorded", "fewer CPUs than threads", "unknown CPUs", "damaged record",
-        "other CPUs", "other work", "unknown threads", "another patch", "another config", "another base",
-    ],
-)  # fmt: skip
-def test_nothing_is_put_beside_what_is_not_the_same(model: Experiment, fields: dict[str, Any]) -> None:
-    machine = measured(**fields)
+def environment(found: dict[str, Any]) -> Change:
+    return lambda machine: machine.runs.update(environment=found)
+
+
+def params(given: dict[str, Any]) -> Change:
+    return lambda machine: machine.cases.update(params=given)
+
+
+OTHERWISE: dict[str, Change] = {
+    "an emulated guest": environment(hardware("tcg")),
+    "nothing recorded": environment({}),
+    "fewer CPUs than threads": environment(hardware(cpus=8)),
+    "unknown CPUs": environment({**hardware(), "guest": {}}),
+    "damaged record": environment({**hardware(), "guest": {"cpus": "20"}}),
+    "other CPUs": params({**MEASURED, "threads": 16}),
+    "other work": params({**MEASURED, "directory": "/sys/elsewhere"}),
+    "unknown threads": params({"rounds": 10}),
+    "another patch": lambda machine: machine.variants.filter(name="p").update(tree_id="q" * 40),
+    "another config": lambda machine: machine.switches.create(
+        position=0, name="p", kind="config", text="CONFIG_X=y\n"
+    ),
+    "another base": lambda machine: Experiment.objects.filter(pk=machine.pk).update(base_tree_id="u" * 40),
+}
+
+
+@pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
+def test_nothing_is_put_beside_what_is_not_the_same(
+    model: Experiment, machine: Experiment, change: Change
+) -> None:
+    assert tables(model)
+    change(machine)
     assert (tables(model), tables(machine)) == ([], [])
 
 
-def test_an_experiment_that_goes_on_is_put_beside_nothing(model: Experiment) -> None:
-    machine = measured()
+def test_an_experiment_that_goes_on_is_put_beside_nothing(model: Experiment, machine: Experiment) -> None:
     Experiment.objects.filter(pk=machine.pk).update(state=ExperimentState.RUNNING)
     assert (tables(model), tables(machine)) == ([], [])
 
 
-def test_a_page_the_json_and_markdown_show_both_changes(model: Experiment, client: Client) -> None:
-    machine = measured()
+def test_a_page_the_json_and_markdown_show_both_changes(
+    model: Experiment, machine: Experiment, client: Client
+) -> None:
     text = client.get(f"/experiments/{model.pk}/comparison/").content.decode().replace("\xa0", " ")
     assert "The model and the machine at 20 CPUs" in text
     assert f'<a href="/experiments/{machine.pk}/comparison/">Machine</a>' in text
