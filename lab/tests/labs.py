@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import Any
 import dj_database_url
 import psycopg
 import psycopg.conninfo
+
+from lab.tests.fresh_python import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("KPERFLAB_", "LABCTL_"))}
@@ -72,14 +73,7 @@ class Lab:
     def run(self, *command: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         given = {"KPERFLAB_HOME": str(self.home), "PYTHONPATH": str(ROOT), "KPERFLAB_DATABASE": self.url}
         given |= {"DJANGO_SETTINGS_MODULE": "lab.settings", "KPERFLAB_SMTP": "smtp://lab:s3cr3t-pw@mail"}
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env=CLEAN | given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_python(command, CLEAN | given, ROOT)
         assert not ok or done.returncode == 0, done.stderr[-3000:]
         return done
 

@@ -2,7 +2,6 @@
 import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from lab.environment import open_secrets, read_flag, read_number, read_variable
 from lab.errors import SettingWrong
 from lab.operations.cache import ForgivingClient, ForgivingRedis
 from lab.service_urls import caches, database, mail_server
+from lab.tests.fresh_python import run_python
 from lab.tests.template_database import begin_with_template
 
 ROOT = Path(__file__).parents[2]
@@ -20,14 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     mine = {key: value for key, value in os.environ.items() if not key.startswith("KPERFLAB_")}
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=mine | {"KPERFLAB_HOME": str(home)} | variables,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    return run_python(["manage.py", *arguments], mine | {"KPERFLAB_HOME": str(home)} | variables, ROOT)
 
 
 def test_a_secret_may_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,13 +222,8 @@ def test_the_tables_of_one_machine_are_read_by_their_owner_alone(was: int | None
         "KPERFLAB_HOME": str(tmp_path),
         "DJANGO_SETTINGS_MODULE": "lab.settings",
     }
-    subprocess.run(
-        [sys.executable, "-c", f"import os; os.umask(0o022)\n{TABLES}"],
-        env=environment,
-        check=True,
-        cwd=ROOT,
-        timeout=120,
-    )
+    done = run_python(["-c", f"import os; os.umask(0o022)\n{TABLES}"], environment, ROOT)
+    assert done.returncode == 0, done.stderr
     kept = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.glob("kperflab.sqlite3*")}
     assert kept[file.name] == 0o600
     assert set(kept.values()) == {0o600}

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from lab.operations.headers import POLICY, content_security_policy
+from lab.tests.fresh_python import run_python
 
 pytestmark = pytest.mark.process
 
@@ -17,10 +18,7 @@ pytestmark = pytest.mark.process
 def secret_in(home: Path) -> str:
     code = "from lab.settings import SECRET_KEY; print(SECRET_KEY)"
     environment = os.environ | {"KPERFLAB_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return run_python(["-c", code], environment).stdout.strip()
 
 
 def test_an_installation_makes_its_own_secret_once(tmp_path: Path) -> None:
@@ -78,6 +76,6 @@ def test_a_process_whose_environment_names_a_store_keeps_artifacts_there(tmp_pat
         "KPERFLAB_STORE": str(tmp_path / "store"),
     }
     (tmp_path / "store").mkdir()
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    done = run_python(["-c", code], environment)
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "store")), done.stderr
     assert [path.read_bytes() for path in (tmp_path / "store").rglob("x")] == [b"kernel"]

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from lab.experiments.spec import spec_from_mapping
+from lab.tests.fresh_python import run_python
 from workers.labctl import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,8 +127,8 @@ def _home() -> Iterator[Path]:
 
 
 def _labctl(line: str, folder: Path, home: Path) -> int:
-    argv = [sys.executable, "-m", "workers.labctl", *shlex.split(line)[1:]]
+    argv = ["-m", "workers.labctl", *shlex.split(line)[1:]]
     environment = {**os.environ, "KPERFLAB_HOME": str(home), "LABCTL_LOCAL": "1", "PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    ended = run_python(argv, environment, folder)
     print(f"$ {line}\n{ended.stdout}\n{ended.stderr}")
     return ended.returncode

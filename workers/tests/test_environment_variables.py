@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from lab.tests.fresh_python import run_python
 
 pytestmark = pytest.mark.process
 
@@ -214,7 +214,7 @@ INTERNAL = {"KPERFLAB_SERVICE"}
 def names_in(*patterns: str) -> set[str]:
     """Return the variables that files name, without the _FILE that any may have after its name."""
     files = {file for pattern in patterns for file in ROOT.glob(pattern) if file.is_file()}
-    texts = [file.read_text(errors="replace") for file in files if "tests" not in file.parts]
+    texts = [file.read_text(errors="replace") for file in files if "tests" not in file.relative_to(ROOT).parts]
     return {name.removesuffix("_FILE") for text in texts for name in NAME.findall(text)}
 
 
@@ -225,7 +225,7 @@ def read_names() -> set[str]:
     lab = {
         name.removesuffix("_FILE")
         for file in ROOT.glob("lab/**/*.py")
-        if "tests" not in file.parts and file.name != "settings.py"
+        if "tests" not in file.relative_to(ROOT).parts and file.name != "settings.py"
         for name in NAME.findall(file.read_text())
     }
     return elsewhere | lab | set(NAME.findall(settings))
@@ -234,13 +234,7 @@ def read_names() -> set[str]:
 def answers(code: str, variables: Mapping[str, str]) -> object:
     """Return what a fresh process prints as JSON at its end, started with these variables of the lab and no others."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("KPERFLAB_")}
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + code],
-        env=clean | dict(variables),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    done = run_python(["-c", PRELUDE + code], clean | dict(variables), ROOT)
     assert done.returncode == 0, done.stderr
     found: object = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from lab.tests.fresh_python import run_python
 
 pytestmark = pytest.mark.process
 
@@ -25,14 +25,8 @@ SERVICE = {
 
 def checked(home: Path, **given: str) -> tuple[int, str]:
     """Return the exit status and output of `manage.py check --deploy` with warnings as failures."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
-        cwd=ROOT,
-        env=CLEAN | {"KPERFLAB_HOME": str(home), "PYTHONPATH": str(ROOT)} | given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = CLEAN | {"KPERFLAB_HOME": str(home), "PYTHONPATH": str(ROOT)} | given
+    done = run_python(["manage.py", "check", "--deploy", "--fail-level", "WARNING"], environment, ROOT)
     return done.returncode, done.stdout + done.stderr
 
 

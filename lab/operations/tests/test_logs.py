@@ -4,8 +4,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from django.conf import settings
 
 from lab.operations.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, said, subjects
+from lab.tests.fresh_python import run_python
 
 FORGED = "guest\n2026-11-22T00:00:00.000Z INFO run=9: all is well\r\x1b[2Jgone\u202eback\u2028next"
 
@@ -125,9 +124,7 @@ def test_a_service_logs_objects_when_asked_and_keeps_celery_and_django_in_the_sa
         "log('celery.worker').info('too much'); log('celery').warning('d')"
     )
     environment = os.environ | {"KPERFLAB_HOME": str(tmp_path), "KPERFLAB_LOG": "json"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
+    done = run_python(["-c", code], environment)
     found = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(one["text"], one["run"]) for one in found] == [("a", 1), ("b", 1), ("c", 1), ("d", 1)]
     assert set(found[0]) <= {"time", "level", "logger", "text", *FIELDS}
