@@ -214,7 +214,9 @@ INTERNAL = {"KPERFLAB_SERVICE"}
 def names_in(*patterns: str) -> set[str]:
     """Return the variables that files name, without the _FILE that any may have after its name."""
     files = {file for pattern in patterns for file in ROOT.glob(pattern) if file.is_file()}
-    texts = [file.read_text(errors="replace") for file in files if "tests" not in file.relative_to(ROOT).parts]
+    texts = [
+        file.read_text(errors="replace") for file in files if "tests" not in file.relative_to(ROOT).parts
+    ]
     return {name.removesuffix("_FILE") for text in texts for name in NAME.findall(text)}
 
 

@@ -119,7 +119,9 @@ def module_name(path: Path) -> str:
 
 
 def is_of_tests(path: Path) -> bool:
-    return "tests" in path.relative_to(ROOT).parts or path.name.startswith("test_") or path.name == "conftest.py"
+    return (
+        "tests" in path.relative_to(ROOT).parts or path.name.startswith("test_") or path.name == "conftest.py"
+    )
 
 
 def imports(path: Path) -> set[str]:
