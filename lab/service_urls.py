@@ -11,7 +11,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import dj_database_url
 from redis.backoff import NoBackoff
@@ -62,8 +62,9 @@ def database(url: str, home: Path) -> dict[str, Any]:
             "KPERFLAB_DATABASE is no PostgreSQL URL: give postgres://user:password@host:port/name"
         )
     try:
+        first, several = _several(url)
         found: dict[str, Any] = dict(
-            dj_database_url.parse(url, conn_max_age=CONN_MAX_AGE_S, conn_health_checks=True)
+            dj_database_url.parse(first, conn_max_age=CONN_MAX_AGE_S, conn_health_checks=True)
         )
     except (ValueError, KeyError) as exc:
         raise SettingWrong(
@@ -72,8 +73,27 @@ def database(url: str, home: Path) -> dict[str, Any]:
     if not found.get("NAME"):
         raise SettingWrong("KPERFLAB_DATABASE names no database: end the URL with /name")
     asked: dict[str, Any] = found.get("OPTIONS", {})
+    if several:
+        found["HOST"], found["PORT"] = (",".join(each) for each in zip(*several, strict=True))
+        # Of a primary and its standbys, whichever is the primary now.
+        asked = {"target_session_attrs": "read-write"} | asked
     found["OPTIONS"] = POSTGRES_OPTIONS | _verified(str(found.get("HOST") or ""), asked) | asked
     return found
+
+
+def _several(url: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a URL with its first host alone, and host and port of each where it names several, separated by commas.
+
+    libpq takes such lists; the library that reads our URLs does not.
+    """
+    parts = urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    names = hosts.split(",")
+    if len(names) == 1:
+        return url, []
+    each = [urlsplit(f"//{name}") for name in names]
+    first = urlunsplit(parts._replace(netloc=f"{login}{at}{names[0]}"))
+    return first, [(unquote(one.hostname or ""), str(one.port or 5432)) for one in each]
 
 
 def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +103,11 @@ def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"sslmode": mode, "sslrootcert": authorities()} if mode.startswith("verify-") else {}
 
 
-def _is_here(host: str) -> bool:
+def _is_here(hosts: str) -> bool:
+    return all(_is_this_machine(host) for host in hosts.split(","))
+
+
+def _is_this_machine(host: str) -> bool:
     if not host or host.startswith("/") or host == "localhost":
         return True
     try:

@@ -9,7 +9,8 @@ KPERFLAB_HOME      where everything is kept (default /var/lib/kperflab for root,
 KPERFLAB_DATABASE  postgres://user:password@host:port/name, where the host must prove its name with a certificate that this
                    machine trusts (SSL_CERT_FILE, or ?sslrootcert=FILE at the end, names other authorities), unless the URL ends
                    with ?sslmode=require (encrypted, not proven) or disable; an empty host stands for a socket:
-                   postgres://user@%2Frun%2Fpg/name (default: SQLite in the home)
+                   postgres://user@%2Frun%2Fpg/name (default: SQLite in the home). Several hosts, db1:5432,db2:5432: whichever of
+                   them takes writes, as after a failover
 KPERFLAB_REDIS     redis://:password@host:port/0 or unix:///path: what wakes workers, and the cache (default: neither; tasks
                    run in the process that sends them)
 KPERFLAB_CHECK_HOURS   how old a target's last health check may grow before an idle one has another (default 24); 0: when asked alone
