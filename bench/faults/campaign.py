@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
@@ -18,13 +19,17 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from bench.faults.audit import entries, keep_diary
-from bench.faults.faults import FAULTS, OF_THE_MACHINE, Blow, Fault, holders_of
-from bench.faults.invariants import Breach, breaches
+from bench.faults.blow import Blow, holders_of
+from bench.faults.campaign_file import Campaign, Injected
+from bench.faults.faults import PREPARATIONS, STRIKES
+from bench.faults.guests import GuestLoad
+from bench.faults.invariants import breaches
+from bench.faults.kinds import KINDS
 from bench.faults.lab import FAR, Lab
 from bench.faults.leftovers import leftovers
 from bench.faults.load import Load
 from bench.faults.patience import patiently
-from bench.faults.stages import Stage, await_stage
+from bench.faults.stages import Aim, Moment, Stage, await_stage
 from lab.models import Experiment, Target
 from lab.targets.quarantine import release_target
 from workers.service.place import ServicePlace
@@ -39,127 +44,113 @@ SETTLE_S, DRAIN_S = 120.0, 600.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A campaign: its faults and stages, how often the lab is drained and checked, and when no new fault begins."""
+    """How far one piece goes: until so many of the campaign's faults landed, or this time is over. each: faults between two checks."""
 
     count: int
-    seed: int
     each: int = 25
-    only: str = ""
     seconds: float = 36_000.0
 
 
-@dataclass(slots=True)
-class Injected:
-    """One fault and what came of it. held: claims of its victims; takeover_s: until the last of them was free again.
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """What keeps the lab busy: fake targets, and real guests where there are any."""
 
-    ended: what became of them, by state: queued (taken over), done, failed, …
-    """
-
-    number: int
-    fault: str
-    stage: str
-    hit: bool
-    held: int = 0
-    ended: dict[str, int] = field(default_factory=dict)
-    takeover_s: float | None = None
-    whole_s: float = 0.0
-    late: bool = False
+    fakes: Load
+    guests: GuestLoad | None
 
 
-@dataclass(slots=True)
-class Account:
-    """A whole campaign."""
-
-    seed: int
-    lease_s: float
-    injected: list[Injected] = field(default_factory=list)
-    breaches: list[Breach] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    experiments: dict[str, int] = field(default_factory=dict)
-    runs: int = 0
-    samples: int = 0
-    quarantined: int = 0
-
-    def as_json(self) -> dict[str, object]:
-        """For a file."""
-        return asdict(self)
-
-
-def schedule(plan: Plan, *, machine: bool) -> Iterator[tuple[str, Fault, Stage]]:
-    """Every fault at every stage of its own, shuffled, again and again."""
-    draw = random.Random(plan.seed)
-    known = {**FAULTS, **OF_THE_MACHINE} if machine else FAULTS
-    every = [
-        (name, fault, stage)
-        for name, (fault, stages) in known.items()
-        if plan.only in name
-        for stage in stages
-    ]
-    while True:
-        draw.shuffle(every)
-        yield from every
-
-
-def carry_out(lab: Lab, plan: Plan, say: Say) -> Account:
-    """Inject as many faults as planned, and look the lab over after each round of them; Ctrl-C ends it with what there is."""
+def carry_out(lab: Lab, campaign: Campaign, plan: Plan, say: Say) -> None:
+    """Inject what the campaign's seed draws next, and check the lab after each round; a signal ends the piece after one more check."""
     keep_diary()
-    account = Account(plan.seed, lab.wishes.lease_s)
     try:
-        _go_on(lab, plan, account, say)
+        _go_on(lab, campaign, plan, say)
     except KeyboardInterrupt:
         say("     stopped")
-    _look_over(lab, account, say)
-    return account
+    finally:
+        # Whatever ended it: what was injected until then counts once it was checked.
+        close_piece(lab, campaign, say)
 
 
-def _go_on(lab: Lab, plan: Plan, account: Account, say: Say) -> None:
+def close_piece(lab: Lab, campaign: Campaign, say: Say) -> None:
+    """Check the lab of the last piece once more, and write down that nothing of it is unchecked."""
+    _look_over(lab, campaign, say)
+    campaign.pieces[-1].over = True
+    campaign.save()
+
+
+def _go_on(lab: Lab, campaign: Campaign, plan: Plan, say: Say) -> None:
     targets = [*lab.targets, *([FAR] if lab.far else [])]
-    load = Load(lab.home, tuple(targets), plan.seed)
-    draw = random.Random(plan.seed + 1)
+    loads = Loads(
+        Load(lab.home, tuple(targets), campaign.seed),
+        GuestLoad(lab.home, lab.wishes.kernel) if lab.wishes.kernel else None,
+    )
     begun = time.monotonic()
-    planned = schedule(plan, machine=lab.far is not None)
-    for number in range(1, plan.count + 1):
-        if time.monotonic() - begun > plan.seconds:
-            break
-        name, fault, stage = next(planned)
-        one = _inject(lab, Injected(number, name, stage, False), fault, draw, lambda: load.keep_going(OPEN))
-        account.injected.append(one)
-        account.quarantined += patiently(_release_quarantined)
+    upcoming = campaign.upcoming()
+    while campaign.hit < plan.count and time.monotonic() - begun < plan.seconds:
+        name, stage = next(upcoming)
+        one = Injected(len(campaign.injected) + 1, name, stage, unable=lab.unable.get(KINDS[name].needs, ""))
+        if not one.unable:
+            _inject_or_say(lab, one, random.Random(f"{campaign.seed} {one.number}"), loads)
+        campaign.injected.append(one)
+        campaign.pieces[-1].quarantined += patiently(_release_quarantined)
+        campaign.save()
         say(_line(one))
-        if number % plan.each == 0:
-            _look_over(lab, account, say)
+        if one.number % plan.each == 0:
+            _look_over(lab, campaign, say)
 
 
 def _line(one: Injected) -> str:
     took = "" if one.takeover_s is None else f", taken over in {one.takeover_s:.1f} s"
     ended = ", ".join(f"{count} {state}" for state, count in one.ended.items())
+    how = "hit" if one.hit else "unable" if one.unable else "missed"
     return (
-        f"{one.number:4} {one.fault:24} {one.stage:10} {'hit' if one.hit else 'missed':6}"
-        f" held {one.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if one.late else ''}"
+        f"{one.number:4} {one.fault:24} {one.stage:10} {how:6}"
+        f" held {one.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if one.late else ''}{one.broken and f' BROKEN: {one.broken}'}"
     )
 
 
-def _inject(lab: Lab, one: Injected, fault: Fault, draw: random.Random, feed: Callable[[], None]) -> Injected:
-    boot_s = lab.wishes.boot_s
-    # What is done to the far host waits for a boot there.
-    host = lab.far.wire.name if lab.far and one.fault.startswith("far") else os.uname().nodename
+def _inject_or_say(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> None:
+    """Inject a fault; one whose own program fails is none, and the campaign goes on with the next."""
+    try:
+        _inject(lab, one, draw, loads)
+    except Exception as exc:
+        traceback.print_exc()
+        one.hit, one.unable = False, f"could not be carried out: {' '.join(str(exc).split())[:200]}"
+        _wait_until_whole(lab)
+
+
+def _inject(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> None:
+    with PREPARATIONS.get(one.fault, _nothing)(lab) as prepared:
+        moment = _await(lab, one, draw, loads)
+        if moment is None:
+            return
+        blow = Blow(lab, moment, draw, prepared=prepared)
+        since = patiently(_now)
+        started = time.monotonic()
+        held: dict[tuple[str, int], str] = {}
+        with STRIKES[one.fault](blow):
+            if blow.victims:
+                held = patiently(lambda: holders_of(blow.victims))
+            one.held = len(held)
+        one.hit, one.broken = blow.landed, blow.broken
+        _follow(lab, one, held, since)
+        _wait_until_whole(lab)
+        one.whole_s = round(time.monotonic() - started, 1)
+
+
+def _nothing(_lab: Lab) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+def _await(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> Moment | None:
     stage: Stage = one.stage  # type: ignore[assignment]
-    moment = patiently(lambda: await_stage(stage, feed=feed, host=host, draw=draw, boot_s=boot_s))
-    if moment is None:
-        return one
-    one.hit = True
-    blow = Blow(lab, moment, draw, set())
-    since = patiently(_now)
-    started = time.monotonic()
-    held: dict[tuple[str, int], str] = {}
-    with fault(blow):
-        if blow.victims:
-            held = patiently(lambda: holders_of(blow.victims))
-        one.held = len(held)
-    _follow(lab, one, held, since)
-    _wait_until_whole(lab)
-    one.whole_s = round(time.monotonic() - started, 1)
-    return one
+    where = KINDS[one.fault].where
+    if where == "guests" and (guests := loads.guests) is not None:
+        return patiently(lambda: guests.await_stage(stage))
+    # What is done to the far host waits for a boot there.
+    host = lab.far.wire.name if lab.far and where == "far" else os.uname().nodename
+    aim = Aim(stage, host, lab.wishes.boot_s)
+    return patiently(lambda: await_stage(aim, lambda: loads.fakes.keep_going(OPEN), draw))
 
 
 def _follow(lab: Lab, one: Injected, held: dict[tuple[str, int], str], since: float) -> None:
@@ -198,7 +189,7 @@ def _wait_until_whole(lab: Lab) -> None:
     end = time.monotonic() + SETTLE_S
     while time.monotonic() < end:
         states = Supervisor(ServicePlace(lab.home)).states()
-        if all(one.state == "RUNNING" for one in states if one.name != "target-guest"):
+        if all(one.state == "RUNNING" for one in states):
             break
         time.sleep(0.1)
     heard = None
@@ -226,21 +217,23 @@ def _release_quarantined() -> int:
     return len(ill)
 
 
-def _look_over(lab: Lab, account: Account, say: Say) -> None:
-    """Wait until nothing is open, then check everything that was recorded since the beginning."""
+def _look_over(lab: Lab, campaign: Campaign, say: Say) -> None:
+    """Wait until nothing is open, then check everything that was recorded since the beginning of this piece."""
+    piece = campaign.pieces[-1]
     end = time.monotonic() + DRAIN_S
     while patiently(_open) and time.monotonic() < end:
-        account.quarantined += patiently(_release_quarantined)
+        piece.quarantined += patiently(_release_quarantined)
         time.sleep(0.5)
-    account.breaches = patiently(lambda: breaches(lab.home))
-    account.left = patiently(lambda: leftovers(lab))
-    account.experiments, account.runs, account.samples = patiently(_counts)
-    wrong = [breach for breach in account.breaches if breach.kind != "failed"]
+    piece.breaches = patiently(lambda: breaches(lab.home))
+    piece.left = patiently(lambda: leftovers(lab))
+    piece.experiments, piece.runs, piece.samples = patiently(_counts)
+    campaign.save()
+    wrong = [breach for breach in piece.breaches if breach.kind != "failed"]
     say(
-        f"     looked over: {account.experiments}, {account.runs} runs, {account.samples} samples; "
-        f"{len(wrong)} breaches, {len(account.left)} left behind"
+        f"     checked: {piece.experiments}, {piece.runs} runs, {piece.samples} samples; "
+        f"{len(wrong)} breaches, {len(piece.left)} left behind"
     )
-    for text in chain((f"{breach.kind}: {breach.what}" for breach in account.breaches), account.left):
+    for text in chain((f"{breach.kind}: {breach.what}" for breach in piece.breaches), piece.left):
         say(f"     {text}")
 
 

@@ -3,49 +3,21 @@
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from bench.faults.lab import FAR, Lab
-from bench.faults.machine import descendants, filled, kill
-from bench.faults.stages import Moment, Stage, look
-from lab.models import Target
+from bench.faults.blow import Blow, Fault, Preparation, holder, pid_of
+from bench.faults.database import failed_over, standby
+from bench.faults.guests import guest_worker_killed, qemu_frozen, qemu_killed
+from bench.faults.hosts import disk_said_free, disk_said_full, ignored, older_worker, store_answers
+from bench.faults.machine import descendants, filled, free_bytes, kill
+from bench.faults.patience import patiently
+from lab.models import Run, Target
+from lab.tests.bad_store import BADLY
 from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
-
-
-@dataclass(frozen=True, slots=True)
-class Blow:
-    """One strike against a lab. victims: processes that are gone or cut off, by their number; lasts_s: until it is mended."""
-
-    lab: Lab
-    moment: Moment
-    draw: random.Random
-    victims: set[int]
-
-
-Fault = Callable[[Blow], AbstractContextManager[None]]
-
-
-def pid_of(lab: Lab, program: str) -> int:
-    """The process of one of the service's programs; 0 while there is none."""
-    return next(
-        (state.pid for state in Supervisor(ServicePlace(lab.home)).states() if state.name == program), 0
-    )
-
-
-def _holder(blow: Blow, program: str) -> int:
-    """Whoever holds the work that was aimed at, else the program itself."""
-    work = blow.moment.work
-    kind = "build" if program == "builds" else "run" if program.startswith("target") else ""
-    if work is not None and work.kind == kind:
-        return int(work.holder.rsplit(":", 2)[1])
-    return pid_of(blow.lab, program)
 
 
 def killed(program: str) -> Fault:
@@ -54,9 +26,9 @@ def killed(program: str) -> Fault:
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
         name = blow.draw.choice(blow.lab.targets) if program == "target" else program
-        pid = _holder(blow, f"target-{name}" if program == "target" else name)
+        pid = holder(blow, f"target-{name}" if program == "target" else name)
         blow.victims.add(pid)
-        kill(pid)
+        blow.landed = kill(pid)
         yield
 
     return fault
@@ -68,16 +40,14 @@ def frozen(program: str) -> Fault:
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
         name = blow.draw.choice(blow.lab.targets) if program == "target" else program
-        pid = _holder(blow, f"target-{name}" if program == "target" else name)
+        pid = holder(blow, f"target-{name}" if program == "target" else name)
         blow.victims.add(pid)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+        blow.landed = kill(pid, signal.SIGSTOP)
         try:
             yield
             time.sleep(blow.lab.wishes.lease_s * blow.draw.uniform(1.3, 2.0))
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+            kill(pid, signal.SIGCONT)
 
     return fault
 
@@ -87,8 +57,7 @@ def make_killed(blow: Blow) -> Iterator[None]:
     """kill -9 of the builder's make, or of whatever else the build has started by then."""
     below = descendants(pid_of(blow.lab, "builds"))
     makes = [pid for pid, name in below.items() if name == "make"] or list(below)
-    if makes:
-        kill(blow.draw.choice(makes))
+    blow.landed = bool(makes) and kill(blow.draw.choice(makes))
     yield
 
 
@@ -98,6 +67,7 @@ def restarted(program: str) -> Fault:
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
         supervisor = Supervisor(ServicePlace(blow.lab.home))
+        blow.landed = bool(pid_of(blow.lab, program))
         supervisor.end([program])
         try:
             yield
@@ -115,15 +85,14 @@ def redis_flushed(blow: Blow) -> Iterator[None]:
     from redis import Redis
 
     with Redis.from_url(settings.REDIS) as client:
-        client.flushall()
+        blow.landed = bool(client.flushall())
     yield
 
 
 @contextmanager
 def postmaster_killed(blow: Blow) -> Iterator[None]:
     """kill -9 of PostgreSQL's first process: it recovers from its journal."""
-    below = pid_of(blow.lab, "postgres")
-    kill(below)
+    blow.landed = kill(pid_of(blow.lab, "postgres"))
     yield
 
 
@@ -133,6 +102,7 @@ def disk_full(folder: str) -> Fault:
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
         with filled(blow.lab.home / folder):
+            blow.landed = free_bytes(blow.lab.home / folder) < 1 << 20
             yield
             time.sleep(blow.draw.uniform(0.5, 3.0))
 
@@ -146,12 +116,13 @@ def clock_stepped(hours: float) -> Fault:
     def fault(blow: Blow) -> Iterator[None]:
         far = blow.lab.far
         assert far is not None
-        far.clock.step(hours * 3600)
+        far.lies.clock(hours * 3600)
+        blow.landed = bool(far.pid)
         try:
             yield
             time.sleep(blow.draw.uniform(1.0, 2 * blow.lab.wishes.lease_s))
         finally:
-            far.clock.step(0)
+            far.lies.clock(0)
 
     return fault
 
@@ -164,6 +135,7 @@ def wire_cut(leases: float) -> Fault:
         far = blow.lab.far
         assert far is not None
         blow.victims.add(far.pid)
+        blow.landed = bool(far.pid)
         far.wire.cut()
         try:
             yield
@@ -180,70 +152,68 @@ def far_killed(blow: Blow) -> Iterator[None]:
     far = blow.lab.far
     assert far is not None
     blow.victims.add(far.pid)
-    kill(far.pid)
+    blow.landed = kill(far.pid)
     yield
 
 
 def guests(behaviour: str) -> Fault:
-    """Every guest of one target behaves so for a while."""
+    """Every guest of one target behaves so for a while; the fault lands where one boots meanwhile."""
 
     @contextmanager
     def fault(blow: Blow) -> Iterator[None]:
         name = blow.draw.choice(blow.lab.targets)
         row = Target.objects.get(name=name)
         Target.objects.filter(pk=row.pk).update(access=row.access | {"behaviour": behaviour})
+        before = _last_start(row)
         try:
             yield
             time.sleep(2 * blow.lab.wishes.boot_s)
+            blow.landed = patiently(lambda: _last_start(row)) != before
         finally:
             Target.objects.filter(pk=row.pk).update(access=row.access)
 
     return fault
 
 
-BUILDING: tuple[Stage, ...] = ("queued", "building", "between")
-BOOTING: tuple[Stage, ...] = ("between", "booting", "workload", "recording", "settling")
-ANY: tuple[Stage, ...] = ("queued", "building", "between", "booting", "workload", "recording", "settling")
+def _last_start(target: Target) -> object:
+    """Return when the last boot of a target began."""
+    runs = Run.objects.filter(target=target, started_at__isnull=False).order_by("-started_at")
+    return runs.values_list("started_at", flat=True).first()
 
-# name → what it does, and the stages at which it is worth doing.
-FAULTS: Mapping[str, tuple[Fault, tuple[Stage, ...]]] = {
-    "kill builds": (killed("builds"), BUILDING),
-    "kill target": (killed("target"), BOOTING),
-    "kill beat": (killed("beat"), ANY),
-    "kill web": (killed("web"), ANY),
-    "kill upkeep": (killed("upkeep"), ANY),
-    "kill make": (make_killed, ("building",)),
-    "freeze builds": (frozen("builds"), ("building",)),
-    "freeze target": (frozen("target"), BOOTING),
-    "restart redis": (restarted("redis"), ANY),
-    "flush redis": (redis_flushed, ANY),
-    "restart postgres": (restarted("postgres"), ANY),
-    "kill postgres": (postmaster_killed, ANY),
-    "guests panic": (guests("panics"), BOOTING),
-    "guests hang": (guests("hangs"), BOOTING),
-    "guests reboot": (guests("reboots"), BOOTING),
-    "guests lost": (guests("lost"), BOOTING),
+
+# How each fault of bench/faults/kinds.py is carried out.
+STRIKES: Mapping[str, Fault] = {
+    "kill builds": killed("builds"),
+    "kill target": killed("target"),
+    "kill beat": killed("beat"),
+    "kill web": killed("web"),
+    "kill upkeep": killed("upkeep"),
+    "kill make": make_killed,
+    "freeze builds": frozen("builds"),
+    "freeze target": frozen("target"),
+    "restart redis": restarted("redis"),
+    "flush redis": redis_flushed,
+    "restart postgres": restarted("postgres"),
+    "kill postgres": postmaster_killed,
+    "guests panic": guests("panics"),
+    "guests hang": guests("hangs"),
+    "guests reboot": guests("reboots"),
+    "guests lost": guests("lost"),
+    "disk full: objects": disk_full(""),
+    "disk full: runs": disk_full(""),
+    "disk full: database": disk_full("service"),
+    "far clock +5 h": clock_stepped(5.0),
+    "far clock -5 h": clock_stepped(-5.0),
+    "far cut, half a lease": wire_cut(0.5),
+    "far cut, three leases": wire_cut(3.0),
+    "far kill": far_killed,
+    "far disk, said full": disk_said_full,
+    "far disk, said free": disk_said_free,
+    "older worker": ignored,
+    "postgres fails over": failed_over,
+    **{f"store {how}": store_answers(how) for how in BADLY},
+    "libvirt, kill qemu": qemu_killed,
+    "libvirt, freeze qemu": qemu_frozen,
+    "libvirt, kill worker": guest_worker_killed,
 }
-# These need disks to fill and another host.
-OF_THE_MACHINE: Mapping[str, tuple[Fault, tuple[Stage, ...]]] = {
-    "disk full: objects": (disk_full(""), BUILDING),
-    "disk full: runs": (disk_full(""), BOOTING),
-    "disk full: database": (disk_full("service"), ANY),
-    "far clock +5 h": (clock_stepped(5.0), BOOTING),
-    "far clock -5 h": (clock_stepped(-5.0), BOOTING),
-    "far cut, half a lease": (wire_cut(0.5), BOOTING),
-    "far cut, three leases": (wire_cut(3.0), BOOTING),
-    "far kill": (far_killed, BOOTING),
-}
-
-
-def holders_of(victims: set[int]) -> dict[tuple[str, int], str]:
-    """Claims that these processes hold now: kind and row, with the token."""
-    return {
-        (held.kind, held.id): held.token
-        for held in look().held
-        if int(held.holder.rsplit(":", 2)[1]) in victims
-    }
-
-
-__all__ = ["FAR", "FAULTS", "OF_THE_MACHINE", "Blow", "Fault", "holders_of", "pid_of"]
+PREPARATIONS: Mapping[str, Preparation] = {"older worker": older_worker, "postgres fails over": standby}

@@ -5,28 +5,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from django.db.models import Count, Max, Min
 
 from bench.faults.audit import Entry, entries
+from bench.faults.campaign_file import Breach, BreachKind
 from kernels.errors import KernelsError
+from lab.errors import LabError
 from lab.models import Build, Experiment, Run, Sample
 from lab.models.states import MOVES, BuildState, ExperimentState, RunState
-from lab.storage.artifacts import artifacts_of
+from workers.artifact_transfer import at_hand
 
-Kind = Literal["lost", "doubled", "illegal", "open", "failed"]
 OVER = {ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED}
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """One thing that should not be. failed: an experiment that the faults kept from its numbers, told but no breach."""
-
-    kind: Kind
-    what: str
 
 
 def breaches(home: Path) -> list[Breach]:
@@ -97,16 +88,17 @@ def _samples() -> Iterator[Breach]:
             yield Breach("lost", f"run {run.pk} is done and has no samples")
         for metric, (count, low, high) in found[run.pk].items():
             if (count, low, high) != (wanted, 0, wanted - 1):
-                kind: Kind = "lost" if count < wanted else "doubled"
+                kind: BreachKind = "lost" if count < wanted else "doubled"
                 yield Breach(kind, f"run {run.pk} has {count} samples of {metric}, not {wanted}")
 
 
 def _artifacts(home: Path) -> Iterator[Breach]:
-    store = artifacts_of(home)
+    """Each built kernel is here or in the store, byte for byte."""
     for build in Build.objects.filter(state=BuildState.BUILT):
         try:
-            store.verify(build.artifact_key)
-        except KernelsError as exc:
+            with at_hand(home, build.artifact_key):
+                pass
+        except (KernelsError, LabError) as exc:
             yield Breach("lost", f"build {build.pk}: {exc}")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,16 +17,28 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import urlsplit, urlunsplit
 
-from bench.faults.machine import Wire, WrongClock, make_clock, small_disk, wired
+from django.conf import settings
+from django.db import connections
+
+from bench.faults.machine import Lies, Wire, kill, make_lies, remove_disk, remove_wire, small_disk, wired
+from bench.faults.store import StoreStandIn
+from workers.service.leftover_processes import end_all, processes
+from workers.service.place import ServicePlace
+from workers.service.supervising import MARK
 
 GROUP = "fakes"
 FAR = "fake-far"
+# The target whose guests are real, under libvirt: the one that every new lab has.
+GUEST = "guest"
 _START_S = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Settings of the lab under test. boot_s: how long a fake boot takes; machine: with disks to fill and another host."""
+    """Settings of the lab under test. boot_s: how long a fake boot takes; machine: with disks to fill and another host.
+
+    kernel: the artifact of a real kernel that guests under libvirt boot; without it there are none.
+    """
 
     home: Path
     seed: int = 1
@@ -32,14 +46,15 @@ class Wishes:
     boot_s: float = 1.0
     lease_s: float = 5.0
     machine: bool = True
+    kernel: Path | None = None
 
 
 @dataclass
 class FarHost:
-    """A worker of one target on another host: other name, other network, other clock; started again when it ends."""
+    """A worker of one target on another host: other name, other network, a clock and a disk that may be wrong; started again when it ends."""
 
     wire: Wire
-    clock: WrongClock
+    lies: Lies
     environment: dict[str, str]
     log: Path
     _stopped: Event = field(default_factory=Event)
@@ -83,13 +98,14 @@ class FarHost:
 
 @dataclass
 class Lab:
-    """A lab that is up. far: None where the machine cannot have one."""
+    """A lab that is up. far: None where the machine cannot have one. unable: by need of a fault, why it cannot be met here."""
 
     wishes: Wishes
     port: int
     # As it was before Django adopted the service's own: `up` would take its database for somebody else's.
     environment: dict[str, str] = field(default_factory=dict)
     far: FarHost | None = None
+    unable: dict[str, str] = field(default_factory=dict)
 
     @property
     def home(self) -> Path:
@@ -100,6 +116,11 @@ class Lab:
     def targets(self) -> list[str]:
         """Its fake targets on this host."""
         return [f"fake-{number}" for number in range(1, self.wishes.targets + 1)]
+
+    @property
+    def store(self) -> StoreStandIn:
+        """Its store, which can be made to answer badly."""
+        return StoreStandIn(self.home / "store")
 
     def service(self, *words: str) -> str:
         """Run a command of workers.service and return its output."""
@@ -122,18 +143,18 @@ def running(wishes: Wishes, port: int) -> Iterator[Lab]:
     """The lab for a block. Sets this process's environment: Django is to be set up inside."""
     with ExitStack() as stack:
         lab = Lab(wishes, port)
-        os.environ |= {
-            "KPERFLAB_HOME": str(wishes.home),
-            "KPERFLAB_LEASE_S": f"{wishes.lease_s:g}",
-            "KPERFLAB_DISK_GIB": "1",
-            "KPERFLAB_LOCAL_PATHS": "1",
-        }
+        _adopt(wishes)
+        # The far host's target is its own.
+        os.environ["KPERFLAB_TARGETS"] = ",".join([*lab.targets, *([GUEST] if wishes.kernel else [])])
         wire = _machine(wishes, stack) if wishes.machine else None
+        stack.callback(lab.store.stop)
+        lab.store.start(wire.server if wire else "127.0.0.1")
+        os.environ |= lab.store.variables
         lab.environment |= os.environ
         stack.callback(_down, lab)
-        lab.service("up", "--port", str(port))
+        lab.service("stores", "--port", str(port))
         _make_targets(lab)
-        lab.service("up", "--port", str(port))
+        _up(lab)
         if wire is not None:
             lab.far = _far(lab, wire)
             lab.far.start()
@@ -141,12 +162,80 @@ def running(wishes: Wishes, port: int) -> Iterator[Lab]:
         yield lab
 
 
+@contextmanager
+def left_behind(wishes: Wishes, port: int) -> Iterator[Lab]:
+    """The lab of a piece that was cut short, brought up once more without its second host, and removed at the end.
+
+    Sets this process's environment, as `running` does.
+    """
+    lab = Lab(wishes, port)
+    _adopt(wishes)
+    os.environ |= lab.store.variables
+    lab.environment |= os.environ
+    for pid, command in processes(ServicePlace(wishes.home)).items():
+        if FAR in command:  # nobody starts it again
+            kill(pid)
+    try:
+        _up(lab)
+        import workers.app  # noqa: F401  Django is set up with the lab's environment
+
+        yield lab
+    finally:
+        _down(lab)
+        lab.store.stop()
+        remove(wishes.home)
+
+
+def remove(home: Path) -> None:
+    """Remove what a lab's machine left: processes, disks, cable and state root."""
+    end_all(ServicePlace(home))
+    StoreStandIn(home / "store").stop()
+    name, _ = _wire_of(home)
+    remove_wire(name)
+    images = _images(home)
+    remove_disk(images / "service", home / "service")
+    remove_disk(images / "home", home)
+    shutil.rmtree(images, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _up(lab: Lab) -> None:
+    """Bring all of it up; on a busy machine the pages may take longer than `up` waits for them."""
+    for left in (2, 1, 0):
+        try:
+            lab.service("up", "--port", str(lab.port))
+        except RuntimeError as exc:
+            if not left or "the pages do not answer" not in str(exc):
+                raise
+        else:
+            return
+
+
+def _adopt(wishes: Wishes) -> None:
+    os.environ |= {
+        "KPERFLAB_HOME": str(wishes.home),
+        "KPERFLAB_LEASE_S": f"{wishes.lease_s:g}",
+        "KPERFLAB_DISK_GIB": "1",
+        "KPERFLAB_LOCAL_PATHS": "1",
+    }
+
+
+def _images(home: Path) -> Path:
+    return home.with_name(f"{home.name}-disks")
+
+
+def _wire_of(home: Path) -> tuple[str, int]:
+    """Return the name and the number of the cable of a lab: the same for every process that asks."""
+    number = zlib.crc32(bytes(home))
+    return f"kplfar{number % 10000}", number % 250
+
+
 def _machine(wishes: Wishes, stack: ExitStack) -> Wire:
-    images = wishes.home.with_name(f"{wishes.home.name}-disks")
+    images = _images(wishes.home)
     stack.callback(images.rmdir)
     stack.enter_context(small_disk(images / "home", wishes.home, 12 << 10))
     stack.enter_context(small_disk(images / "service", wishes.home / "service", 4 << 10))
-    wire = stack.enter_context(wired(f"kplfar{os.getpid() % 10000}", os.getpid() % 250))
+    wire = stack.enter_context(wired(*_wire_of(wishes.home)))
     os.environ |= {
         "KPERFLAB_LISTEN": wire.server,
         "KPERFLAB_POSTGRES_PORT": "55432",
@@ -156,11 +245,11 @@ def _machine(wishes: Wishes, stack: ExitStack) -> Wire:
 
 
 def _make_targets(lab: Lab) -> None:
-    """Fake targets in place of what a new lab begins with."""
+    """Fake targets, beside the one with guests that a new lab begins with, if there is a kernel for it."""
     import workers.app  # noqa: F401  Django is set up with the lab's environment
     from lab.models import Target
 
-    Target.objects.exclude(driver="fake").update(enabled=False)
+    Target.objects.exclude(driver="fake").update(enabled=lab.wishes.kernel is not None)
     names = [*lab.targets, *([FAR] if lab.wishes.machine else [])]
     for number, name in enumerate(names):
         access = {"seconds": lab.wishes.boot_s, "seed": lab.wishes.seed + number, "noise": 0.005}
@@ -172,21 +261,26 @@ def _make_targets(lab: Lab) -> None:
 def _far(lab: Lab, wire: Wire) -> FarHost:
     kept = json.loads((lab.home / "service" / "environment.json").read_text())
     database, redis = urlsplit(kept["KPERFLAB_DATABASE"]), urlsplit(kept["KPERFLAB_REDIS"])
-    clock = make_clock(lab.home / "far")
+    lies = make_lies(lab.home / "far")
     login = database.netloc.rpartition("@")[0]
     environment = {
         **os.environ,
-        **clock.environment,
-        "KPERFLAB_DATABASE": urlunsplit(database._replace(netloc=f"{login}@{wire.server}:55432")),
+        **lies.environment,
+        "KPERFLAB_DATABASE": urlunsplit(
+            # The cable is ours alone: nobody shows a certificate on it.
+            database._replace(netloc=f"{login}@{wire.server}:55432", query="sslmode=disable")
+        ),
         "KPERFLAB_REDIS": f"redis://{redis.netloc.rpartition('@')[0]}@{wire.server}:56379/0",
         "PYTHONUNBUFFERED": "1",
+        # So that it is ended with the service, should this process be killed.
+        MARK: str(lab.home),
     }
-    return FarHost(wire, clock, environment, lab.home / "far" / "worker.log")
+    return FarHost(wire, lies, environment, lab.home / "far" / "worker.log")
 
 
 def _down(lab: Lab) -> None:
-    if "django.db" in sys.modules:
-        sys.modules["django.db"].connections.close_all()
+    if settings.configured:
+        connections.close_all()
     for _ in range(3):
         try:
             lab.service("down")

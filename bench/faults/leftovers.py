@@ -12,9 +12,11 @@ from bench.faults.lab import Lab
 from bench.faults.machine import descendants
 from kernels.builds.layers import Layers
 from kernels.files.scratch import remove_leftovers
+from workers.drivers.leftovers import Traces
 from workers.service.leftover_processes import processes
 from workers.service.place import ServicePlace
 from workers.service.supervising import Supervisor
+from workers.tests.libvirtd import guests
 
 # What dies with its parent needs a moment for it.
 GRACE_S = 15.0
@@ -23,7 +25,7 @@ GRACE_S = 15.0
 def leftovers(lab: Lab) -> list[str]:
     """A line for each thing that is left, once what is ending has had time to end."""
     end = time.monotonic() + GRACE_S
-    while (found := [*_strays(lab), *_mounts(lab)]) and time.monotonic() < end:
+    while (found := [*_strays(lab), *_mounts(lab), *_guests(lab)]) and time.monotonic() < end:
         time.sleep(0.5)
     return [*found, *_scratch(lab), *_drafts(lab), *_locks(lab)]
 
@@ -56,6 +58,12 @@ def _serves_readers(pid: int) -> bool:
     return False
 
 
+def _guests(lab: Lab) -> Iterator[str]:
+    """Guests of boots that are over."""
+    for pid in guests(Traces(lab.home).prefix):
+        yield f"guest of process {pid}"
+
+
 def _mounts(lab: Lab) -> Iterator[str]:
     """Overlays of builds, in whatever namespace."""
     seen = set()
@@ -76,8 +84,12 @@ def _scratch(lab: Lab) -> Iterator[str]:
 
 
 def _drafts(lab: Lab) -> Iterator[str]:
-    for path in (lab.home / "artifacts").glob(".*"):
-        yield f"draft of an artifact {path}"
+    # Where artifacts of the store arrive; whoever fetches next removes what a killed process left.
+    coming = lab.home / "artifacts" / ".coming"
+    remove_leftovers(coming)
+    for path in (*(lab.home / "artifacts").glob(".*"), *coming.glob("*")):
+        if path != coming:
+            yield f"draft of an artifact {path}"
     for path in (lab.home / "runs").glob("*/initrd"):
         yield f"initrd of a run that is over: {path}"
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_SOURCE = Path(__file__).with_name("clock.c")
+_SOURCE = Path(__file__).with_name("lies.c")
 _FILLER = "filler"
 
 
@@ -31,8 +31,14 @@ def small_disk(image: Path, at: Path, mebibytes: int) -> Iterator[None]:
     try:
         yield
     finally:
+        remove_disk(image, at)
+
+
+def remove_disk(image: Path, at: Path) -> None:
+    """Unmount such a disk and remove its file; nothing happens where there is none."""
+    if at.is_mount():
         subprocess.run(["umount", "--lazy", str(at)], check=False, capture_output=True)
-        image.unlink(missing_ok=True)
+    image.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def filled(folder: Path) -> Iterator[None]:
     filler = folder / _FILLER
     with filler.open("wb", buffering=0) as file:
         try:
-            while (free := os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize) > 0:
+            while (free := free_bytes(folder)) > 0:
                 with suppress(OSError):
                     os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), free)
                     continue
@@ -54,6 +60,12 @@ def filled(folder: Path) -> Iterator[None]:
             yield
         finally:
             filler.unlink(missing_ok=True)
+
+
+def free_bytes(folder: Path) -> int:
+    """Return how much of a folder's disk is free."""
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +96,8 @@ def wired(name: str, number: int) -> Iterator[Wire]:
     wire = Wire(name, f"10.231.{number}.1", f"10.231.{number}.2")
     with ExitStack() as stack:
         _run("ip", "netns", "add", name)
-        stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False, capture_output=True)
+        stack.callback(remove_wire, name)
         _run("ip", "link", "add", f"{name}-s", "type", "veth", "peer", "name", "eth0", "netns", name)
-        stack.callback(subprocess.run, ["ip", "link", "del", f"{name}-s"], check=False, capture_output=True)
         _run("ip", "addr", "add", f"{wire.server}/30", "dev", f"{name}-s")
         _run("ip", "link", "set", f"{name}-s", "up")
         _run("ip", "-n", name, "addr", "add", f"{wire.other}/30", "dev", "eth0")
@@ -95,31 +106,45 @@ def wired(name: str, number: int) -> Iterator[Wire]:
         yield wire
 
 
+def remove_wire(name: str) -> None:
+    """Remove a cable and the other host's network; nothing happens where there is none."""
+    for command in (["link", "del", f"{name}-s"], ["netns", "del", name]):
+        subprocess.run(["ip", *command], check=False, capture_output=True)
+
+
 @dataclass(frozen=True, slots=True)
-class WrongClock:
-    """A clock that programs started with `environment` go by; it can be stepped while they run."""
+class Lies:
+    """What a host tells programs that were started with `environment`, wrongly; it can be changed while they run."""
 
     library: Path
     file: Path
 
-    def step(self, seconds: float) -> None:
-        """Set it off by so many seconds."""
+    def clock(self, seconds: float) -> None:
+        """Set the wall clock off by so many seconds."""
+        self._write(0, int(seconds * 1e9))
+
+    def disk(self, free: int | None) -> None:
+        """Say that every disk has so many bytes free; None for the truth."""
+        self._write(8, -1 if free is None else free)
+
+    def _write(self, place: int, value: int) -> None:
         with self.file.open("r+b") as file:
-            file.write(struct.pack("=q", int(seconds * 1e9)))
+            file.seek(place)
+            file.write(struct.pack("=q", value))
 
     @property
     def environment(self) -> Mapping[str, str]:
         """Return the environment of a program."""
-        return {"LD_PRELOAD": str(self.library), "KPERFLAB_CLOCK_OFF": str(self.file)}
+        return {"LD_PRELOAD": str(self.library), "KPERFLAB_LIES": str(self.file)}
 
 
-def make_clock(folder: Path) -> WrongClock:
-    """A clock that is right at first."""
+def make_lies(folder: Path) -> Lies:
+    """Compile the preload; the host tells the truth at first."""
     folder.mkdir(parents=True, exist_ok=True)
-    clock = WrongClock(folder / "clock.so", folder / "clock.off")
-    _run("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(clock.library), str(_SOURCE))
-    clock.file.write_bytes(bytes(8))
-    return clock
+    lies = Lies(folder / "lies.so", folder / "lies")
+    _run("gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(lies.library), str(_SOURCE), "-ldl")
+    lies.file.write_bytes(struct.pack("=qq", 0, -1))
+    return lies
 
 
 def descendants(pid: int) -> dict[int, str]:
@@ -138,10 +163,12 @@ def descendants(pid: int) -> dict[int, str]:
     return found
 
 
-def kill(pid: int) -> bool:
-    """kill -9; False where there is no such process."""
+def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
+    """Send a signal, kill -9 unless another is named; False where there is no such process."""
+    if not pid:  # which would be our own group
+        return False
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
         return False
     return True

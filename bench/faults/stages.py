@@ -96,32 +96,34 @@ class Moment:
     work: Held | None
 
 
-def await_stage(
-    stage: Stage,
-    *,
-    feed: Callable[[], None],
-    host: str,
-    draw: random.Random,
-    boot_s: float,
-    patience_s: float = 60.0,
-) -> Moment | None:
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is waited for: a stage of a boot on a host. boot_s: how long a fake boot takes, for its stages are told by its age."""
+
+    stage: Stage
+    host: str
+    boot_s: float
+    patience_s: float = 60.0
+
+
+def await_stage(aim: Aim, feed: Callable[[], None], draw: random.Random) -> Moment | None:
     """The next moment some experiment is in a stage; None if none is within the patience.
 
-    feed: submits what is missing, so that every stage comes again. host: whose boots count. boot_s: how long a fake boot
-    takes; "recording" and "settling" are too short to be seen and are aimed at.
+    feed: submits what is missing, so that every stage comes again. "recording" and "settling" are too short to be seen and
+    are aimed at.
     """
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + aim.patience_s
     fed = 0.0
     while (now := time.monotonic()) < end:
         if now > fed + _FEED_S:
             feed()
             fed = now
         scene = look()
-        found = _in(stage, _of(scene, host), boot_s)
+        found = _in(aim.stage, _of(scene, aim.host), aim.boot_s)
         if found is not None:
-            if stage in {"recording", "settling"}:
+            if aim.stage in {"recording", "settling"}:
                 time.sleep(draw.uniform(0.0, 0.25))
-            return Moment(stage, scene, found if isinstance(found, Held) else None)
+            return Moment(aim.stage, scene, found if isinstance(found, Held) else None)
         time.sleep(_POLL_S)
     return None
 

@@ -15,10 +15,20 @@ from typing import Any
 import pytest
 
 from bench.faults.audit import Entry
-from bench.faults.campaign import Plan, schedule
-from bench.faults.faults import FAULTS, OF_THE_MACHINE
+from bench.faults.campaign_file import (
+    Breach,
+    Campaign,
+    CampaignMismatch,
+    Injected,
+    Piece,
+    drawn,
+    open_campaign,
+)
+from bench.faults.faults import STRIKES
 from bench.faults.invariants import told_by_history
-from bench.faults.machine import descendants, make_clock
+from bench.faults.kinds import KINDS, stages_of
+from bench.faults.machine import descendants, kill, make_lies
+from bench.faults.table import wrong
 from lab.models.states import MOVES, RunState
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,28 +57,120 @@ def test_a_run_that_is_recorded_twice_or_by_a_late_claim_is_told(
 
 
 def test_every_fault_is_injected_at_every_stage_before_one_comes_again() -> None:
-    known = {**FAULTS, **OF_THE_MACHINE}
-    every = {(name, stage) for name, (_, stages) in known.items() for stage in stages}
-    drawn = [(name, stage) for name, _, stage in islice(schedule(Plan(1, 7), machine=True), len(every))]
-    assert set(drawn) == every
-    again = [(name, stage) for name, _, stage in islice(schedule(Plan(1, 7), machine=True), len(every))]
-    assert drawn == again
+    every = {(name, stage) for name, stages in stages_of().items() for stage in stages}
+    first = list(islice(drawn(7, stages_of()), len(every)))
+    assert set(first) == every
+    assert first == list(islice(drawn(7, stages_of()), len(every)))
+
+
+def test_every_kind_of_fault_can_be_carried_out() -> None:
+    assert KINDS.keys() == STRIKES.keys()
+
+
+def begun(path: Path) -> Campaign:
+    campaign = open_campaign(path, 7, 8.0, stages_of())
+    campaign.pieces.append(Piece(1, "/somewhere", 8200))
+    for name, stage in islice(campaign.upcoming(), 3):
+        campaign.injected.append(Injected(len(campaign.injected) + 1, name, stage, hit=True))
+    campaign.pieces[-1].over = True
+    campaign.save()
+    return campaign
+
+
+def test_a_campaign_in_pieces_draws_what_one_in_a_single_piece_draws(tmp_path: Path) -> None:
+    begun(tmp_path / "campaign.json")
+    again = open_campaign(tmp_path / "campaign.json", 7, 8.0, stages_of())
+    pieces = [(one.fault, one.stage) for one in again.injected] + list(islice(again.upcoming(), 40))
+    assert pieces == list(islice(drawn(7, stages_of()), 43))
+
+
+def test_a_campaign_keeps_drawing_from_the_faults_that_it_began_with(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    known = stages_of() | {"a fault of a later version": ["queued"]}
+    assert open_campaign(campaign.path, 7, 8.0, known).kinds == stages_of()
+
+
+@pytest.mark.parametrize(
+    ("seed", "lease_s", "only", "told"),
+    [
+        (8, 8.0, "", "is of seed 7 and lease 8 s, not 8 and 8 s"),
+        (7, 5.0, "", "not 7 and 5 s"),
+        (7, 8.0, "postgres", "which is not chosen here"),
+    ],
+)
+def test_a_file_of_another_campaign_is_refused(
+    tmp_path: Path, seed: int, lease_s: float, only: str, told: str
+) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    with pytest.raises(CampaignMismatch, match=told):
+        open_campaign(campaign.path, seed, lease_s, stages_of(only))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"seed": 7, "sums": {}}'])
+def test_a_file_that_is_no_campaigns_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "campaign.json").write_text(text)
+    with pytest.raises(CampaignMismatch, match="is no campaign's file"):
+        open_campaign(tmp_path / "campaign.json", 7, 8.0, stages_of())
+
+
+def test_the_account_is_the_sum_over_all_pieces(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    campaign.pieces[0].samples, campaign.pieces[0].experiments = 10, {"done": 2}
+    second = Piece(4, "/elsewhere", 8201, samples=5, experiments={"done": 1, "failed": 1})
+    second.breaches, second.left = [Breach("lost", "run 1"), Breach("failed", "run 2")], ["process 3"]
+    campaign.pieces.append(second)
+    campaign.injected.append(Injected(4, "kill web", "queued", hit=False, takeover_s=17.0, late=True))
+    campaign.save()
+    sums = open_campaign(campaign.path, 7, 8.0, stages_of()).sums()
+    assert (sums["injected"], sums["hit"], sums["lost"], sums["left"], sums["late"]) == (4, 3, 1, 1, 1)
+    assert (sums["samples"], sums["experiments"]) == (15, {"done": 3, "failed": 1})
+    assert (sums["failed"], sums["worst_takeover_s"]) == (1, 17.0)
+    assert wrong(campaign) == ["lost: run 1", "left: process 3", "late: fault 4, kill web while queued"]
+
+
+def test_faults_that_nobody_can_check_any_more_are_injected_again(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    campaign.pieces.append(Piece(4, "/gone", 8201))
+    campaign.injected.append(Injected(4, "kill web", "queued", hit=True))
+    before = list(islice(begun(tmp_path / "other.json").upcoming(), 5))
+    assert campaign.forget_piece() == 1
+    assert list(islice(campaign.upcoming(), 5)) == before
+    assert campaign.hit == 3
+
+
+def test_no_process_is_not_ones_own_group() -> None:
+    assert not kill(0)
 
 
 @pytest.mark.process
 def test_a_process_sees_the_clock_that_it_is_given(tmp_path: Path) -> None:
-    clock = make_clock(tmp_path)
-    clock.step(-5 * 3600)
+    lies = make_lies(tmp_path)
+    lies.clock(-5 * 3600)
     asked = "import datetime, time; print(time.time()); print(datetime.datetime.now().timestamp())"
     done = subprocess.run(
         [sys.executable, "-c", asked],
-        env=os.environ | clock.environment,
+        env=os.environ | lies.environment,
         capture_output=True,
         text=True,
         check=True,
     )
     wanted = (datetime.now(UTC) - timedelta(hours=5)).timestamp()
     assert all(abs(float(line) - wanted) < 60 for line in done.stdout.split())
+
+
+@pytest.mark.process
+def test_a_process_sees_as_much_free_disk_as_it_is_told(tmp_path: Path) -> None:
+    lies = make_lies(tmp_path)
+    asked = [sys.executable, "-c", f"import shutil; print(shutil.disk_usage({str(tmp_path)!r}).free)"]
+    answers = []
+    for free in (None, 0, 1 << 50):
+        lies.disk(free)
+        done = subprocess.run(
+            asked, env=os.environ | lies.environment, capture_output=True, text=True, check=True
+        )
+        answers.append(int(done.stdout))
+    assert answers[0] > 0
+    assert answers[1:] == [0, 1 << 50]
 
 
 @pytest.mark.process
@@ -87,22 +189,27 @@ def test_processes_below_one_are_found_by_their_names() -> None:
 
 @pytest.mark.faults
 def test_a_lab_under_faults_loses_nothing_and_records_nothing_twice(tmp_path: Path) -> None:
-    """Some of them; `make test-faults` injects as many as one likes."""
-    written = tmp_path / "account.json"
-    command = [sys.executable, "-m", "bench.faults", "--count", "18", "--seconds", "120", "--lease", "6"]
+    """Some of them, in two pieces of one campaign; `make test-faults` injects as many as one likes."""
+    written = tmp_path / "campaign.json"
+    for count in ("3", "5"):
+        done = in_a_piece(written, "--count", count, "--seconds", "90", "--lease", "6")
+        assert written.exists(), done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
+    campaign: dict[str, Any] = json.loads(written.read_text())
+    assert [one for piece in campaign["pieces"] for one in piece["breaches"] if one["kind"] != "failed"] == []
+    assert [piece["left"] for piece in campaign["pieces"]] == [[], []]
+    assert campaign["sums"]["hit"] >= 3, done.stdout
+    assert campaign["sums"]["runs"] >= 10, done.stdout
+    assert [one["number"] for one in campaign["injected"]] == list(range(1, len(campaign["injected"]) + 1))
+
+
+def in_a_piece(written: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KPERFLAB_")}
-    done = subprocess.run(
-        [*command, "--write", str(written)],
+    return subprocess.run(
+        [sys.executable, "-m", "bench.faults", *options, "--campaign", str(written)],
         env=environment | {"PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=1200,
     )
-    assert written.exists(), done.stdout + done.stderr
-    account: dict[str, Any] = json.loads(written.read_text())
-    assert [one for one in account["breaches"] if one["kind"] != "failed"] == [], done.stdout
-    assert account["left"] == [], done.stdout
-    assert sum(one["hit"] for one in account["injected"]) >= 3, done.stdout
-    assert account["runs"] >= 10, done.stdout
-    assert done.returncode == 0, done.stdout
