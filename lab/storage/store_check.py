@@ -91,7 +91,13 @@ def _asked(store: Store) -> StoreStatus:
     said = f"{store.address}, answers in {1000 * (monotonic() - began):.0f} ms"
     if room is None:
         return StoreStatus(True, said)
-    return StoreStatus(room.free >= LEAST_FREE, f"{said}, {room.free / (1 << 30):.1f} GiB free", room)
+    said += f", {room.free / (1 << 30):.1f} GiB free"
+    if room.free >= LEAST_FREE:
+        return StoreStatus(True, said, room)
+    wanted = (
+        f"{LEAST_FREE / (1 << 30):.1f} are wanted: labctl lab expire makes room, or give it a larger disk"
+    )
+    return StoreStatus(False, f"{said}, {wanted}", room)
 
 
 _asking = _Asking()

@@ -7,16 +7,17 @@ source archive, or a repository of this machine.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
+from kernels.files.scratch import remove_leftovers, scratch
 from kernels.trees.address import own_address
 from kernels.trees.git_bundle import write_bundle
 from kernels.trees.tree import NamedRevision, SourceTree
 from lab.models import Tree as TreeRow
 from lab.storage.store import Store, lab_store
 from lab.submission.sources import OnProgress, Source
+
+_BUNDLES = ".bundles"
 
 
 def name_in_store(commit: str) -> str:
@@ -48,8 +49,11 @@ def source_of(tree: str) -> Source | None:
 def _share(store: Store, tree: SourceTree, commit: str, base: str) -> None:
     if store.has(name_in_store(commit)):
         return
-    with tempfile.TemporaryDirectory(prefix="kperflab-bundle-") as place:
-        file = Path(place) / "sources.bundle"
+    # On the repository's disk: git renames what it has written there, which it cannot across disks.
+    root = tree.repository.parent / _BUNDLES
+    remove_leftovers(root)
+    with scratch(root) as place:
+        file = place / "sources.bundle"
         write_bundle(tree.repository, commit, base, file)
         with file.open("rb") as data:
             store.put(name_in_store(commit), data)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -228,13 +229,22 @@ def test_every_alert_of_ours_is_of_figures_that_there_are(client: Client, busy: 
     there = names(figures(client)) | {"up"}
     rules = yaml.safe_load((ROOT / "docs/operations/alerts.yml").read_text())
     (group,) = rules["groups"]
-    import re
-
     for rule in group["rules"]:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}, rule
-        assert set(rule["annotations"]) == {"summary", "description"}
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
         assert rule["labels"]["severity"] in ("page", "ticket")
         named = set(re.findall(r"\bkperflab_\w+", rule["expr"]))
         assert named or "up{" in rule["expr"], rule["alert"]
         assert named <= there, f"{rule['alert']}: {named - there}"
     assert len(group["rules"]) >= 10
+
+
+def test_every_alert_has_a_runbook_that_says_what_to_do_and_when_it_is_over() -> None:
+    rules = yaml.safe_load((ROOT / "docs/operations/alerts.yml").read_text())["groups"][0]["rules"]
+    sections = re.split(r"^## ", (ROOT / "docs/operations/runbooks.md").read_text(), flags=re.M)[1:]
+    texts = {title: text for title, _, text in (section.partition("\n") for section in sections)}
+    assert list(texts) == [rule["alert"] for rule in rules]
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"].endswith(f"runbooks.html#{rule['alert'].lower()}")
+        parts = re.findall(r"^\*\*(.*?)\.?\*\*", texts[rule["alert"]], flags=re.M)
+        assert parts == ["Means", "See it", "Do", "Over when"], rule["alert"]

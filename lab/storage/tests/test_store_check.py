@@ -136,7 +136,7 @@ def test_another_store_is_asked_for_itself(settings: Any, tmp_path: Path) -> Non
 def test_a_store_whose_disk_is_nearly_full_is_told(small_disk: Path, settings: Any) -> None:
     directory_store(settings, small_disk / "store")
     assert not answer().ok
-    assert "0.0 GiB free" in answer().said
+    assert "0.0 GiB free, 1.0 are wanted: labctl lab expire makes room" in answer().said
 
 
 def test_a_setting_that_is_no_store_is_told(settings: Any) -> None:
