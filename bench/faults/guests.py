@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.faults.blow import Blow
@@ -17,7 +17,6 @@ from bench.faults.stages import Held, Moment, Scene, Stage, look
 from lab.experiments.spec import spec_from_mapping
 from lab.models import Experiment, Run
 from lab.submission.submit import submit_experiment
-from workers.drivers.base import RECORDS_FILE
 from workers.drivers.leftovers import Traces
 from workers.tests.libvirtd import guests as qemus
 
@@ -53,8 +52,9 @@ class GuestLoad:
             self.keep_going()
             scene = look()
             for held in _held(scene):
-                if _stage_of(self._home, held) == stage:
-                    return Moment(stage, scene, held)
+                with suppress(FileNotFoundError):  # the guest has just ended
+                    if _stage_of(self._home, held) == stage:
+                        return Moment(stage, scene, held)
             time.sleep(0.1)
         return None
 
@@ -65,21 +65,34 @@ def _held(scene: Scene) -> Iterator[Held]:
 
 
 def _stage_of(home: Path, held: Held) -> Stage | None:
-    """Return "booting" until the guest has sent its first record, "workload" then; None without a QEMU."""
-    if not _qemus(home, held.id):
+    """Return "booting" for as long as the last guest took to say hello, "workload" after that; None without a QEMU.
+
+    What a guest sends is in its file only at the end, so the file does not tell.
+    """
+    ages = [time.time() - Path(f"/proc/{pid}").stat().st_ctime for pid in _qemus(home, held)]
+    if not ages:
         return None
-    records = [path for path in (home / "runs").glob(f"{held.id}-*/{RECORDS_FILE}") if path.stat().st_size]
-    return "workload" if records else "booting"
+    return "booting" if ages[0] < _boot_s() else "workload"
 
 
-def _qemus(home: Path, run: int) -> list[int]:
-    return list(qemus(f"{Traces(home).prefix}{run}-"))
+def _boot_s() -> float:
+    """Return the seconds from power-on to hello of the last guest, 3 before there was one."""
+    steps = (
+        Run.objects.filter(target__name=GUEST, state="done").order_by("-pk").values_list("steps", flat=True)
+    )
+    return float((steps.first() or {}).get("boot", 3.0))
+
+
+def _qemus(home: Path, held: Held) -> list[int]:
+    """Return the QEMU of a boot: a guest is named after the worker that started it, which boots one at a time."""
+    _, pid, started = held.holder.rsplit(":", 2)
+    return list(qemus(f"{Traces(home).prefix}{pid}-{started}-"))
 
 
 def _strike(blow: Blow, number: signal.Signals) -> list[int]:
     """Send a signal to the QEMU of the boot that was aimed at; return the processes."""
     assert blow.moment.work is not None
-    struck = [pid for pid in _qemus(blow.lab.home, blow.moment.work.id) if kill(pid, number)]
+    struck = [pid for pid in _qemus(blow.lab.home, blow.moment.work) if kill(pid, number)]
     blow.landed = bool(struck)
     return struck
 
