@@ -44,7 +44,7 @@ SETTLE_S, DRAIN_S = 120.0, 600.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How far one piece goes: until so many of the campaign's faults landed, or this time is over. each: faults between two checks."""
+    """The end of one piece: so many of the campaign's faults have landed, or this time is over. each: faults between two checks."""
 
     count: int
     each: int = 25
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """What keeps the lab busy: fake targets, and real guests where there are any."""
+    """The work that keeps the lab busy: fake targets, and real guests where there are any."""
 
     fakes: Load
     guests: GuestLoad | None

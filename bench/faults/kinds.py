@@ -20,7 +20,7 @@ Where = Literal["here", "far", "guests"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Where a fault makes sense, and what it needs."""
+    """The stages at which a fault makes sense, and what it needs."""
 
     stages: tuple[Stage, ...]
     needs: Need = ""

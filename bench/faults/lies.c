@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A preload by which a host lies to a process. The file KPERFLAB_LIES holds two native int64_t: the nanoseconds by which
  * the wall clock is wrong, and the bytes that every disk is said to have free, -1 for the truth. The file is mapped: a
- * write to it changes what a running process is told. */
+ * write to it takes effect in a running process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -114,7 +114,7 @@ def remove_wire(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Lies:
-    """What a host tells programs that were started with `environment`, wrongly; it can be changed while they run."""
+    """Wrong answers of a host to programs that were started with `environment`; they can be changed while those run."""
 
     library: Path
     file: Path

@@ -98,7 +98,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is waited for: a stage of a boot on a host. boot_s: how long a fake boot takes, for its stages are told by its age."""
+    """A stage of a boot on a host that is waited for. boot_s: how long a fake boot takes, for its age is all that shows its stage."""
 
     stage: Stage
     host: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An S3 server that answers as badly as it is told to: slowly, in part, with wrong bytes, with errors, or as if it had nothing.
+"""An S3 server that answers as badly as asked: slowly, in part, with wrong bytes, with errors, or as if it had nothing.
 
     python -m lab.tests.bad_store 127.0.0.1 FOLDER
 
