@@ -115,6 +115,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
+    "web.views.missing.ErrorPages",
 ]
 ROOT_URLCONF = "web.urls"
 WSGI_APPLICATION = "web.wsgi.application"
@@ -130,7 +131,7 @@ TEMPLATES = [
                 "web.access.permissions",
                 "web.navigation.section",
             ],
-            "builtins": ["web.templatetags.verdicts"],
+            "builtins": ["web.templatetags.figures", "web.templatetags.verdicts"],
         },
     }
 ]

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlencode
+
+from django.http import HttpRequest
 
 from lab.experiments.list_page import NEWEST, ORDERS, ExperimentFilter, FilterChoices
 
@@ -130,3 +133,9 @@ def kept_filters(query: str) -> str:
     """Return the filters of an address without the page, such as "?state=running"; "" if none is set."""
     kept = [pair for pair in parse_qsl(query.lstrip("?")) if pair[0] != "page"]
     return f"?{urlencode(kept)}" if kept else ""
+
+
+def page_number(request: HttpRequest) -> int:
+    """Return the page of a list that an address asks for, the first where it names none."""
+    number = request.GET.get("page", "")
+    return int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1

@@ -56,6 +56,11 @@ def change(ratio: float | None, *, fine: bool = False) -> str:
     return _typographic(figures.change(ratio, fine=fine)).replace("%", f"{_SPACE}%")
 
 
+def interval(low: float | None, high: float | None, *, fine: bool = False) -> str:
+    """Return the ends of an interval of ratios as changes: +1.0 % to +3.2 %; "" where one is missing."""
+    return "" if low is None or high is None else f"{change(low, fine=fine)} to {change(high, fine=fine)}"
+
+
 def prose(text: str) -> str:
     """Return a sentence with its numbers in the signs of print: −45.1 %, 1 825."""
     text = re.sub(r"(?<![\w.])-(?=\d)", _MINUS, text)

@@ -19,14 +19,8 @@ Cell = tuple[Comparison | None, Comparison | None]
 class PairSide:
     """One of the two. machine: its model and accelerator, "" where no boot finished."""
 
-    id: int
-    name: str
-    tree: str
-    base: str
-    commit: str
-    clock: str
+    row: Experiment
     machine: str
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +56,7 @@ class PairPage:
 def pair_page(first_id: int, second_id: int) -> PairPage:
     """Return two experiments side by side. Raises UnknownRow."""
     rows = get_experiment(first_id), get_experiment(second_id)
-    first, second = (_side(row) for row in rows)
+    first, second = (PairSide(row, _machine(row)) for row in rows)
     ours, theirs = ({_identity(case): case for case in row.cases.all()} for row in rows)
     obstacles = _obstacles(first, second)
     both = [key for key in ours if key in theirs]
@@ -76,19 +70,6 @@ def pair_page(first_id: int, second_id: int) -> PairPage:
         if key not in other
     ]
     return PairPage(first, second, obstacles, cases, tuple(unmatched))
-
-
-def _side(row: Experiment) -> PairSide:
-    return PairSide(
-        id=row.pk,
-        name=row.name,
-        tree=row.tree.name,
-        base=row.base_name,
-        commit=row.base_commit,
-        clock=row.clock,
-        machine=_machine(row),
-        target=row.group or row.target.name,
-    )
 
 
 def _machine(row: Experiment) -> str:
@@ -105,10 +86,10 @@ def _machine(row: Experiment) -> str:
 
 def _obstacles(first: PairSide, second: PairSide) -> tuple[str, ...]:
     found = []
-    if first.id == second.id:
+    if first.row == second.row:
         found.append("Both are the same experiment: choose another for one side.")
-    if first.clock != second.clock:
-        found.append(f"They count different clocks: {first.clock} and {second.clock}.")
+    if first.row.clock != second.row.clock:
+        found.append(f"They count different clocks: {first.row.clock} and {second.row.clock}.")
     if first.machine != second.machine:
         names = " and ".join(side.machine or "one that is not recorded" for side in (first, second))
         found.append(f"They ran on different machine models: {names}.")

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read regressions across experiments, and the decisions about them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Page, Paginator
@@ -33,40 +31,6 @@ class RegressionFilter:
     target: str = ""
     search: str = ""
     primary: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionLine:
-    """One regression; ratios are candidate over base. state, reason, fixed_by, by, at: of the newest decision."""
-
-    id: int
-    experiment_id: int
-    experiment: str
-    tree: str
-    base_name: str
-    target: str
-    variant: str
-    case: str
-    metric: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    state: str
-    fixed_by: str
-    by: str
-    compared_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionLine:
-    """One decision of a regression's history."""
-
-    id: int
-    state: str
-    reason: str
-    fixed_by: str
-    author: str
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,35 +78,9 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
     return rows.order_by("-experiment_id", "case__position", "variant__position", "-primary", "metric")
 
 
-def regression_lines(rows: Iterable[Any]) -> tuple[RegressionLine, ...]:
-    """Return the lines of a list for the rows of `regression_rows`."""
-    return tuple(
-        RegressionLine(
-            id=row.pk,
-            experiment_id=row.experiment_id,
-            experiment=row.experiment.name,
-            tree=row.experiment.tree.name,
-            base_name=row.experiment.base_name,
-            target=row.experiment.target.name,
-            variant=row.variant.name,
-            case=str(row.case),
-            metric=row.metric,
-            ratio=row.ratio,
-            low=row.low,
-            high=row.high,
-            state=row.triaged,
-            fixed_by=row.fixed_by,
-            by=row.decided_by,
-            compared_at=row.created_at,
-        )
-        for row in rows
-    )
-
-
-def regression_page(chosen: RegressionFilter, number: int) -> tuple[tuple[RegressionLine, ...], Page[Any]]:
-    """One page of the list, and where it is among the others; a number beyond the last is the last."""
-    page = Paginator(regression_rows(chosen), PAGE_SIZE).get_page(number)
-    return regression_lines(page.object_list), page
+def regression_page(chosen: RegressionFilter, number: int) -> Page[Any]:
+    """Return one page of `regression_rows`; a number beyond the last is the last."""
+    return Paginator(regression_rows(chosen), PAGE_SIZE).get_page(number)
 
 
 def regression_choices() -> RegressionChoices:
@@ -162,20 +100,10 @@ def triage_states(experiment_id: int) -> dict[int, str]:
     return dict(rows.values_list("pk", "triaged"))
 
 
-def decisions(on: Regression) -> tuple[DecisionLine, ...]:
+def decisions(on: Regression) -> list[Triage]:
     """All that was decided on a regression, the newest first."""
     rows = Triage.objects.filter(case=on.case_id, variant=on.variant_id, metric=on.metric)
-    return tuple(
-        DecisionLine(
-            id=row.pk,
-            state=row.state,
-            reason=row.reason,
-            fixed_by=row.fixed_by,
-            author=row.author.username if row.author else "somebody",
-            created_at=row.created_at,
-        )
-        for row in rows.select_related("author").order_by("-pk")
-    )
+    return list(rows.select_related("author").order_by("-pk"))
 
 
 def comparison_of(on: Regression) -> tuple[int, int]:

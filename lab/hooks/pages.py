@@ -9,28 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from lab.models import Delivery, Hook, User
 from lab.people.permissions import may
 
 PAGE_SIZE = 50
-
-
-@dataclass(frozen=True, slots=True)
-class HookLine:
-    """One hook. last: the state of its newest delivery, "" without any; place: its host."""
-
-    id: int
-    name: str
-    owner: str
-    kind: str
-    place: str
-    tree: str
-    events: tuple[str, ...]
-    enabled: bool
-    last: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +35,11 @@ class DeliveryLine:
     next_at: datetime | None
 
 
-def hook_lines(user: User) -> tuple[HookLine, ...]:
-    """The hooks that somebody may see and change, by name."""
+def hook_rows(user: User) -> QuerySet[Any]:
+    """The hooks that somebody may see and change, by name; with each, as `last`, the state of its newest delivery."""
     newest = Delivery.objects.filter(hook=OuterRef("pk")).order_by("-pk").values("state")[:1]
     rows = Hook.objects.select_related("owner", "tree").annotate(last=Subquery(newest))
-    if not may(user, "operate"):
-        rows = rows.filter(owner=user)
-    return tuple(
-        HookLine(
-            id=row.pk,
-            name=row.name,
-            owner=row.owner.username if row.owner else "",
-            kind=row.kind,
-            place=row.url.partition("://")[2].partition("/")[0],
-            tree=row.tree.name if row.tree else "",
-            events=tuple(row.events),
-            enabled=row.enabled,
-            last=row.last or "",
-        )
-        for row in rows
-    )
+    return rows if may(user, "operate") else rows.filter(owner=user)
 
 
 def delivery_page(hook_id: int, number: int) -> tuple[tuple[DeliveryLine, ...], Page[Any]]:

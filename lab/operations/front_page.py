@@ -3,9 +3,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
-from lab.comparisons.regressions import RegressionFilter, RegressionLine, regression_lines, regression_rows
+from lab.comparisons.regressions import RegressionFilter, regression_rows
 from lab.experiments.counts import ExperimentCounts, count_experiments
 from lab.experiments.progress import ExperimentProgress
 from lab.models import Alert, Experiment
@@ -15,56 +15,29 @@ from lab.targets.health_overview import TargetHealth, target_healths
 
 # Of each, at most; the rest is a click away.
 RUNNING, REGRESSIONS, ALERTS, NEWEST = 5, 6, 5, 8
-
-
-@dataclass(frozen=True, slots=True)
-class AlertLine:
-    """A step that a standing experiment found and nobody has looked at yet."""
-
-    id: int
-    standing: str
-    trend: str
-    metric: str
-    ratio: float
-    worse: bool
-    text: str
-    experiment_id: int | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class NewLine:
-    """One of the newest experiments; submitter: "" from this machine's own terminal."""
-
-    id: int
-    name: str
-    state: str
-    tree: str
-    submitter: str
-    tally: ExperimentCounts
-    created_at: datetime
+CountedExperiment = tuple[Experiment, ExperimentCounts]
 
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
     """Everything at a glance. running: those being worked on first; waiting: how many open ones are not shown.
 
-    more_regressions: whether there are more open ones than these. targets: all, for who is ill see their complaints.
+    regressions: as `regression_rows` has them. more_regressions: whether there are more open ones than these. targets: all, for who is ill see their complaints.
     """
 
     running: tuple[ExperimentProgress, ...]
     waiting: int
-    regressions: tuple[RegressionLine, ...]
+    regressions: tuple[Any, ...]
     more_regressions: bool
     targets: tuple[TargetHealth, ...]
-    alerts: tuple[AlertLine, ...]
-    newest: tuple[NewLine, ...]
+    alerts: tuple[Alert, ...]
+    newest: tuple[CountedExperiment, ...]
 
 
 def front_page() -> FrontPage:
     """Look around."""
     running, waiting = _running()
-    regressions = regression_lines(regression_rows(RegressionFilter())[: REGRESSIONS + 1])
+    regressions = tuple(regression_rows(RegressionFilter())[: REGRESSIONS + 1])
     return FrontPage(
         running=running,
         waiting=waiting,
@@ -88,43 +61,18 @@ def _running() -> tuple[tuple[ExperimentProgress, ...], int]:
     return tuple(found[row.pk] for row in shown), waiting
 
 
-def _alerts() -> tuple[AlertLine, ...]:
+def _alerts() -> tuple[Alert, ...]:
     rows = Alert.objects.filter(seen_at=None).select_related("standing").defer("standing__spec")
-    return tuple(
-        AlertLine(
-            id=row.pk,
-            standing=row.standing.name,
-            trend=row.trend,
-            metric=row.metric,
-            ratio=row.ratio,
-            worse=row.worse,
-            text=row.text,
-            experiment_id=row.experiment_id,
-            created_at=row.created_at,
-        )
-        for row in rows.order_by("-pk")[:ALERTS]
-    )
+    return tuple(rows.order_by("-pk")[:ALERTS])
 
 
-def _newest() -> tuple[NewLine, ...]:
-    return new_lines(
-        Experiment.objects.select_related("tree", "submitter").defer("spec").order_by("-pk")[:NEWEST]
-    )
+def _newest() -> tuple[CountedExperiment, ...]:
+    rows = Experiment.objects.select_related("tree", "submitter").defer("spec")
+    return with_counts(rows.order_by("-pk")[:NEWEST])
 
 
-def new_lines(found: Iterable[Experiment]) -> tuple[NewLine, ...]:
-    """Return experiments as lines of a page, in their order."""
+def with_counts(found: Iterable[Experiment]) -> tuple[CountedExperiment, ...]:
+    """Return experiments in their order, each with its counts."""
     rows = list(found)
     counted = count_experiments([row.pk for row in rows])
-    return tuple(
-        NewLine(
-            id=row.pk,
-            name=row.name,
-            state=row.state,
-            tree=row.tree.name,
-            submitter=row.submitter.username if row.submitter else "",
-            tally=counted[row.pk],
-            created_at=row.created_at,
-        )
-        for row in rows
-    )
+    return tuple((row, counted[row.pk]) for row in rows)

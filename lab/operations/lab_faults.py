@@ -101,22 +101,10 @@ def experiments_of(works: Iterable[tuple[str, int]]) -> Mapping[tuple[str, int],
     return found | {("build", work): number for work, number in newest}
 
 
-@dataclass(frozen=True, slots=True)
-class CorruptLine:
-    """A build whose artifact had changed. times: how often that was found; state: the build's state now."""
-
-    id: int
-    release: str
-    commit: str
-    state: str
-    times: int
-
-
-def corrupt_artifacts() -> tuple[CorruptLine, ...]:
+def corrupt_artifacts() -> tuple[Build, ...]:
     """Return the builds with a changed artifact, the newest first."""
-    rows = Build.objects.filter(corrupted__gt=0).order_by("-pk")[:SHOWN]
-    columns = ("pk", "release", "commit", "state", "corrupted")
-    return tuple(CorruptLine(*row) for row in rows.values_list(*columns))
+    rows = Build.objects.filter(corrupted__gt=0).order_by("-pk")
+    return tuple(rows.only("release", "commit", "state", "corrupted")[:SHOWN])
 
 
 def corrupt_artifacts_ever() -> int:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from lab.experiments.progress import ExperimentProgress
-from lab.hooks.pages import HookLine, hook_lines
-from lab.models import Experiment, User
+from lab.hooks.pages import hook_rows
+from lab.models import Experiment, Hook, User
 from lab.models.states import ExperimentState
-from lab.operations.front_page import NewLine, new_lines
+from lab.operations.front_page import CountedExperiment, with_counts
 from lab.runs.stalls import current_progress_of
 from lab.standing.pages import StandingLine, standing_lines
 
@@ -28,10 +28,10 @@ class OwnWork:
     """The work of one person. since: finished experiments are those that finished after this moment."""
 
     running: tuple[ExperimentProgress, ...]
-    finished: tuple[NewLine, ...]
+    finished: tuple[CountedExperiment, ...]
     since: datetime
     standing: tuple[StandingLine, ...]
-    hooks: tuple[HookLine, ...]
+    hooks: tuple[Hook, ...]
 
 
 def own_work(user: User) -> OwnWork:
@@ -45,10 +45,10 @@ def own_work(user: User) -> OwnWork:
     finished = own.exclude(state__in=_OPEN).filter(finished_at__gt=since).order_by("-finished_at")
     return OwnWork(
         running=tuple(progress[row.pk] for row in shown),
-        finished=new_lines(finished[:SHOWN]),
+        finished=with_counts(finished[:SHOWN]),
         since=since,
-        standing=tuple(line for line in standing_lines() if line.owner == user.username),
-        hooks=tuple(line for line in hook_lines(user) if line.owner == user.username),
+        standing=tuple(line for line in standing_lines() if line.row.owner_id == user.pk),
+        hooks=tuple(hook_rows(user).filter(owner=user)),
     )
 
 

@@ -22,17 +22,11 @@ MOST_RECENT = 20
 
 @dataclass(frozen=True, slots=True)
 class StandingLine:
-    """One standing experiment. quiet: "" or until when; next_look: None while it is disabled; latest: its newest experiment."""
+    """One standing experiment. quiet: "" or until when; subject: of its last commit; next_look: None while it is disabled; latest: its newest experiment."""
 
-    name: str
-    owner: str
-    tree: str
-    branch: str
-    enabled: bool
+    row: Standing
     quiet: str
     next_look: datetime | None
-    problem: str
-    last_commit: str
     subject: str
     latest: Experiment | None
     unseen: int
@@ -43,7 +37,6 @@ class StandingPage:
     """One with all there is to know. spent: boots of the tree's budget that are used; budget: None without a limit."""
 
     line: StandingLine
-    row: Standing
     cases: str
     spent: int
     budget: int | None
@@ -70,7 +63,6 @@ def standing_page(name: str) -> StandingPage:
     cases = [f"{case['workload']} ({case.get('preset', 'small')})" for case in row.spec.get("cases", [])]
     return StandingPage(
         line=_line(row, experiments[0] if experiments else None, unseen),
-        row=row,
         cases=", ".join(cases),
         spent=boots_of_a_day(row.tree, timezone.now()),
         budget=row.tree.boots_a_day,
@@ -97,15 +89,9 @@ def _line(row: Standing, latest: Experiment | None, unseen: int) -> StandingLine
         Revision.objects.filter(tree=row.tree_id, commit=row.last_commit).first() if row.last_commit else None
     )
     return StandingLine(
-        name=row.name,
-        owner=row.owner.username if row.owner else "",
-        tree=row.tree.name,
-        branch=row.branch,
-        enabled=row.enabled,
+        row=row,
         quiet=quiet_until(row) if is_quiet(row, now) else "",
         next_look=max(looked, now) if row.enabled else None,
-        problem=row.problem,
-        last_commit=row.last_commit,
         subject=known.subject if known else "",
         latest=latest,
         unseen=unseen,

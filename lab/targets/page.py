@@ -37,21 +37,6 @@ class CheckLine:
 
 
 @dataclass(frozen=True, slots=True)
-class BootLine:
-    """One boot that ended there."""
-
-    id: int
-    experiment_id: int
-    experiment: str
-    variant: str
-    state: str
-    outcome: str
-    blame: str
-    problem: str
-    finished_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class TargetPage:
     """One target. checks: the oldest first. boots, lost: ended in the last day, and lost by the lab's fault.
 
@@ -63,7 +48,7 @@ class TargetPage:
     metric: str
     unit: str
     levels: tuple[float, ...]
-    latest: tuple[BootLine, ...]
+    latest: tuple[Run, ...]
     boots: int
     lost: int
     running: int
@@ -119,16 +104,10 @@ def _check(row: HealthCheck, step: bool) -> CheckLine:
     return CheckLine(row.at, row.ok, row.problem, row.value, str(row.environment.get("release", "")), step)
 
 
-def _latest(target: Target) -> tuple[BootLine, ...]:
-    rows = (
-        Run.objects.filter(target=target, finished_at__isnull=False)
-        .order_by("-finished_at", "-pk")
-        .values_list(
-            *("pk", "experiment", "experiment__name", "variant__name"),
-            *("state", "outcome", "blame", "problem", "finished_at"),
-        )
-    )
-    return tuple(BootLine(*row) for row in rows[:LISTED])
+def _latest(target: Target) -> tuple[Run, ...]:
+    rows = Run.objects.filter(target=target, finished_at__isnull=False).order_by("-finished_at", "-pk")
+    shown = rows.select_related("experiment", "variant")
+    return tuple(shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:LISTED])
 
 
 def _has_kernel(target: Target) -> bool:

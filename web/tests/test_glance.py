@@ -54,9 +54,9 @@ def test_what_is_settled_is_not_slower_any_more(alice: User) -> None:
     busy_lab(1)
     row = Experiment.objects.get().comparisons.get()
     on = Regression(row.case_id, row.variant_id, row.metric)
-    assert [line.state for line in front_page().regressions] == ["new"]
+    assert [line.triaged for line in front_page().regressions] == ["new"]
     made = decide(by=alice, on=on, decision=Decision("acknowledged"), seen=None)
-    assert [line.state for line in front_page().regressions] == ["acknowledged"]
+    assert [line.triaged for line in front_page().regressions] == ["acknowledged"]
     decide(by=alice, on=on, decision=Decision("expected"), seen=made.pk)
     assert front_page().regressions == ()
 

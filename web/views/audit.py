@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-import re
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.audit.log import KEPT_DAYS, audit_page
 from web.access import needs
+from web.listing import page_number
 
 
 @needs("operate")
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show the log; ?refused=1 only what was refused, ?person=NAME of one person alone."""
-    number = request.GET.get("page", "1")
     name, refused = request.GET.get("person", "")[:150], request.GET.get("refused") == "1"
-    page = audit_page(int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1, name=name, refused=refused)
+    page = audit_page(page_number(request), name=name, refused=refused)
     return render(
         request, "web/audit.html", {"page": page, "name": name, "refused": refused, "days": KEPT_DAYS}
     )

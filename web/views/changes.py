@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from lab.errors import FieldRefused, LabError, NeedsWorker, NotAllowed, Outdated
+from lab.errors import FieldRefused, LabError, NeedsWorker, Outdated
 from lab.experiments.never_delete import keep_for
 from lab.experiments.page import get_experiment
 from lab.experiments.priority import set_priority
@@ -18,7 +17,6 @@ from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may_change
 from lab.submission.rerun import cancel_for, hand_over_rerun, rerun_experiment
 from web.access import needs, person
-from web.views.missing import found
 from web.words import count
 
 
@@ -26,7 +24,7 @@ from web.words import count
 @require_http_methods(["GET", "HEAD", "POST"])
 def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Ask whether to cancel an experiment, or do so; one that is over is left as it is, and said to be."""
-    page = found(get_experiment, experiment_id)
+    page = get_experiment(experiment_id)
     if (
         request.method != "POST"
         and page.state in OPEN_EXPERIMENT
@@ -41,8 +39,6 @@ def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
         return render(request, "web/cancel.html", {"page": page, "left": said or "Nothing"})
     try:
         cancel_for(experiment_id=experiment_id, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
     except Outdated as exc:
         messages.info(request, f"{str(exc).capitalize()}.")
     else:
@@ -54,7 +50,7 @@ def cancel(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_POST
 def rerun(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Queue the same description once more, and go there."""
-    found(get_experiment, experiment_id)
+    get_experiment(experiment_id)
     try:
         done = rerun_experiment(experiment_id=experiment_id, by=person(request))
     except NeedsWorker:
@@ -85,10 +81,7 @@ def _handed_over(request: HttpRequest, experiment_id: int) -> HttpResponse:
 def keep(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Keep an experiment's files and kernels, or leave them to the retention policy again."""
     kept = request.POST.get("kept") == "yes"
-    try:
-        found(keep_for, experiment_id=experiment_id, by=person(request), kept=kept)
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+    keep_for(experiment_id=experiment_id, by=person(request), kept=kept)
     said = (
         "It is kept: its logs, profiles and kernels outlive the retention policy."
         if kept
@@ -104,9 +97,7 @@ def change_priority(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Say how urgent an experiment is; one that is over is left as it is, and said to be."""
     asked = request.POST.get("priority", "")
     try:
-        found(set_priority, experiment_id=experiment_id, priority=asked, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+        set_priority(experiment_id=experiment_id, priority=asked, by=person(request))
     except FieldRefused as exc:
         messages.error(request, f"{str(exc).capitalize()}.")
     except Outdated as exc:

@@ -15,7 +15,15 @@ from django.views.decorators.http import require_safe
 from lab.comparisons.exports.figures import own_medians
 from lab.comparisons.page import CaseBoots, ShownBoot, comparison_page
 from lab.comparisons.regressions import triage_states
-from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, InvalidData, MetricData
+from lab.comparisons.shape import (
+    CaseData,
+    CellData,
+    ComparisonData,
+    EffectData,
+    InvalidData,
+    MetricData,
+    ModelAndMachineData,
+)
 from lab.experiments.progress import progress
 from lab.profiles.exact import exact_changes
 from lab.statistics.verdict_words import (
@@ -30,9 +38,7 @@ from web.conclusion import conclusion_block
 from web.views.contention import CYCLES, ContentionSection, contention
 from web.views.distribution import MetricPlot, SpreadSection, spread
 from web.views.exact import ExactTable, exact_tables
-from web.views.missing import found
-from web.views.model_and_machine import BesideTable, beside_tables
-from web.words import change, prose, quantity, settings
+from web.words import change, interval, prose, quantity, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ class CaseSection:
     strips: tuple[MetricPlot, ...]
     spread: SpreadSection | None
     contention: ContentionSection | None
-    beside: tuple[BesideTable, ...]
+    beside: list[ModelAndMachineData]
     exact: tuple[ExactTable, ...]
     exact_at: str
 
@@ -144,7 +150,7 @@ class Glance:
 @require_safe
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The verdicts at a glance, then each case in full."""
-    page = found(comparison_page, experiment_id)
+    page = comparison_page(experiment_id)
     data = page.data
     states = triage_states(experiment_id)
     kernels = [one for one in data["variants"] if one["state"] != "pruned"]
@@ -225,7 +231,7 @@ def _section(
         notes=tuple(dict.fromkeys(_notes(cells))),
         invalid=case["invalid"],
         contention=contention(data, case, boots.medians),
-        beside=beside_tables(case),
+        beside=case["models_and_machines"],
         exact=tuple(exact_tables(exact_changes(case["id"]), brief=True)),
         exact_at=f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
         strips=tuple(one for one in drawn.plots if one.metric in shown),
@@ -272,11 +278,11 @@ def _effects(metric: MetricData, *, fine: bool) -> EffectGroup:
 
 
 def _effect(effect: EffectData, axis: Span, *, fine: bool) -> EffectLine:
-    interval, drawn = interval_bar(axis, effect, fine=fine)
+    ends, drawn = interval_bar(axis, effect, fine=fine)
     return EffectLine(
         " × ".join(effect["switches"]),
         change(effect["ratio"], fine=fine),
-        interval,
+        ends,
         drawn,
         certainty(effect["q"]),
         effect["reason"],
@@ -288,7 +294,7 @@ def interval_bar(axis: Span, shift: CellData | EffectData, *, fine: bool = False
     low, middle, high = shift["low"], shift["ratio"], shift["high"]
     if low is None or middle is None or high is None:
         return "", None
-    return f"{change(low, fine=fine)} to {change(high, fine=fine)}", bar(axis, low, middle, high)
+    return interval(low, high, fine=fine), bar(axis, low, middle, high)
 
 
 def certainty(q_value: float | None) -> str:
@@ -331,7 +337,7 @@ def _alarms(metric: MetricData) -> str:
 
 
 def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
-    interval, drawn = interval_bar(axis, cell, fine=fine)
+    ends, drawn = interval_bar(axis, cell, fine=fine)
     return VariantLine(
         variant=cell["variant"],
         value=quantity(cell["median"], metric["unit"]),
@@ -341,7 +347,7 @@ def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine:
         control=CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
         change=change(cell["ratio"], fine=fine),
         medians=prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
-        interval=interval,
+        interval=ends,
         bar=drawn,
         certainty=certainty(cell["q"]),
         triaged=triaged,

@@ -12,7 +12,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.profiles.counters import CounterCell, CounterPage, counter_page
-from web.views.missing import found
 from web.views.profile_kinds import WORDS, cost_of
 from web.views.trend_data import plain_cells
 from web.words import NONE, change, number
@@ -56,7 +55,7 @@ class CounterLine:
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The counters of one case; ?rows=all all of them."""
-    page = found(counter_page, experiment_id, case_id)
+    page = counter_page(experiment_id, case_id)
     lines = [CounterLine(row.source, row.name, _texts(page, row.cells)) for row in page.rows]
     shown = lines if request.GET.get("rows") == "all" else lines[:_FIRST]
     ctx = {
@@ -77,7 +76,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
 @require_safe
 def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """A line a counter and variant; numbers are per timed iteration."""
-    page = found(counter_page, experiment_id, case_id)
+    page = counter_page(experiment_id, case_id)
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(_HEADS)
@@ -95,7 +94,7 @@ def as_csv(request: HttpRequest, experiment_id: int, case_id: int) -> HttpRespon
 @require_safe
 def as_json(request: HttpRequest, experiment_id: int, case_id: int) -> JsonResponse:
     """lab/profiles/counters.py's CounterPage."""
-    page = found(counter_page, experiment_id, case_id)
+    page = counter_page(experiment_id, case_id)
     told = asdict(page)
     for row, one in zip(told["rows"], page.rows, strict=True):
         for cell, own in zip(row["cells"], one.cells, strict=True):

@@ -14,7 +14,6 @@ from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
 from lab.experiments.priority import priorities_for
-from lab.experiments.progress import ExperimentProgress
 from lab.notes.pages import experiment_notes
 from lab.people.permissions import may, may_change
 from lab.runs.pages import build_page, files_removed_at, run_page
@@ -23,8 +22,7 @@ from lab.statistics.verdict_words import counted_verdicts
 from web.conclusion import conclusion_block
 from web.listing import address, columns, kept_filters, read_asked, selects
 from web.logs import printable
-from web.views.missing import found
-from web.words import count, duration, last_lines, settings
+from web.words import count, duration, last_lines
 
 # The evidence of this many troubles is shown in place; of the others it is one click away.
 _SHOWN = 6
@@ -74,8 +72,7 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_safe
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """One experiment: how far it is, its grid, what went wrong, how it was set up."""
-    page = found(experiment_page, experiment_id)
-    cases = [(case, settings(case.params)) for case in page.cases]
+    page = experiment_page(experiment_id)
     shown = _live(request, page)
     return render(
         request,
@@ -83,7 +80,6 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         shown
         | {
             "tab": "overview",
-            "cases": cases,
             "notes": experiment_notes(experiment_id, request.user),
             "priorities": _priorities(request, page) if shown["may_cancel"] else (),
             "removed_at": files_removed_at(experiment_id),
@@ -95,14 +91,14 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The part of that page that changes; it asks for itself again until the experiment is over."""
-    page = found(experiment_page, experiment_id)
+    page = experiment_page(experiment_id)
     return render(request, "web/experiment_live.html", _live(request, page))
 
 
 @require_safe
 def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """All builds and boots; `variant` and `case` in the address narrow the boots."""
-    page = found(experiment_page, experiment_id)
+    page = experiment_page(experiment_id)
     variant, case = request.GET.get("variant", ""), request.GET.get("case", "")
     chosen = [
         run for run in page.runs if (not variant or run.variant == variant) and (not case or run.case == case)
@@ -111,8 +107,8 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
         "page": page,
         "key": experiment_id,
         "tab": "runs",
-        "runs": [(run, duration(run.seconds)) for run in chosen],
-        "builds": [(b, duration(b.cpu_seconds), duration(b.wall_seconds)) for b in page.builds],
+        "runs": chosen,
+        "builds": page.builds,
         "variant": variant,
         "case": case,
         "variants": [row.name for row in page.variants if row.state != "pruned"],
@@ -130,13 +126,9 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "may_cancel": may_change(request.user, row.submitter),
         "key": page.id,
         "progress": progress,
-        "doing": [
-            (activity, duration(activity.left_s) if activity.left_s is not None else "")
-            for activity in progress.now
-        ],
-        "starts": starts_said(progress),
-        "eta": duration(progress.eta_s) if progress.eta_s else "",
-        "took": _took(page),
+        "took": (page.finished_at - page.started_at).total_seconds()
+        if page.started_at and page.finished_at
+        else None,
         "builds_failed": sum(build.state == "failed" for build in page.builds),
         "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
@@ -147,24 +139,12 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
     }
 
 
-def starts_said(progress: ExperimentProgress) -> str:
-    """Return such as "12 min" until an experiment's turn comes, "" where that is not known or already so."""
-    seconds = progress.queue.starts_s if progress.queue else None
-    return duration(seconds) if seconds else ""
-
-
 def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
     """Return the priorities that its reader may set; none for a finished experiment."""
     if page.progress.finished:
         return ()
     given = priorities_for(request.user)
     return given if page.priority in given else (*given, page.priority)
-
-
-def _took(page: ExperimentPage) -> str:
-    if page.started_at is None or page.finished_at is None:
-        return ""
-    return duration((page.finished_at - page.started_at).total_seconds())
 
 
 def _build_said(build: BuildLine | None) -> str:

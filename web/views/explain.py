@@ -29,7 +29,6 @@ from web.views.claims import ClaimTable, claim_table
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
 from web.views.exact import exact_tables
-from web.views.missing import found
 from web.views.profile import Share, share_of
 from web.words import change, prose, quantity, settings
 
@@ -103,7 +102,7 @@ def explain(
     status: int = 200,
 ) -> HttpResponse:
     """The page of one verdict, with what was typed of a decision that was refused."""
-    page = found(explanation, experiment_id, comparison_id, root=django_settings.HOME)
+    page = explanation(experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
     axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])
     fine = page.clock == "instructions"

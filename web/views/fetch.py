@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import TypeAdapter
 
-from lab.errors import NotAllowed, Outdated, SpecError
+from lab.errors import Outdated, SpecError
 from lab.experiments.limits import FETCH_BYTES, FETCH_DEADLINE_S, FETCH_SILENT_S, PREVIEW_UNWATCHED_S
 from lab.models import Fetch
 from lab.submission.choices import submission_choices
@@ -27,7 +26,6 @@ from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, fresh
 from web.forms import TypedForm, describe
 from web.sources import with_fetched
-from web.views.missing import found
 from web.views.submission import show_form
 from web.words import duration
 
@@ -40,7 +38,7 @@ _RECEIVED = TypeAdapter(tuple[Received, ...])
 @require_safe
 def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
     """Return how far it is while it is open; then the form with the preview or the faults, or the experiment."""
-    row = found(look_at_fetch, fetch_id=fetch_id, by=person(request))
+    row = look_at_fetch(fetch_id=fetch_id, by=person(request))
     if row.state in OPEN:
         return render(request, "web/fetch.html", _live(row))
     if row.experiment_id is not None:
@@ -56,7 +54,7 @@ def show(request: HttpRequest, fetch_id: int) -> HttpResponse:
 @require_safe
 def live(request: HttpRequest, fetch_id: int) -> HttpResponse:
     """The part of that page that changes; once it is over, the whole page is asked for again."""
-    row = found(look_at_fetch, fetch_id=fetch_id, by=person(request))
+    row = look_at_fetch(fetch_id=fetch_id, by=person(request))
     answer = render(request, "web/fetch_live.html", _live(row))
     if row.state not in OPEN:
         answer.headers["HX-Refresh"] = "true"
@@ -68,9 +66,7 @@ def live(request: HttpRequest, fetch_id: int) -> HttpResponse:
 def cancel(request: HttpRequest, fetch_id: int) -> HttpResponse:
     """Cancel it; the form comes back as it was."""
     try:
-        found(cancel_fetch, fetch_id=fetch_id, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+        cancel_fetch(fetch_id=fetch_id, by=person(request))
     except Outdated as exc:
         messages.info(request, f"{str(exc).capitalize()}.")
     return redirect("fetch", fetch_id)

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import re
-
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from lab.errors import FieldRefused, NotAllowed
+from lab.errors import FieldRefused
 from lab.hooks.changes import (
     HookFields,
     change_hook,
@@ -23,10 +21,10 @@ from lab.hooks.changes import (
     try_hook,
 )
 from lab.hooks.events import EVENTS
-from lab.hooks.pages import delivery_page, hook_lines
+from lab.hooks.pages import delivery_page, hook_rows
 from lab.models import Hook, Tree
 from web.access import needs, person
-from web.views.missing import found
+from web.listing import page_number
 
 _KINDS = {
     "webhook": "webhook: signed JSON",
@@ -50,7 +48,7 @@ _MEANINGS = {
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """One's hooks."""
-    return render(request, "web/hooks.html", {"rows": hook_lines(person(request))})
+    return render(request, "web/hooks.html", {"rows": hook_rows(person(request))})
 
 
 @never_cache
@@ -58,9 +56,8 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_safe
 def show(request: HttpRequest, hook_id: int) -> HttpResponse:
     """One hook, its secret if it signs with it, and its deliveries."""
-    hook = _own(request, hook_id)
-    number = request.GET.get("page", "1")
-    deliveries, page = delivery_page(hook.pk, int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1)
+    hook = own_hook(hook_id=hook_id, by=person(request))
+    deliveries, page = delivery_page(hook.pk, page_number(request))
     ctx = {
         "hook": hook,
         "kind": _KINDS[hook.kind],
@@ -87,7 +84,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, hook_id: int) -> HttpResponse:
     """The same form for one that is there."""
-    hook = _own(request, hook_id)
+    hook = own_hook(hook_id=hook_id, by=person(request))
     if request.method == "POST":
         return _saved(request, hook)
     typed = {
@@ -105,16 +102,16 @@ def edit(request: HttpRequest, hook_id: int) -> HttpResponse:
 def act(request: HttpRequest, hook_id: int) -> HttpResponse:
     """Send a test delivery, or remove the hook."""
     by = person(request)
-    _own(request, hook_id)
+    own_hook(hook_id=hook_id, by=by)
     if request.POST.get("act") == "remove":
-        found(remove_hook, hook_id=hook_id, by=by)
+        remove_hook(hook_id=hook_id, by=by)
         messages.success(request, "The hook is removed.")
         return redirect("hooks")
     try:
-        found(try_hook, hook_id=hook_id, by=by)
+        try_hook(hook_id=hook_id, by=by)
         messages.success(request, "A test is on its way: reload this page for the answer.")
     except FieldRefused as exc:
-        messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
+        messages.error(request, f"{capfirst(str(exc))}.")
     return redirect("hook", hook_id)
 
 
@@ -122,19 +119,9 @@ def act(request: HttpRequest, hook_id: int) -> HttpResponse:
 @require_POST
 def again(request: HttpRequest, delivery_id: int) -> HttpResponse:
     """Send a delivery once more."""
-    try:
-        delivery = found(deliver_again, delivery_id=delivery_id, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+    delivery = deliver_again(delivery_id=delivery_id, by=person(request))
     messages.success(request, f"{delivery.event} of {delivery.subject} is on its way again.")
     return redirect("hook", delivery.hook_id)
-
-
-def _own(request: HttpRequest, hook_id: int) -> Hook:
-    try:
-        return found(own_hook, hook_id=hook_id, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
 
 
 def _saved(request: HttpRequest, hook: Hook | None) -> HttpResponse:

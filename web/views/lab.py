@@ -25,7 +25,6 @@ from lab.targets.changes import set_target_enabled
 from lab.targets.health_overview import target_healths
 from lab.targets.quarantine import release_target
 from web.access import needs, person
-from web.views.missing import found
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
@@ -58,10 +57,10 @@ def _now() -> dict[str, object]:
             (target_health, at.get(target_health.name), served.get(target_queue(target_health.name)))
             for target_health in target_healths()
         ],
-        "queues": [(one, duration(one.oldest_s) if one.oldest_s else "") for one in queues],
+        "queues": queues,
         "forsaken": [one for one in queues if one.forsaken],
         "claims": _by_holder(claims),
-        "workers": [(worker, duration(worker.silent_s)) for worker in workers],
+        "workers": workers,
         "faults": lab_faults(),
         "late": late_answers(),
         "corrupt": corrupt_artifacts(),
@@ -83,11 +82,11 @@ def _by_holder(claims: Sequence[ClaimLine]) -> list[tuple[ClaimLine, str]]:
 def change_target(request: HttpRequest, target_id: int) -> HttpResponse:
     """Enable or disable a target, or release it from quarantine."""
     if request.POST.get("released") == "yes":
-        target = found(release_target, target_id=target_id, by=person(request))
+        target = release_target(target_id=target_id, by=person(request))
         messages.success(request, f"{target.name} is released: it boots again.")
         return redirect("lab")
     enabled = request.POST.get("enabled") == "yes"
-    target = found(set_target_enabled, by=person(request), target_id=target_id, enabled=enabled)
+    target = set_target_enabled(by=person(request), target_id=target_id, enabled=enabled)
     said = "boots again" if enabled else "is disabled: what boots now ends, nothing new begins"
     messages.success(request, f"{target.name} {said}.")
     return redirect("lab")
@@ -99,7 +98,7 @@ def return_claim(request: HttpRequest, kind: Kind, work: str) -> HttpResponse:
     """Take a claim back from its worker."""
     lease = request.POST.get("lease", "")
     try:
-        held = found(take_back, by=person(request), kind=kind, work=int(work), lease=lease)
+        held = take_back(by=person(request), kind=kind, work=int(work), lease=lease)
     except Outdated as exc:
         messages.error(request, f"{exc}. Nothing was changed.")
     else:

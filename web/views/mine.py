@@ -13,7 +13,6 @@ from django.views.decorators.http import require_POST, require_safe
 from lab.operations.own_work import mark_seen, own_work
 from lab.statistics.verdict_words import counted_verdicts
 from web.access import person
-from web.words import duration
 
 
 @never_cache
@@ -24,8 +23,7 @@ def show(request: HttpRequest) -> HttpResponse:
     work = own_work(person(request))
     ctx = {
         "work": work,
-        "running": [(one, duration(one.eta_s) if one.eta_s is not None else "") for one in work.running],
-        "finished": [(line, counted_verdicts(line.tally.verdicts)) for line in work.finished],
+        "finished": [(row, counted_verdicts(counts.verdicts)) for row, counts in work.finished],
     }
     return render(request, "web/mine.html", ctx)
 

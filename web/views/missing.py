@@ -3,32 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import Resolver404
+from django.utils.deprecation import MiddlewareMixin
+from django.utils.text import capfirst
 
-from lab.errors import UnknownRow
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from lab.errors import NotAllowed, UnknownRow
 
 
-def found(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what the query returns; a row that does not exist becomes a page that does not."""
-    try:
-        return query(*args, **kwargs)
-    except UnknownRow as exc:
-        raise Http404(str(exc)) from exc
+class ErrorPages(MiddlewareMixin):
+    """Middleware: a row that does not exist becomes a page that does not, and what one may not do a 403."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Return the page that stands for an error of the lab; None leaves it to Django."""
+        if isinstance(exception, UnknownRow):
+            return not_found(request, Http404(str(exception)))
+        return not_allowed(request, exception) if isinstance(exception, NotAllowed) else None
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The friendly 404: what is missing, if it is known, and where to go."""
     known = isinstance(exception, Http404) and not isinstance(exception, Resolver404)
     text = str(exception) if known else ""
-    missing = f"{text[:1].upper()}{text[1:]}." if text else ""
+    missing = f"{capfirst(text)}." if text else ""
     return render(request, "404.html", {"missing": missing}, status=404)
 
 

@@ -11,13 +11,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from lab.errors import FieldRefused, NotAllowed
+from lab.errors import FieldRefused
 from lab.experiments.page import get_experiment
 from lab.notes.changes import delete_note, edit_note, write_note
 from lab.notes.pages import NoteLine, get_note
 from lab.runs.pages import get_run
 from web.access import needs, person
-from web.views.missing import found
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class _Form:
 @require_POST
 def on_experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """A new note on an experiment."""
-    experiment = found(get_experiment, experiment_id)
+    experiment = get_experiment(experiment_id)
     back = reverse("experiment", args=[experiment_id])
     text = request.POST.get("text", "")
     try:
@@ -49,7 +48,7 @@ def on_experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_POST
 def on_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """A new note on a run."""
-    run = found(get_run, run_id)
+    run = get_run(run_id)
     back = reverse("run", args=[run_id])
     text = request.POST.get("text", "")
     try:
@@ -63,7 +62,7 @@ def on_run(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, note_id: int) -> HttpResponse:
     """One's own note, to write anew or to delete."""
-    note = found(get_note, note_id, person(request))
+    note = get_note(note_id, person(request))
     back = _back(note)
     if request.method != "POST":
         if not note.yours:
@@ -74,8 +73,6 @@ def edit(request: HttpRequest, note_id: int) -> HttpResponse:
         edit_note(note_id=note_id, by=person(request), text=text)
     except FieldRefused as exc:
         return _form(request, _Form(request.path, back, text, note, str(exc)))
-    except NotAllowed as exc:
-        return render(request, "403.html", {"said": str(exc)}, status=403)
     return redirect(f"{back}#notes")
 
 
@@ -83,11 +80,8 @@ def edit(request: HttpRequest, note_id: int) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, note_id: int) -> HttpResponse:
     """Remove one's own note."""
-    note = found(get_note, note_id, person(request))
-    try:
-        delete_note(note_id=note_id, by=person(request))
-    except NotAllowed as exc:
-        return render(request, "403.html", {"said": str(exc)}, status=403)
+    note = get_note(note_id, person(request))
+    delete_note(note_id=note_id, by=person(request))
     messages.success(request, "The note is deleted.")
     return redirect(_back(note))
 

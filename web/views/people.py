@@ -15,14 +15,13 @@ from lab.models import User
 from lab.people.accounts import (
     change_address,
     change_role,
+    everybody,
     get_user,
     invite,
     password_link,
-    person_lines,
     set_active,
 )
 from web.access import needs, person
-from web.views.missing import found
 
 
 @never_cache
@@ -56,7 +55,7 @@ def add(request: HttpRequest) -> HttpResponse:
 @require_POST
 def link(request: HttpRequest, user_id: int) -> HttpResponse:
     """A new link for somebody who lost the first one, or the password."""
-    user = found(get_user, user_id)
+    user = get_user(user_id)
     return _people(request, link=(user, _address(request, user)))
 
 
@@ -67,17 +66,17 @@ def change(request: HttpRequest, user_id: int) -> HttpResponse:
     by = person(request)
     try:
         if "active" in request.POST:
-            user = found(set_active, by=by, user_id=user_id, active=request.POST["active"] == "yes")
+            user = set_active(by=by, user_id=user_id, active=request.POST["active"] == "yes")
             said = f"{user.username} is let in again." if user.is_active else f"{user.username} is shut out."
         elif "email" in request.POST:
-            user = found(change_address, by=by, user_id=user_id, email=request.POST["email"])
+            user = change_address(by=by, user_id=user_id, email=request.POST["email"])
             said = (
                 f"{user.username} gets mails at {user.email}."
                 if user.email
                 else f"{user.username} gets no mails."
             )
         else:
-            user = found(change_role, by=by, user_id=user_id, role=request.POST.get("role", ""))
+            user = change_role(by=by, user_id=user_id, role=request.POST.get("role", ""))
             said = f"{user.username} is now {user.role}."
     except FieldRefused as exc:
         return _people(request, errors={"people": str(exc)}, status=422)
@@ -99,7 +98,7 @@ def _people(
     status: int = 200,
 ) -> HttpResponse:
     ctx = {
-        "people": person_lines(),
+        "people": everybody(),
         "roles": User.Role.values,
         "typed": typed or {"role": User.Role.SUBMITTER},
         "errors": errors or {},

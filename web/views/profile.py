@@ -21,7 +21,6 @@ from lab.profiles.page import neighbours, profile_page
 from lab.profiles.shape import CallerRow, ProfileColumn, ProfilePage, ShareCell
 from web.views.claims import claim_tables
 from web.views.exact import exact_tables
-from web.views.missing import found
 from web.views.profile_kinds import WORDS, idle_of, kind_links, taken
 from web.words import number, quantity, share, times_between
 
@@ -76,7 +75,7 @@ class SymbolLine:
 @require_safe
 def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Lead to the first case, whose profiles are the ones to see."""
-    page = found(experiment_page, experiment_id)
+    page = experiment_page(experiment_id)
     profiled = {run.case for run in page.runs if run.purpose == "profiled" and run.state == "done"}
     cases = sorted(page.cases, key=lambda case: case.title not in profiled)
     if not cases:
@@ -92,7 +91,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     """
     asked = tuple(request.GET.get("symbols", "").replace(",", " ").split()[:_ASKED_AT_MOST])
     kind = request.GET.get("kind", "")
-    page = found(profile_page, experiment_id, case_id, asked=asked, rows=_ALL_ROWS, kind=kind)
+    page = profile_page(experiment_id, case_id, asked=asked, rows=_ALL_ROWS, kind=kind)
     chosen, against = _sides(page, request.GET)
     around = request.GET.get("around", "")
     boot = _boot(chosen, request.GET.get("boot", "")) if chosen else None

@@ -3,44 +3,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.comparisons.regressions import (
     STATES,
     RegressionFilter,
-    RegressionLine,
     comparison_of,
     regression_choices,
     regression_page,
 )
 from lab.comparisons.triage import Decision, Regression, decide
-from lab.errors import FieldRefused, Outdated, UnknownRow
+from lab.errors import FieldRefused, Outdated
 from web.access import needs, person
-from web.listing import kept_filters
+from web.listing import kept_filters, page_number
 from web.views.explain import TypedDecision, explain
-from web.views.missing import found
-from web.words import change
-
-
-@dataclass(frozen=True, slots=True)
-class RegressionRow:
-    """One regression of the list, in words."""
-
-    line: RegressionLine
-    change: str
-    interval: str
-
-
-def row_of(line: RegressionLine) -> RegressionRow:
-    """Put a regression into words."""
-    ends = "" if line.low is None or line.high is None else f"{change(line.low)} to {change(line.high)}"
-    return RegressionRow(line, change(line.ratio), ends)
 
 
 def read_filter(given: QueryDict) -> RegressionFilter:
@@ -63,13 +44,10 @@ def listing(request: HttpRequest) -> HttpResponse:
         # A form sends what was left empty too; an address to share says only what it filters by.
         return redirect(request.path + kept_filters(request.GET.urlencode()))
     chosen = read_filter(request.GET)
-    number = request.GET.get("page", "1")
-    lines, page = regression_page(chosen, int(number) if number.isdecimal() and len(number) < 9 else 1)
     kept = request.GET.copy()
     kept.pop("page", None)
     ctx = {
-        "rows": [row_of(line) for line in lines],
-        "page": page,
+        "page": regression_page(chosen, page_number(request)),
         "chosen": chosen,
         "choices": regression_choices(),
         "query": kept.urlencode(),
@@ -94,12 +72,9 @@ def triage(request: HttpRequest) -> HttpResponse:
     except FieldRefused as exc:
         return _again(request, on, typed, {exc.field: str(exc)}, status=422)
     except Outdated as exc:
-        said = str(exc)
-        return _again(request, on, typed, {"seen": f"{said[:1].upper()}{said[1:]}."}, status=409)
-    except UnknownRow as exc:
-        raise Http404(str(exc)) from exc
+        return _again(request, on, typed, {"seen": f"{capfirst(str(exc))}."}, status=409)
     messages.success(request, f"{on.metric} is {typed.state}.")
-    experiment_id, comparison_id = found(comparison_of, on)
+    experiment_id, comparison_id = comparison_of(on)
     return redirect(reverse("explain", args=[experiment_id, comparison_id]))
 
 
@@ -113,5 +88,5 @@ def _named(given: QueryDict) -> Regression:
 def _again(
     request: HttpRequest, on: Regression, typed: TypedDecision, errors: dict[str, str], *, status: int
 ) -> HttpResponse:
-    experiment_id, comparison_id = found(comparison_of, on)
+    experiment_id, comparison_id = comparison_of(on)
     return explain(request, experiment_id, comparison_id, typed=typed, errors=errors, status=status)

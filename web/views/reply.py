@@ -16,13 +16,12 @@ from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
 from lab.experiments.page import experiment_page
 from lab.models import User
-from web.views.missing import found
 
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The reply, for one patch or all, signed by the reader if asked for; files below it."""
-    page = found(experiment_page, experiment_id)
+    page = experiment_page(experiment_id)
     data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request)
     asked = ReplyOptions(
@@ -53,7 +52,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @require_safe
 def text(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The same as plain text."""
-    data = found(comparison_data, experiment_id, link=own_address(request))
+    data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request) if request.GET.get("sign") == "1" else ""
     try:
         body = write_reply(data, ReplyOptions(patch=request.GET.get("for", ""), signer=signer)).text
@@ -68,7 +67,7 @@ def export(request: HttpRequest, experiment_id: int, form: str) -> HttpResponse:
     if form not in REPORT_FORMS:
         raise Http404(f'there is no form "{form}"; there are {", ".join(REPORT_FORMS)}')
     made = REPORT_FORMS[form]
-    body = found(made.write, experiment_id, link=own_address(request))
+    body = made.write(experiment_id, link=own_address(request))
     response = HttpResponse(body, content_type=made.media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="{made.file_name(experiment_id)}"'
     return response

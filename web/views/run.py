@@ -21,7 +21,6 @@ from lab.notes.pages import run_notes
 from lab.runs.pages import BuildPage, MetricValues, RunPage, build_page, run_page
 from lab.storage.files import KeptFile
 from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
-from web.views.missing import found
 from web.views.profile_kinds import WORDS
 from web.words import NONE, duration, number
 
@@ -43,7 +42,7 @@ class MetricLine:
 @require_safe
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """One boot: how it ended, its numbers, what the kernel complained about, where it ran."""
-    page = found(run_page, run_id)
+    page = run_page(run_id)
     lines = [_metric_line(metric) for metric in page.metrics]
     log = read_end(page.console, limit=_GLANCE_BYTES)
     ctx = {
@@ -66,7 +65,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 def console(request: HttpRequest, run_id: int) -> HttpResponse:
     """The end of a run's console, or with ?all=1 the whole of it; it grows while the run is under way."""
-    page = found(run_page, run_id)
+    page = run_page(run_id)
     log = _log(request, page.console)
     ctx = {"page": page, "whole": "all" in request.GET, "log": log, "follow": _follow(page.state, log)}
     return render(request, "web/console.html", ctx | {"address": "run_console_part"})
@@ -75,20 +74,20 @@ def console(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_safe
 def console_part(request: HttpRequest, run_id: int) -> HttpResponse:
     """Return a run's console from `?offset=` on, as text."""
-    page = found(run_page, run_id)
+    page = run_page(run_id)
     return _part(request, page.console, page.state)
 
 
 @require_safe
 def console_raw(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """A run's console, byte for byte."""
-    return _download(found(run_page, run_id).console, f"run-{run_id}-console.txt")
+    return _download(run_page(run_id).console, f"run-{run_id}-console.txt")
 
 
 @require_safe
 def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
     """One build: how it ended, and the end of its log, which grows while it is made."""
-    page = found(build_page, build_id)
+    page = build_page(build_id)
     log = _log(request, page.log)
     ctx = _build(page) | {
         "request_text": _text(page.request),
@@ -103,26 +102,26 @@ def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
 @require_safe
 def build_live(request: HttpRequest, build_id: int) -> HttpResponse:
     """The part of a build's page that changes; it asks for itself again until the build is over."""
-    return render(request, "web/build_live.html", _build(found(build_page, build_id)))
+    return render(request, "web/build_live.html", _build(build_page(build_id)))
 
 
 @require_safe
 def build_log_part(request: HttpRequest, build_id: int) -> HttpResponse:
     """Return a build's log from `?offset=` on, as text."""
-    page = found(build_page, build_id)
+    page = build_page(build_id)
     return _part(request, page.log, page.state)
 
 
 @require_safe
 def build_log_raw(request: HttpRequest, build_id: int) -> HttpResponseBase:
     """A build's log, byte for byte."""
-    return _download(found(build_page, build_id).log, f"build-{build_id}-log.txt")
+    return _download(build_page(build_id).log, f"build-{build_id}-log.txt")
 
 
 @require_safe
 def build_script(request: HttpRequest, build_id: int) -> HttpResponseBase:
     """The script that builds this very kernel from a checkout of its base, without a lab."""
-    page = found(build_page, build_id)
+    page = build_page(build_id)
     name = f"artifacts/{page.artifact_key}/reproducer.sh"
     return _download(KeptFile(name, page.expired_at), f"build-{build_id}.sh")
 
@@ -131,10 +130,7 @@ def _build(page: BuildPage) -> dict[str, object]:
     return {
         "page": page,
         "over": page.state not in _OPEN,
-        "left": duration(page.left_s) if page.left_s is not None else "",
         "detail": printable(page.problem_detail),
-        "cpu": duration(page.cpu_seconds),
-        "wall": duration(page.wall_seconds),
         "since": page.started_at if page.state == "building" else None,
     }
 

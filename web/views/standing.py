@@ -8,14 +8,14 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from lab.errors import FieldRefused, LabError, NotAllowed, UnknownRow
+from lab.errors import FieldRefused, LabError, UnknownRow
 from lab.experiments.spec import toml_mapping
 from lab.experiments.stored_spec import description_as_toml, stored_description
 from lab.models import Standing
@@ -33,7 +33,7 @@ from lab.standing.changes import (
 from lab.standing.pages import alert_page, standing_lines, standing_page, unseen_alerts
 from lab.trends.repeatability import repeatability
 from web.access import needs, person
-from web.views.missing import found
+from web.listing import page_number
 from web.words import duration
 
 _NUMBERS = {"quiet_from": "hour", "quiet_until": "hour", "poll_minutes": "number of minutes"}
@@ -62,14 +62,16 @@ def listing(request: HttpRequest) -> HttpResponse:
 @require_safe
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """One: how it is set, what it found, and for who may change it how a forge reaches it."""
-    page = found(standing_page, name)
+    page = standing_page(name)
+    row = page.line.row
     ctx = {
         "page": page,
         "line": page.line,
-        "every": duration(page.row.poll_every_s),
-        "mine": may_change(request.user, page.row.owner),
+        "row": row,
+        "every": duration(row.poll_every_s),
+        "mine": may_change(request.user, row.owner),
         "push_url": settings.PUBLIC_URL + reverse("forge_push", args=[name]),
-        "toml": description_as_toml(page.row.spec),
+        "toml": description_as_toml(row.spec),
     }
     return render(request, "web/standing.html", ctx)
 
@@ -84,7 +86,7 @@ def new(request: HttpRequest) -> HttpResponse:
     typed = _FRESH | {"toml": _EXAMPLE}
     origin = request.GET.get("from", "")
     if origin.isascii() and origin.isdecimal() and len(origin) < 19:
-        typed["toml"] = description_as_toml(found(stored_description, int(origin)))
+        typed["toml"] = description_as_toml(stored_description(int(origin)))
     return _form(request, typed, {}, None)
 
 
@@ -93,10 +95,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
     """The same form for one that is there."""
-    try:
-        row = found(own_standing, name=name, by=person(request))
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+    row = own_standing(name=name, by=person(request))
     if request.method == "POST":
         return _saved(request, row)
     typed = {
@@ -120,30 +119,27 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     by, what = person(request), request.POST.get("act", "")
     try:
         if what == "run":
-            found(run_standing, name=name, by=by)
+            run_standing(name=name, by=by)
             messages.success(
                 request, "Its branch is looked at next, and measured even where it has not moved."
             )
         elif what in ("enable", "disable"):
-            found(enable_standing, name=name, by=by, enabled=what == "enable")
+            enable_standing(name=name, by=by, enabled=what == "enable")
             messages.success(request, f"{name} is {what}d.")
         elif what == "remove":
-            found(remove_standing, name=name, by=by)
+            remove_standing(name=name, by=by)
             messages.success(request, f"{name} is removed; its experiments stay.")
             return redirect("standings")
     except FieldRefused as exc:
-        messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
-    except NotAllowed as exc:
-        raise PermissionDenied(str(exc)) from exc
+        messages.error(request, f"{capfirst(str(exc))}.")
     return redirect("standing", name)
 
 
 @require_safe
 def alerts(request: HttpRequest) -> HttpResponse:
     """All alerts, the newest first; ?unseen=1 only those nobody has seen."""
-    number = request.GET.get("page", "1")
     unseen = request.GET.get("unseen") == "1"
-    page = alert_page(int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 1, unseen=unseen)
+    page = alert_page(page_number(request), unseen=unseen)
     return render(request, "web/alerts.html", {"page": page, "unseen": unseen, "repeats": repeatability()})
 
 
@@ -151,7 +147,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_POST
 def see(request: HttpRequest, alert_id: int) -> HttpResponse:
     """Note that somebody has seen an alert."""
-    found(see_alert, alert_id=alert_id, by=person(request))
+    see_alert(alert_id=alert_id, by=person(request))
     return redirect(f"{reverse('alerts')}{'?unseen=1' if request.POST.get('unseen') else ''}")
 
 

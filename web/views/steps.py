@@ -20,8 +20,6 @@ from lab.trends.page import TrendLine, TrendPage
 from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
 from web.access import needs, person
-from web.views.missing import found
-from web.words import change
 
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
@@ -49,11 +47,10 @@ class TrendsAsked:
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """One cause in words. why_not: why no bisection can be started here, "" if one can."""
+    """One cause. why_not: why no bisection can be started here, "" if one can."""
 
     group: StepGroup
-    change: str
-    others: tuple[tuple[MetricStep, str], ...]
+    others: tuple[MetricStep, ...]
     decision: StepDecision | None
     bisections: Sequence[BisectionLine]
     why_not: str
@@ -100,8 +97,7 @@ def _row(group: StepGroup, decision: StepDecision | None) -> StepLine:
     lead = group.lead
     return StepLine(
         group=group,
-        change=change(lead.step.ratio),
-        others=tuple((one, change(one.step.ratio)) for one in group.metrics[1:]),
+        others=tuple(group.metrics[1:]),
         decision=decision if decision and decision.state != StepDecision.State.OPEN else None,
         bisections=bisections_of(lead.line, lead.step),
         why_not=why_not_searched(lead.step),
@@ -119,8 +115,7 @@ def decide(request: HttpRequest) -> HttpResponse:
             _bisect(request, pick)
             return redirect(back)
         state = request.POST.get("state", "")
-        amount = found(
-            decide_steps,
+        amount = decide_steps(
             by=person(request),
             picks=request.POST.getlist("step"),
             state=state,
@@ -140,8 +135,8 @@ def decide(request: HttpRequest) -> HttpResponse:
 
 def _bisect(request: HttpRequest, pick: str) -> None:
     trends, _, commit = pick.partition(":")
-    row = found(bisect_step, by=person(request), trend=trends.partition("-")[0], commit=commit)
+    row = bisect_step(by=person(request), trend=trends.partition("-")[0], commit=commit)
     note = f"bisection {row.pk}"
-    found(decide_steps, by=person(request), picks=[pick], state=StepDecision.State.ACCEPTED, note=note)
+    decide_steps(by=person(request), picks=[pick], state=StepDecision.State.ACCEPTED, note=note)
     said = f"Bisection {row.pk} searches {len(row.line) - 1} commits; the step is accepted."
     request.session[DECIDED] = {"said": said, "bisection": row.pk}

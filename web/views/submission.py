@@ -28,7 +28,6 @@ from web.faults import fault_lines, form_faults
 from web.formpage import FormPage, form_context, fresh
 from web.forms import Description, TypedForm, describe, read_form
 from web.sources import receive, wanted_series
-from web.views.missing import found
 
 
 @needs("submit")
@@ -138,7 +137,7 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     number = request.GET.get("from", "")
     if not (number.isdecimal() and len(number) < 19):
         return None
-    page = found(experiment_page, int(number))
+    page = experiment_page(int(number))
     description = without_defaults(page.spec)
     texts = {switch.name: switch.text for switch in page.switches}
     typed, sentences = typed_from(description, texts, origin=page.id)

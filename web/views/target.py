@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import capfirst
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import FieldRefused
@@ -20,28 +21,27 @@ from lab.targets.page import TargetPage, target_page, target_tuning
 from lab.targets.quarantine import release_target
 from web.access import needs, person
 from web.trendchart import Dot, Jump, TrendPlot, trend_plot
-from web.views.missing import found
 from web.words import quantity
 
 
 @require_safe
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """State, drift, tuning, boots."""
-    return _page(request, found(target_page, name))
+    return _page(request, target_page(name))
 
 
 @needs("operate")
 @require_POST
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Release it, have it checked, enable, disable or remove it."""
-    target, what, by = found(named_target, name), request.POST.get("what", ""), person(request)
+    target, what, by = named_target(name), request.POST.get("what", ""), person(request)
     try:
         if what == "remove":
             messages.success(request, f"{remove_target(by=by, target_id=target.pk)} is removed.")
             return redirect("lab")
         messages.success(request, _done(what, target, by))
     except FieldRefused as exc:
-        messages.error(request, f"{str(exc)[:1].upper()}{str(exc)[1:]}.")
+        messages.error(request, f"{capfirst(str(exc))}.")
     return redirect("target", name)
 
 

@@ -16,7 +16,6 @@ from lab.targets.changes import TargetFields, add_target, change_target, fingerp
 from web.access import needs, person
 from web.targetfields import GROUPS
 from web.targetform import as_typed, filled, place_of, read_typed, typed_in
-from web.views.missing import found
 
 
 @never_cache
@@ -42,13 +41,12 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, name: str) -> HttpResponse:
     """The same form for one that is there; a form that is older than its last change writes nothing."""
-    row = found(named_target, name)
+    row = named_target(name)
     if request.method != "POST":
         return _form(request, as_typed(row) | {"seen": fingerprint(row)}, {}, row)
     typed = typed_in(request.POST)
     try:
-        changed = found(
-            change_target,
+        changed = change_target(
             by=person(request),
             target_id=row.pk,
             changes=read_typed(typed),

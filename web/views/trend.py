@@ -16,14 +16,13 @@ from django.views.decorators.http import require_safe
 from lab.bisections.pages import BisectionLine, bisections_of
 from lab.notes.pages import TrendNote, trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
-from lab.trends.page import Point, StepView, TrendLine, TrendPage, trend_list, trend_page
+from lab.trends.page import StepView, TrendLine, TrendPage, trend_list, trend_page
 from lab.trends.repeatability import repeatability
 from web.listing import kept_filters
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
-from web.views.missing import found
 from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
-from web.words import change, count, number, quantity, settings
+from web.words import change, count, quantity
 
 _SHORT = 10
 _MOST_DRAWN = 400
@@ -31,40 +30,13 @@ _MOST_LISTED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class TrendListRow:
-    """One trend of the list."""
-
-    line: TrendLine
-    params: str
-    points: int
-    latest: str
-    revision: str
-    spark: str
-    step: StepView | None
-    change: str
-
-
-@dataclass(frozen=True, slots=True)
 class StepSection:
-    """One step in words."""
+    """One step. elsewhere: the revisions between which it lies, "" where these are its own."""
 
     step: StepView
-    change: str
-    interval: str
-    levels: str
     sure: str
     elsewhere: str
     bisections: tuple[BisectionLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PointRow:
-    """One revision of the table; step is the one that begins with it."""
-
-    point: Point
-    value: str
-    range: str
-    step: StepSection | None
 
 
 @require_safe
@@ -83,7 +55,7 @@ def listing(request: HttpRequest) -> HttpResponse:
         shown.sort(key=lambda page: not page.steps)
     ctx = {
         "steps": step_rows(pages, asked),
-        "rows": [_row(page) for page in shown],
+        "rows": [(page, spark([point.median for point in page.points])) for page in shown],
         "any": bool(pages),
         "asked": asked,
         "states": STATES,
@@ -110,7 +82,7 @@ class TypedNote:
 @require_safe
 def show(request: HttpRequest, key: str) -> HttpResponse:
     """One trend: chart, steps, notes, revisions with the newest first."""
-    return trend_response(request, found(trend_page, key), TypedNote())
+    return trend_response(request, trend_page(key), TypedNote())
 
 
 def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> HttpResponse:
@@ -118,18 +90,12 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     sections = {step.index: _section(page.line, step) for step in page.steps}
     notes = trend_notes(page.line, request.user)
     points = [
-        PointRow(
-            point,
-            quantity(point.median, page.line.unit),
-            f"{number(point.low)} to {number(point.high)}",
-            sections.get(index),
-        )
+        (point, sections[index].step if index in sections else None)
         for index, point in enumerate(page.points)
     ]
     ctx = {
         "page": page,
         "line": page.line,
-        "params": settings(page.line.params),
         "better": DIRECTIONS.get(page.line.better, ""),
         # Without scripts a drawing is shown, as long as one could read it; the chart needs the numbers.
         "plot": _plot(page, notes) if 0 < len(page.points) <= _MOST_DRAWN else None,
@@ -144,28 +110,10 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     return render(request, "web/trend.html", ctx, status=422 if typed.faults else 200)
 
 
-def _row(page: TrendPage) -> TrendListRow:
-    latest = page.points[-1]
-    step = page.steps[-1] if page.steps else None
-    return TrendListRow(
-        line=page.line,
-        params=settings(page.line.params),
-        points=len(page.points),
-        latest=quantity(latest.median, page.line.unit),
-        revision=latest.revision.commit[:_SHORT],
-        spark=spark([point.median for point in page.points]),
-        step=step,
-        change=change(step.ratio) if step else "",
-    )
-
-
 def _section(line: TrendLine, step: StepView) -> StepSection:
     near = step.earliest == step.latest or step.pending
     return StepSection(
         step=step,
-        change=change(step.ratio),
-        interval=f"{change(step.low)} to {change(step.high)}" if step.low is not None else "",
-        levels=f"{quantity(step.before, line.unit)} to {quantity(step.after, line.unit)}",
         sure="" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
         elsewhere="" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
         bisections=bisections_of(line, step),

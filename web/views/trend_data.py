@@ -16,7 +16,6 @@ from django.views.decorators.http import require_safe
 from lab.notes.pages import TrendNote, trend_notes
 from lab.trends.export import point_data, step_data
 from lab.trends.page import TrendPage, trend_page
-from web.views.missing import found
 from web.words import change
 
 _SHORT = 10
@@ -59,7 +58,7 @@ def chart(page: TrendPage, notes: Sequence[TrendNote] = ()) -> dict[str, Any]:
 @require_safe
 def as_csv(request: HttpRequest, key: str) -> HttpResponse:
     """One revision a line, oldest first; a step stands with the revision it begins with."""
-    page = found(trend_page, key)
+    page = trend_page(key)
     steps = {step.index: step for step in page.steps}
     text = io.StringIO()
     writer = csv.writer(text)
@@ -102,7 +101,7 @@ def plain_cells(*texts: str) -> Iterator[str]:
 @require_safe
 def as_json(request: HttpRequest, key: str) -> JsonResponse:
     """The trend, its points, and its steps by the index of the point they begin with."""
-    page = found(trend_page, key)
+    page = trend_page(key)
     line = page.line
     names = ("tree", "workload", "preset", "params", "target", "clock", "metric", "unit", "better", "margin")
     return JsonResponse(

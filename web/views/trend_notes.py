@@ -12,7 +12,6 @@ from lab.errors import FieldRefused
 from lab.notes.changes import write_note
 from lab.trends.page import measured_revision, trend_page
 from web.access import needs, person
-from web.views.missing import found
 from web.views.trend import TypedNote, trend_response
 
 
@@ -20,7 +19,7 @@ from web.views.trend import TypedNote, trend_response
 @require_POST
 def on_trend(request: HttpRequest, key: str) -> HttpResponse:
     """A new note on a revision of a trend; what is refused comes back as it was typed."""
-    page = found(trend_page, key)
+    page = trend_page(key)
     revision, text = request.POST.get("revision", ""), request.POST.get("text", "")
     everywhere = request.POST.get("everywhere") == "1"
     try:

@@ -2,7 +2,6 @@
 import pytest
 
 from lab.comparisons.regressions import (
-    DecisionLine,
     RegressionFilter,
     decisions,
     regression_choices,
@@ -32,8 +31,8 @@ def settle(row: Comparison, state: str, by: User) -> None:
 
 
 def names(**chosen: object) -> list[str]:
-    lines, _ = regression_page(RegressionFilter(**chosen), 1)  # type: ignore[arg-type]
-    return [line.experiment for line in lines]
+    page = regression_page(RegressionFilter(**chosen), 1)  # type: ignore[arg-type]
+    return [line.experiment.name for line in page]
 
 
 def test_the_list_holds_what_is_open_the_newest_first() -> None:
@@ -52,8 +51,8 @@ def test_the_newest_decision_counts() -> None:
     alice, row = make_user("alice"), slower("a")
     settle(row, "expected", alice)
     settle(row, "acknowledged", alice)
-    ((line,), _) = regression_page(RegressionFilter(), 1)
-    assert (line.state, line.by) == ("acknowledged", "alice")
+    (line,) = regression_page(RegressionFilter(), 1)
+    assert (line.triaged, line.decided_by) == ("acknowledged", "alice")
     history = decisions(Regression(row.case_id, row.variant_id, row.metric))
     assert [(one.state, one.reason) for one in history] == [
         ("acknowledged", "it is acknowledged"),
@@ -101,16 +100,16 @@ def test_filters_narrow_the_list_and_search_looks_at_names() -> None:
 def test_a_page_beyond_the_last_is_the_last() -> None:
     for number in range(51):
         slower(f"{number}")
-    lines, page = regression_page(RegressionFilter(), 99)
-    assert (page.number, [line.experiment for line in lines]) == (2, ["0"])
+    page = regression_page(RegressionFilter(), 99)
+    assert (page.number, [line.experiment.name for line in page]) == (2, ["0"])
 
 
 def test_the_list_asks_as_often_for_fifty_as_for_one(django_assert_num_queries: object) -> None:
     slower()
     with django_assert_num_queries(2):  # type: ignore[operator]
-        regression_page(RegressionFilter(), 1)
+        list(regression_page(RegressionFilter(), 1))
     for _ in range(20):
         slower()
     with django_assert_num_queries(2):  # type: ignore[operator]
-        regression_page(RegressionFilter(), 1)
+        list(regression_page(RegressionFilter(), 1))
     assert Experiment.objects.count() == 21

@@ -65,8 +65,8 @@ def test_a_new_word_is_treated_as_its_kind_by_lists_triage_and_the_conclusion(
     experiment = make_experiment(name="louder", state="done")
     make_variant(experiment)
     row = make_comparison(make_case(experiment), make_variant(experiment, "p"), verdict="noisier")
-    ((line,), _) = regression_page(RegressionFilter(), 1)
-    assert line.experiment == "louder"
+    (line,) = regression_page(RegressionFilter(), 1)
+    assert line.experiment.name == "louder"
     on = Regression(row.case_id, row.variant_id, row.metric)
     decide(by=make_user("alice"), on=on, decision=Decision("expected", "it is meant"), seen=None)
     assert comparison_data(experiment.pk)["conclusion"]["headline"].startswith("Regression: p makes ")
