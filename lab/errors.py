@@ -3,11 +3,15 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from kernels.printable import shown, shown_line
 
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
 Blame = Literal["submission", "kernel", "lab"]
+Row = TypeVar("Row", bound=Any)
 
 
 class LabError(Exception):
@@ -125,6 +129,14 @@ class UnknownRow(LabError):
     """No row has that number."""
 
     blame: ClassVar[Blame] = "submission"
+
+
+def one_row(rows: "QuerySet[Row]", what: str) -> Row:
+    """Return the first row. what: its noun and number. Raises UnknownRow where there is none."""
+    row = rows.first()
+    if row is None:
+        raise UnknownRow(f"there is no {what}")
+    return row
 
 
 class MeasurementRefused(LabError):

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.models import Bisection, BisectionStep, Revision
 from lab.models.states import BisectionState
 from lab.trends.page import RevisionView, StepView, TrendLine
@@ -128,9 +128,10 @@ def _title(row: Bisection) -> str:
 
 def bisection_page(bisection_id: int) -> BisectionPage:
     """Return one bisection. Raises UnknownRow."""
-    row = Bisection.objects.select_related("tree", "target").filter(pk=bisection_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no bisection {bisection_id}")
+    row = one_row(
+        Bisection.objects.select_related("tree", "target").filter(pk=bisection_id),
+        f"bisection {bisection_id}",
+    )
     known = {
         one.commit: RevisionView(one.commit, one.subject, one.author, one.position)
         for one in Revision.objects.filter(tree=row.tree, commit__in=row.line)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from lab.bisections.outcome import Conclusion, conclude, more_boots
 from lab.bisections.start import BisectionRequest, description
 from lab.bisections.strategy import Compare, NoStep, RevisionAnswer, StepFound, decide
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.spec import ExperimentSpec
 from lab.models import Bisection, BisectionStep, Revision
 from lab.models.states import BisectionState, move
@@ -35,10 +35,10 @@ ANSWERS = {
 
 def get_bisection(bisection_id: int) -> Bisection:
     """Return the row. Raises UnknownRow."""
-    row = Bisection.objects.select_related("tree", "target").filter(pk=bisection_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no bisection {bisection_id}")
-    return row
+    return one_row(
+        Bisection.objects.select_related("tree", "target").filter(pk=bisection_id),
+        f"bisection {bisection_id}",
+    )
 
 
 def take_step(bisection_id: int) -> BisectionStep | None:

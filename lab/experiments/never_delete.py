@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from lab.errors import NotAllowed, UnknownRow
+from lab.experiments.stored_spec import experiment_row
 from lab.models import Experiment, User
 from lab.people.permissions import may_change
 
@@ -13,9 +14,7 @@ def keep_for(*, experiment_id: int, by: User, kept: bool, scopes: Sequence[str] 
 
     scopes: of the token it is asked with. Raises UnknownRow, NotAllowed.
     """
-    row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
+    row = experiment_row(experiment_id)
     if not may_change(by, row.submitter, scopes=scopes):
         if scopes is not None and may_change(by, row.submitter):
             raise NotAllowed(

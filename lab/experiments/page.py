@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.priority import priority_name
 from lab.experiments.progress import ExperimentProgress, progress
 from lab.experiments.shown_description import CaseView, SwitchView, case_views, switch_view
@@ -134,10 +134,10 @@ class ExperimentPage:
 
 def get_experiment(experiment_id: int) -> Experiment:
     """Return the row. Raises UnknownRow."""
-    row = Experiment.objects.select_related("tree", "target", "submitter").filter(pk=experiment_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
-    return row
+    return one_row(
+        Experiment.objects.select_related("tree", "target", "submitter").filter(pk=experiment_id),
+        f"experiment {experiment_id}",
+    )
 
 
 def find_experiment(experiment_id: int) -> Experiment | None:

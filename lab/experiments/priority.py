@@ -9,7 +9,8 @@ from typing import Final
 
 from django.contrib.auth.models import AnonymousUser
 
-from lab.errors import FieldRefused, NotAllowed, Outdated, SubmissionRejected, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, Outdated, SubmissionRejected
+from lab.experiments.stored_spec import experiment_row
 from lab.models import Experiment, User
 from lab.models.states import OPEN_EXPERIMENT
 from lab.people.permissions import may, may_change
@@ -57,9 +58,7 @@ def set_priority(
         raise FieldRefused(
             "priority", f'there is no priority "{priority[:40]}"; {nearest(priority, PRIORITIES)}'
         )
-    row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
+    row = experiment_row(experiment_id)
     number = PRIORITIES[priority]
     if by is not None and not may_change(by, row.submitter, scopes=scopes):
         raise NotAllowed(f"experiment {experiment_id}: its submitter and operators may change its priority")

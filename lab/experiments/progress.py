@@ -9,7 +9,7 @@ from statistics import median
 
 from django.utils import timezone
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.build_steps import steps_left_s, steps_percent
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
@@ -92,9 +92,7 @@ class ExperimentProgress:
 
 def progress(experiment_id: int) -> ExperimentProgress:
     """Return how far the experiment is. Raises UnknownRow."""
-    experiment = Experiment.objects.filter(pk=experiment_id).first()
-    if experiment is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
+    experiment = one_row(Experiment.objects.filter(pk=experiment_id), f"experiment {experiment_id}")
     return progress_of([experiment])[experiment_id]
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import tomli_w
 from pydantic import BaseModel
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Experiment
 
@@ -78,7 +78,6 @@ def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def experiment_row(experiment_id: int) -> Experiment:
     """Return an experiment's row with its submitter. Raises UnknownRow."""
-    row = Experiment.objects.select_related("submitter").filter(pk=experiment_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
-    return row
+    return one_row(
+        Experiment.objects.select_related("submitter").filter(pk=experiment_id), f"experiment {experiment_id}"
+    )

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from lab.errors import AddressRefused, FieldRefused, NotAllowed, UnknownRow
+from lab.errors import AddressRefused, FieldRefused, NotAllowed, UnknownRow, one_row
 from lab.hooks.events import EVENTS, TEST, experiment_payload
 from lab.hooks.outgoing_http import check_url
 from lab.hooks.request import Event as SentEvent
@@ -67,9 +67,7 @@ def remove_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) 
 
 def own_hook(*, hook_id: int, by: User, scopes: Sequence[str] | None = None) -> Hook:
     """Return a hook that somebody may see and change. Raises UnknownRow, NotAllowed."""
-    hook = Hook.objects.select_related("owner", "tree").filter(pk=hook_id).first()
-    if hook is None:
-        raise UnknownRow(f"there is no hook {hook_id}")
+    hook = one_row(Hook.objects.select_related("owner", "tree").filter(pk=hook_id), f"hook {hook_id}")
     if not may_change(by, hook.owner, scopes=scopes):
         whose = f"is {hook.owner.username}'s" if hook.owner else "has lost its owner"
         raise NotAllowed(f"hook {hook_id} {whose}: only its owner and operators see it")

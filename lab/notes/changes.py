@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, one_row
 from lab.harmful_characters import check_field
 from lab.models import Experiment, Note, Revision, Run, User
 from lab.people.permissions import may, may_change
@@ -51,9 +51,7 @@ def delete_note(*, note_id: int, by: User, scopes: Sequence[str] | None = None) 
 
 
 def _own(note_id: int, by: User, scopes: Sequence[str] | None) -> Note:
-    note = Note.objects.select_related("author").filter(pk=note_id).first()
-    if note is None:
-        raise UnknownRow(f"there is no note {note_id}")
+    note = one_row(Note.objects.select_related("author").filter(pk=note_id), f"note {note_id}")
     if not may_change(by, note.author, scopes=scopes):
         whose = f"is {note.author.username}'s" if note.author else "has lost its author"
         raise NotAllowed(f"note {note_id} {whose}: only its author and operators change it")

@@ -12,7 +12,7 @@ from django.db.models import Count, QuerySet
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, one_row
 from lab.models import User
 from lab.people.permissions import may
 
@@ -94,10 +94,7 @@ def set_active(*, by: User, user_id: int, active: bool) -> User:
 
 def get_user(user_id: int) -> User:
     """Return the row. Raises UnknownRow."""
-    user = User.objects.filter(pk=user_id).first()
-    if user is None:
-        raise UnknownRow(f"there is no account {user_id}")
-    return user
+    return one_row(User.objects.filter(pk=user_id), f"account {user_id}")
 
 
 def _locked(user_id: int) -> User:

@@ -20,7 +20,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from lab.errors import UnknownRow
+from lab.errors import UnknownRow, one_row
 from lab.leases.clock import after
 from lab.leases.prepared import run_prepared
 from lab.models import Build, Experiment, Run, Target
@@ -106,9 +106,7 @@ def _claim_in_steps(target: str, by: str, experiment_id: int | None, lease_s: fl
     """Claim the next run on SQLite, or, on PostgreSQL, the first of a block that has moved."""
     with transaction.atomic():
         # Locking the target's row makes claims of one target queue up; SQLite has one writer anyway.
-        row = Target.objects.select_for_update().filter(name=target).first()
-        if row is None:
-            raise UnknownRow(f'there is no target "{target}"')
+        row = one_row(Target.objects.select_for_update().filter(name=target), f'target "{target}"')
         if not _may_boot(row):
             return None
         while (run_id := next_run(experiment_id, target=target)) is not None:
@@ -196,15 +194,16 @@ def _take(run_id: int, target: Target, by: str, lease_s: float | None) -> Claim 
 
 def renew(claim: Claim, *, lease_s: float | None = None) -> bool:
     """Lengthen the lease; False when the claim was taken back, and the work should stop."""
-    return _held(claim).update(lease_until=after(lease_s or lease_seconds())) == 1
+    return held(claim).update(lease_until=after(lease_s or lease_seconds())) == 1
 
 
 def is_held(claim: Claim) -> bool:
     """Return whether the claim stands; a look, which costs less than renewing it."""
-    return _held(claim).exists()
+    return held(claim).exists()
 
 
-def _held(claim: Claim) -> QuerySet[Build] | QuerySet[Run]:
+def held(claim: Claim) -> QuerySet[Build] | QuerySet[Run]:
+    """Return the row of a claim as long as it is held; nothing once it was taken back."""
     if claim.kind == "build":
         return Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
     return Run.objects.filter(pk=claim.id, token=claim.token, state=RunState.RUNNING)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Max
 
-from lab.errors import UnknownRow
+from lab.errors import UnknownRow, one_row
 from lab.experiments.progress import build_steps
 from lab.experiments.shown_description import CaseView, case_view
 from lab.models import Build, Profile, Run
@@ -105,9 +105,7 @@ class RunPage:
 
 def build_page(build_id: int) -> BuildPage:
     """Return one build. Raises UnknownRow."""
-    build = Build.objects.filter(pk=build_id).first()
-    if build is None:
-        raise UnknownRow(f"there is no build {build_id}")
+    build = one_row(Build.objects.filter(pk=build_id), f"build {build_id}")
     percent, left_s = build_steps(build)
     variants = build.variants.select_related("experiment").order_by("-experiment_id", "position")
     return BuildPage(
@@ -137,17 +135,14 @@ def build_page(build_id: int) -> BuildPage:
 
 def get_run(run_id: int) -> Run:
     """Return the row. Raises UnknownRow."""
-    run = Run.objects.filter(pk=run_id).first()
-    if run is None:
-        raise UnknownRow(f"there is no run {run_id}")
-    return run
+    return one_row(Run.objects.filter(pk=run_id), f"run {run_id}")
 
 
 def run_page(run_id: int) -> RunPage:
     """Return one run. Raises UnknownRow."""
-    run = Run.objects.select_related("experiment", "variant__build", "case").filter(pk=run_id).first()
-    if run is None:
-        raise UnknownRow(f"there is no run {run_id}")
+    run = one_row(
+        Run.objects.select_related("experiment", "variant__build", "case").filter(pk=run_id), f"run {run_id}"
+    )
     build = run.variant.build
     return RunPage(
         id=run.pk,
@@ -230,9 +225,3 @@ def ended(kind: Kind, pk: int) -> str:
     if isinstance(row, Run) and row.experiment.finished_at is not None:
         end = f"; experiment {row.experiment_id} is {row.experiment.state}"
     return f"{what}: {how}{f' ({row.problem})' if row.problem else ''}{end}"
-
-
-def running_attempts() -> set[str]:
-    """Return run and attempt of every boot under way, as their folders are named."""
-    rows = Run.objects.filter(state=RunState.RUNNING).order_by().values_list("pk", "attempt")
-    return {f"{run}-{attempt}" for run, attempt in rows}

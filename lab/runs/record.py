@@ -25,6 +25,7 @@ from lab.profiles.analysis.frame_tree import FrameTree, pack
 from lab.profiles.analysis.source_lines import pack_lines
 from lab.runs.blocks import follow_block
 from lab.runs.claim import MOST_ATTEMPTS, UNCLAIMED, Claim
+from lab.runs.claiming import held
 from lab.runs.hand_back import leave_place
 from lab.runs.late_answers import refuse_late
 from lab.runs.rounds import take_again
@@ -147,25 +148,22 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
 
 def record_build_log(claim: Claim, log: str) -> bool:
     """Say where the log of a build under way grows, so that it can be watched."""
-    held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
-    return held.update(log=log) == 1
+    return held(claim).update(log=log) == 1
 
 
 def record_build_steps(claim: Claim, done: int, expected: int) -> bool:
     """Note how many objects a build under way has made, and how many it is expected to make."""
-    held = Build.objects.filter(pk=claim.id, token=claim.token, state=BuildState.BUILDING)
-    return held.update(steps_done=done, steps_expected=expected) == 1
+    return held(claim).update(steps_done=done, steps_expected=expected) == 1
 
 
 def record_run_console(claim: Claim, *, console: str, directory: str) -> bool:
     """Note where a run under way writes, so that people can follow it; False if the claim is not held any more."""
-    held = Run.objects.filter(pk=claim.id, token=claim.token, state=RunState.RUNNING)
-    return held.update(console=console, directory=directory) == 1
+    return held(claim).update(console=console, directory=directory) == 1
 
 
 def record_build_failure(claim: Claim, failure: Failure) -> bool:
     """Store why a build failed; its variants fail with it, the others go on."""
-    again = failure.retry and _attempts(Build.objects.get(pk=claim.id)) < MOST_ATTEMPTS
+    again = failure.retry and Build.objects.get(pk=claim.id).attempt < MOST_ATTEMPTS
     with transaction.atomic():
         moved = move(
             Build,
@@ -197,7 +195,7 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
     """
     _check(found.samples)
     run = Run.objects.select_related("experiment").get(pk=claim.id)
-    again = found.retry and found.outcome != Outcome.FINISHED and _attempts(run) < MOST_ATTEMPTS
+    again = found.retry and found.outcome != Outcome.FINISHED and run.attempt < MOST_ATTEMPTS
     invalid = _outside_gates(run, found)
     with transaction.atomic():
         columns = _columns(claim, found) | {"invalid": invalid}
@@ -260,10 +258,6 @@ def note_corrupt_artifact(build_id: int) -> int:
     """Count that a build's artifact was found to be other than what was built; returns how often that was."""
     Build.objects.filter(pk=build_id).update(corrupted=F("corrupted") + 1)
     return int(Build.objects.values_list("corrupted", flat=True).get(pk=build_id))
-
-
-def _attempts(row: Build | Run) -> int:
-    return row.attempt
 
 
 def _state_after(found: RunRecord, again: bool) -> RunState:

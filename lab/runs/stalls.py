@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.progress import ExperimentProgress, progress_of
 from lab.leases.process import is_alive
 from lab.models import Build, Experiment, Run, Worker
@@ -60,9 +60,10 @@ def current_progress(experiment_id: int, *, operator: bool = False) -> Experimen
 
     operator: the reader is an operator; others see neither machines nor their paths.
     """
-    row = Experiment.objects.filter(pk=experiment_id).select_related("target").defer("spec").first()
-    if row is None:
-        raise UnknownRow(f"there is no experiment {experiment_id}")
+    row = one_row(
+        Experiment.objects.filter(pk=experiment_id).select_related("target").defer("spec"),
+        f"experiment {experiment_id}",
+    )
     return current_progress_of([row], operator=operator)[experiment_id]
 
 

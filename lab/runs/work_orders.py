@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lab.errors import UnknownRow
+from lab.errors import UnknownRow, one_row
 from lab.models import Build, Run
 from lab.models.states import Purpose, Role, RunState
 
@@ -70,9 +70,7 @@ class RunOrder:
 
 def build_order(build_id: int) -> BuildOrder:
     """Return what a build is to make. Raises UnknownRow."""
-    build = Build.objects.filter(pk=build_id).first()
-    if build is None:
-        raise UnknownRow(f"there is no build {build_id}")
+    build = one_row(Build.objects.filter(pk=build_id), f"build {build_id}")
     names = build.variants.order_by("-experiment_id", "position").values_list("name", flat=True)
     return BuildOrder(
         id=build.pk,

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from lab.errors import NotAllowed, UnknownRow
+from lab.errors import NotAllowed, one_row
 from lab.hooks.events import tell_alert
 from lab.models import Alert, Revision, Standing, User
 from lab.models.states import ExperimentState
@@ -156,7 +156,4 @@ def see_alert(*, alert_id: int, by: User, scopes: Sequence[str] | None = None) -
     if not may(by, "submit", scopes=scopes):
         raise NotAllowed(f"{by.username} is a {by.role}: submitters and operators mark alerts as seen")
     Alert.objects.filter(pk=alert_id, seen_at=None).update(seen_by=by, seen_at=timezone.now())
-    alert = Alert.objects.filter(pk=alert_id).first()
-    if alert is None:
-        raise UnknownRow(f"there is no alert {alert_id}")
-    return alert
+    return one_row(Alert.objects.filter(pk=alert_id), f"alert {alert_id}")

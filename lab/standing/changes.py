@@ -16,7 +16,7 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from lab.errors import FieldRefused, NotAllowed, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, one_row
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Standing, Tree, User
 from lab.people.permissions import may, may_change
@@ -103,10 +103,10 @@ def own_standing(*, name: str, by: User, scopes: Sequence[str] | None = None) ->
 
 def find_standing(name: str) -> Standing:
     """Return the standing experiment of that name. Raises UnknownRow."""
-    standing = Standing.objects.select_related("owner", "tree").filter(name=name).first()
-    if standing is None:
-        raise UnknownRow(f'there is no standing experiment "{name[:100]}"')
-    return standing
+    return one_row(
+        Standing.objects.select_related("owner", "tree").filter(name=name),
+        f'standing experiment "{name[:100]}"',
+    )
 
 
 def take_push(*, name: str, headers: Mapping[str, str], body: bytes) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
-from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow
+from lab.errors import FieldRefused, NotAllowed, Outdated, UnknownRow, one_row
 from lab.models import Bisection, Experiment, Run, Target, User
 from lab.models.storable import storable, storable_text
 from lab.people.permissions import may
@@ -118,10 +118,7 @@ def set_target_enabled(*, by: User | None, target_id: int, enabled: bool) -> Tar
 
 def get_target(target_id: int) -> Target:
     """Return a target. Raises UnknownRow."""
-    target = Target.objects.filter(pk=target_id).first()
-    if target is None:
-        raise UnknownRow(f"there is no target {target_id}")
-    return target
+    return one_row(Target.objects.filter(pk=target_id), f"target {target_id}")
 
 
 def named_target(name: str) -> Target:

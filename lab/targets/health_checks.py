@@ -115,7 +115,7 @@ def due_checks(now: datetime | None = None, name: str | None = None) -> list[str
     found = list((rows if name is None else rows.filter(name=name)).order_by("name"))
     if len(found) > LOOKED_AT_ONCE:
         found = sorted(random.sample(found, LOOKED_AT_ONCE), key=lambda row: row.name)
-    return [row.name for row in found if _has_kernel(row)]
+    return [row.name for row in found if has_kernel(row)]
 
 
 def claim_check(name: str, *, force: bool = False) -> Target | None:
@@ -160,7 +160,8 @@ def _boots(target: Target) -> bool:
     return Run.objects.filter(target=target, state=RunState.RUNNING).exists()
 
 
-def _has_kernel(target: Target) -> bool:
+def has_kernel(target: Target) -> bool:
+    """Return whether there is a kernel to check a target with."""
     try:
         known_kernel(target)
     except FieldRefused:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.models import Run, Target
 from lab.models.states import RunState
 from lab.targets.access_schema import Access, read_access
@@ -12,9 +12,7 @@ from lab.targets.drivers import MACHINES
 
 def access_of(name: str) -> Access:
     """Return the access to a machine. Raises UnknownRow, FieldRefused."""
-    target = Target.objects.filter(name=name, driver__in=MACHINES).first()
-    if target is None:
-        raise UnknownRow(f'there is no machine "{name}"')
+    target = one_row(Target.objects.filter(name=name, driver__in=MACHINES), f'machine "{name}"')
     return read_access(target.access)
 
 

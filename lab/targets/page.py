@@ -13,11 +13,11 @@ import numpy as np
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from lab.errors import FieldRefused, UnknownRow
+from lab.errors import one_row
 from lab.models import HealthCheck, Run, Target
 from lab.models.states import RunState
 from lab.statistics.change_points import steps_of
-from lab.targets.health_checks import known_kernel
+from lab.targets.health_checks import has_kernel
 from lab.targets.health_overview import LATELY
 
 # Of its checks, the latest that are drawn; of its boots, the latest that are listed.
@@ -58,9 +58,7 @@ class TargetPage:
 
 def target_page(name: str) -> TargetPage:
     """Return what a target's page tells. Raises UnknownRow."""
-    target = Target.objects.filter(name=name).first()
-    if target is None:
-        raise UnknownRow(f'there is no target "{name[:80]}"')
+    target = one_row(Target.objects.filter(name=name), f'target "{name[:80]}"')
     rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
     places = steps_of(np.array([value for _, value in figures])) if figures else []
@@ -82,7 +80,7 @@ def target_page(name: str) -> TargetPage:
         unit=str(latest.environment.get("unit", "")) if latest else "",
         levels=tuple(levels),
         latest=_latest(target),
-        kernel=_has_kernel(target),
+        kernel=has_kernel(target),
         being_checked=target.checked_until is not None and target.checked_until > timezone.now(),
         **counted,
     )
@@ -108,11 +106,3 @@ def _latest(target: Target) -> tuple[Run, ...]:
     rows = Run.objects.filter(target=target, finished_at__isnull=False).order_by("-finished_at", "-pk")
     shown = rows.select_related("experiment", "variant")
     return tuple(shown.defer("environment", "extras", "problem_detail", "experiment__spec")[:LISTED])
-
-
-def _has_kernel(target: Target) -> bool:
-    try:
-        known_kernel(target)
-    except FieldRefused:
-        return False
-    return True

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from lab.errors import KeyReused, NotAllowed, Outdated, TooManyFetches, UnknownRow
+from lab.errors import KeyReused, NotAllowed, Outdated, TooManyFetches, one_row
 from lab.experiments.limits import FETCHES_OPEN, FETCHES_OPEN_EACH
 from lab.models import Experiment, Fetch, User
 from lab.models.states import FetchState, move
@@ -84,10 +84,7 @@ def own_fetch(*, fetch_id: int, by: User) -> Fetch:
     rows = Fetch.objects.select_related("user")
     if not may(by, "operate"):
         rows = rows.filter(user=by)
-    row = rows.filter(pk=fetch_id).first()
-    if row is None:
-        raise UnknownRow(f"there is no fetch {fetch_id} of yours; results are removed after a day")
-    return row
+    return one_row(rows.filter(pk=fetch_id), f"fetch {fetch_id} of yours; results are removed after a day")
 
 
 def look_at_fetch(*, fetch_id: int, by: User) -> Fetch:

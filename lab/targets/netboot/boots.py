@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.leases.process import is_alive, worker_identity
 from lab.models import Netboot, NetbootPiece, Target
 
@@ -68,9 +68,7 @@ def open_netboot(opening: Opening) -> int:
     """Let a machine boot once; what it was to boot before is closed, but for what this one follows, which ends when that
     is handed out. Returns the boot's id. Raises UnknownRow.
     """
-    target = Target.objects.filter(name=opening.target).first()
-    if target is None:
-        raise UnknownRow(f'there is no target "{opening.target}"')
+    target = one_row(Target.objects.filter(name=opening.target), f'target "{opening.target}"')
     with transaction.atomic():
         before = Netboot.objects.filter(target=target, closed_at=None).exclude(pk=opening.follows or 0)
         for boot_id in before.values_list("pk", flat=True):
@@ -98,9 +96,7 @@ def extend_netboot(boot_id: int, lifetime_s: float) -> None:
 
 def netboot_progress(boot_id: int) -> NetbootProgress:
     """Return how far a boot is. Raises UnknownRow."""
-    boot = Netboot.objects.filter(pk=boot_id).first()
-    if boot is None:
-        raise UnknownRow(f"there is no network boot {boot_id}")
+    boot = one_row(Netboot.objects.filter(pk=boot_id), f"network boot {boot_id}")
     return NetbootProgress(
         boot.fetches, boot.fetched_from or "", boot.loaded_at is not None, boot.received, boot.alarm
     )
