@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from lab.errors import FieldRefused, NotAllowed, one_row
+from lab.errors import FieldRefused, NotAllowed
 from lab.harmful_characters import check_field
 from lab.models import Experiment, Note, Revision, Run, User
+from lab.notes.pages import get_note
 from lab.people.permissions import may, may_change
 
 LONGEST = 10_000
@@ -51,7 +52,7 @@ def delete_note(*, note_id: int, by: User, scopes: Sequence[str] | None = None) 
 
 
 def _own(note_id: int, by: User, scopes: Sequence[str] | None) -> Note:
-    note = one_row(Note.objects.select_related("author").filter(pk=note_id), f"note {note_id}")
+    note = get_note(note_id)
     if not may_change(by, note.author, scopes=scopes):
         whose = f"is {note.author.username}'s" if note.author else "has lost its author"
         raise NotAllowed(f"note {note_id} {whose}: only its author and operators change it")

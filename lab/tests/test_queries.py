@@ -221,10 +221,10 @@ def test_the_page_of_a_run_has_values_and_findings() -> None:
     finding = {"kind": "warning", "title": "WARNING: x", "line_no": 3, "excerpt": "e"}
     finish_run(run, {"ns_per_open": [3.0, 1.0, 2.0]}, findings=(finding,), console="/runs/1/console.log")
     page = run_page(run.pk)
-    assert (page.variant, page.state, page.outcome, page.release) == ("base", "done", "finished", "6.1-k1")
+    assert (str(page.row.variant), page.row.state, page.row.outcome) == ("base", "done", "finished")
     assert page.metrics[0].values == (3.0, 1.0, 2.0)
     assert page.metrics[0].warmups == 1
-    assert page.findings[0].title == "WARNING: x"
+    assert page.row.findings[0]["title"] == "WARNING: x"
     assert str(page.console) == "/runs/1/console.log"
     assert (page.directory, page.profiles) == (None, ())
 
@@ -234,8 +234,8 @@ def test_the_page_of_a_build_lists_who_uses_it() -> None:
     finish_builds(experiment)
     build = Build.objects.order_by("pk")[0]
     page = build_page(build.pk)
-    assert page.uses == ((experiment.pk, "an experiment", "base"),)
-    assert (page.state, page.log) == ("built", None)
+    assert [(one.experiment_id, one.name) for one in page.uses] == [(experiment.pk, "base")]
+    assert (page.row.state, page.log) == ("built", None)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from lab.notes.pages import author_name
+from lab.people.permissions import may_change
+
 register = template.Library()
+register.filter("author_name", author_name)
+register.filter("may_change", may_change)
 
 # Nothing but http and https; a full stop or bracket that ends a sentence is not of the link.
 _LINK = re.compile(r"(https?://[^\s<>\"'`\\]+[^\s<>\"'`\\.,;:!?)\]}])")

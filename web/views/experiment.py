@@ -14,7 +14,7 @@ from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
 from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
 from lab.experiments.priority import priorities_for
-from lab.notes.pages import experiment_notes
+from lab.notes.pages import notes_on
 from lab.people.permissions import may, may_change
 from lab.runs.pages import build_page, files_removed_at, run_page
 from lab.runs.stalls import current_progress
@@ -80,7 +80,7 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
         shown
         | {
             "tab": "overview",
-            "notes": experiment_notes(experiment_id, request.user),
+            "notes": notes_on(experiment=experiment_id),
             "priorities": _priorities(request, page) if shown["may_cancel"] else (),
             "removed_at": files_removed_at(experiment_id),
             "keep_days": round(django_settings.KEEP_DAYS),
@@ -175,7 +175,7 @@ def _troubles(page: ExperimentPage) -> list[Trouble]:
 def _with_evidence(trouble: Trouble) -> Trouble:
     detail = ""
     if trouble.build_id is not None:
-        detail = build_page(trouble.build_id).problem_detail
+        detail = build_page(trouble.build_id).row.problem_detail
     elif trouble.run_id is not None:
-        detail = run_page(trouble.run_id).problem_detail
+        detail = run_page(trouble.run_id).row.problem_detail
     return replace(trouble, evidence=last_lines(printable(detail), _EVIDENCE_LINES))

@@ -13,8 +13,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.errors import FieldRefused
 from lab.experiments.page import get_experiment
+from lab.models import Note
 from lab.notes.changes import delete_note, edit_note, write_note
-from lab.notes.pages import NoteLine, get_note
+from lab.notes.pages import author_name, get_note
+from lab.people.permissions import may_change
 from lab.runs.pages import get_run
 from web.access import needs, person
 
@@ -26,7 +28,7 @@ class _Form:
     action: str
     back: str
     text: str
-    note: NoteLine | None = None
+    note: Note | None = None
     error: str = ""
 
 
@@ -62,11 +64,11 @@ def on_run(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, note_id: int) -> HttpResponse:
     """One's own note, to write anew or to delete."""
-    note = get_note(note_id, person(request))
+    note = get_note(note_id)
     back = _back(note)
     if request.method != "POST":
-        if not note.yours:
-            return render(request, "403.html", {"said": f"This note is {note.author}'s."}, status=403)
+        if not may_change(person(request), note.author):
+            return render(request, "403.html", {"said": f"This note is {author_name(note)}'s."}, status=403)
         return _form(request, _Form(request.path, back, note.text, note), status=200)
     text = request.POST.get("text", "")
     try:
@@ -80,7 +82,7 @@ def edit(request: HttpRequest, note_id: int) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, note_id: int) -> HttpResponse:
     """Remove one's own note."""
-    note = get_note(note_id, person(request))
+    note = get_note(note_id)
     delete_note(note_id=note_id, by=person(request))
     messages.success(request, "The note is deleted.")
     return redirect(_back(note))
@@ -90,7 +92,7 @@ def _form(request: HttpRequest, form: _Form, *, status: int = 422) -> HttpRespon
     return render(request, "web/note.html", {"form": form}, status=status)
 
 
-def _back(note: NoteLine) -> str:
+def _back(note: Note) -> str:
     if note.experiment_id:
         return reverse("experiment", args=[note.experiment_id])
     if note.run_id:

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.errors import FileGone
-from lab.notes.pages import run_notes
+from lab.notes.pages import notes_on
 from lab.runs.pages import BuildPage, MetricValues, RunPage, build_page, run_page
 from lab.storage.files import KeptFile
 from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
@@ -47,16 +47,17 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
     log = read_end(page.console, limit=_GLANCE_BYTES)
     ctx = {
         "page": page,
-        "detail": printable(page.problem_detail),
-        "took": _took(page.started_at, page.finished_at),
+        "run": page.row,
+        "detail": printable(page.row.problem_detail),
+        "took": _took(page.row.started_at, page.row.finished_at),
         "lines": lines,
         "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
-        "environment": _groups(page.environment),
+        "environment": _groups(page.row.environment),
         "extras": _text(page.extras),
         "profiles": _profiles(page),
-        "notes": run_notes(run_id, request.user),
+        "notes": notes_on(run=run_id),
         "log": log,
-        "follow": _follow(page.state, log),
+        "follow": _follow(page.row.state, log),
         "address": "run_console_part",
     }
     return render(request, "web/run.html", ctx)
@@ -67,7 +68,13 @@ def console(request: HttpRequest, run_id: int) -> HttpResponse:
     """The end of a run's console, or with ?all=1 the whole of it; it grows while the run is under way."""
     page = run_page(run_id)
     log = _log(request, page.console)
-    ctx = {"page": page, "whole": "all" in request.GET, "log": log, "follow": _follow(page.state, log)}
+    ctx = {
+        "page": page,
+        "run": page.row,
+        "whole": "all" in request.GET,
+        "log": log,
+        "follow": _follow(page.row.state, log),
+    }
     return render(request, "web/console.html", ctx | {"address": "run_console_part"})
 
 
@@ -75,7 +82,7 @@ def console(request: HttpRequest, run_id: int) -> HttpResponse:
 def console_part(request: HttpRequest, run_id: int) -> HttpResponse:
     """Return a run's console from `?offset=` on, as text."""
     page = run_page(run_id)
-    return _part(request, page.console, page.state)
+    return _part(request, page.console, page.row.state)
 
 
 @require_safe
@@ -90,10 +97,10 @@ def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
     page = build_page(build_id)
     log = _log(request, page.log)
     ctx = _build(page) | {
-        "request_text": _text(page.request),
+        "request_text": _text(page.row.request),
         "whole": "all" in request.GET,
         "log": log,
-        "follow": _follow(page.state, log),
+        "follow": _follow(page.row.state, log),
         "address": "build_log_part",
     }
     return render(request, "web/build.html", ctx)
@@ -109,7 +116,7 @@ def build_live(request: HttpRequest, build_id: int) -> HttpResponse:
 def build_log_part(request: HttpRequest, build_id: int) -> HttpResponse:
     """Return a build's log from `?offset=` on, as text."""
     page = build_page(build_id)
-    return _part(request, page.log, page.state)
+    return _part(request, page.log, page.row.state)
 
 
 @require_safe
@@ -122,16 +129,17 @@ def build_log_raw(request: HttpRequest, build_id: int) -> HttpResponseBase:
 def build_script(request: HttpRequest, build_id: int) -> HttpResponseBase:
     """The script that builds this very kernel from a checkout of its base, without a lab."""
     page = build_page(build_id)
-    name = f"artifacts/{page.artifact_key}/reproducer.sh"
-    return _download(KeptFile(name, page.expired_at), f"build-{build_id}.sh")
+    name = f"artifacts/{page.row.artifact_key}/reproducer.sh"
+    return _download(KeptFile(name, page.row.expired_at), f"build-{build_id}.sh")
 
 
 def _build(page: BuildPage) -> dict[str, object]:
     return {
         "page": page,
-        "over": page.state not in _OPEN,
-        "detail": printable(page.problem_detail),
-        "since": page.started_at if page.state == "building" else None,
+        "build": page.row,
+        "over": page.row.state not in _OPEN,
+        "detail": printable(page.row.problem_detail),
+        "since": page.row.started_at if page.row.state == "building" else None,
     }
 
 
@@ -230,9 +238,9 @@ def _named(key: str) -> str:
 
 def _profiles(page: RunPage) -> list[tuple[str, str]]:
     """Return the label and the address of each kind of profile that a run keeps."""
-    at = reverse("profile", args=(page.experiment_id, page.case.id))
+    at = reverse("profile", args=(page.row.experiment_id, page.row.case_id))
     return [
-        (WORDS[kind].label, f"{at}?{urlencode({'kind': kind, 'variant': page.variant})}")
+        (WORDS[kind].label, f"{at}?{urlencode({'kind': kind, 'variant': page.row.variant.name})}")
         for kind in page.profiles
         if kind in WORDS
     ]

@@ -14,7 +14,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import BisectionLine, bisections_of
-from lab.notes.pages import TrendNote, trend_notes
+from lab.models import Note
+from lab.notes.pages import author_name, trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
 from lab.trends.page import StepView, TrendLine, TrendPage, trend_list, trend_page
 from lab.trends.repeatability import repeatability
@@ -88,7 +89,7 @@ def show(request: HttpRequest, key: str) -> HttpResponse:
 def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> HttpResponse:
     """The page of a trend; 422 where a note was refused."""
     sections = {step.index: _section(page.line, step) for step in page.steps}
-    notes = trend_notes(page.line, request.user)
+    notes = list(trend_notes(page.line))
     points = [
         (point, sections[index].step if index in sections else None)
         for index, point in enumerate(page.points)
@@ -120,11 +121,12 @@ def _section(line: TrendLine, step: StepView) -> StepSection:
     )
 
 
-def _plot(page: TrendPage, notes: Sequence[TrendNote]) -> TrendPlot:
+def _plot(page: TrendPage, notes: Sequence[Note]) -> TrendPlot:
     unit = page.line.unit
     said: dict[str, list[str]] = defaultdict(list)
     for note in notes:
-        said[note.commit].append(f"{note.note.author}: {note.note.text}")
+        if note.revision:
+            said[note.revision.commit].append(f"{author_name(note)}: {note.text}")
     dots = [
         Dot(
             point.median,

@@ -13,7 +13,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from lab.notes.pages import TrendNote, trend_notes
+from lab.models import Note
+from lab.notes.pages import author_name, trend_notes
 from lab.trends.export import point_data, step_data
 from lab.trends.page import TrendPage, trend_page
 from web.words import change
@@ -23,7 +24,7 @@ _SHORT = 10
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def chart(page: TrendPage, notes: Sequence[TrendNote] = ()) -> dict[str, Any]:
+def chart(page: TrendPage, notes: Sequence[Note] = ()) -> dict[str, Any]:
     """The columns web/front/trend.js draws; commits are short, the page has no more use for them."""
     points = page.points
     places = {point.revision.commit: at for at, point in enumerate(points)}
@@ -47,9 +48,9 @@ def chart(page: TrendPage, notes: Sequence[TrendNote] = ()) -> dict[str, Any]:
             for step in page.steps
         ],
         "notes": [
-            {"at": places[note.commit], "author": note.note.author, "text": note.note.text}
+            {"at": places[note.revision.commit], "author": author_name(note), "text": note.text}
             for note in notes
-            if note.commit in places
+            if note.revision and note.revision.commit in places
         ],
         "levels": [median(point.median for point in points[start:end]) for start, end in pairwise(ends)],
     }
@@ -110,12 +111,12 @@ def as_json(request: HttpRequest, key: str) -> JsonResponse:
             **{name: getattr(line, name) for name in names},
             "notes": [
                 {
-                    "commit": trend_note.commit,
-                    "author": trend_note.note.author,
-                    "text": trend_note.note.text,
-                    "created_at": trend_note.note.created_at,
+                    "commit": note.revision and note.revision.commit,
+                    "author": author_name(note),
+                    "text": note.text,
+                    "created_at": note.created_at,
                 }
-                for trend_note in trend_notes(line, request.user)
+                for note in trend_notes(line)
             ],
             "points": [point_data(point) for point in page.points],
             "steps": [step_data(step) for step in page.steps],
