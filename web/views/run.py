@@ -58,7 +58,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "notes": notes_on(run=run_id),
         "log": log,
         "follow": _follow(page.row.state, log),
-        "address": "run_console_part",
+        "address": reverse("run_console_part", args=[run_id]),
     }
     return render(request, "web/run.html", ctx)
 
@@ -75,7 +75,7 @@ def console(request: HttpRequest, run_id: int) -> HttpResponse:
         "log": log,
         "follow": _follow(page.row.state, log),
     }
-    return render(request, "web/console.html", ctx | {"address": "run_console_part"})
+    return render(request, "web/console.html", ctx | {"address": reverse("run_console_part", args=[run_id])})
 
 
 @require_safe
@@ -101,7 +101,7 @@ def build_log(request: HttpRequest, build_id: int) -> HttpResponse:
         "whole": "all" in request.GET,
         "log": log,
         "follow": _follow(page.row.state, log),
-        "address": "build_log_part",
+        "address": reverse("build_log_part", args=[build_id]),
     }
     return render(request, "web/build.html", ctx)
 
