@@ -139,10 +139,6 @@ def one_row(rows: "QuerySet[Row]", what: str) -> Row:
     return row
 
 
-class MeasurementRefused(LabError):
-    """A sample that is no finite number: the workload's reader is wrong, not the kernel."""
-
-
 class FieldRefused(LabError):
     """A value that a form or a request gave for one field, and what it may be instead; not of a description.
 
@@ -180,10 +176,6 @@ class NotReached(LabError):
 
     blame: ClassVar[Blame] = "submission"
     retry: ClassVar[bool] = True
-
-
-class TargetUnusable(LabError):
-    """No target of an experiment may boot: names them, why, and who lets them."""
 
 
 class KeyReused(LabError):

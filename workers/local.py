@@ -9,7 +9,7 @@ from time import sleep
 from django.conf import settings
 from django.core.management import call_command
 
-from lab.errors import SubmissionRejected, TargetUnusable
+from lab.errors import LabError, SubmissionRejected
 from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec
 from lab.models.states import OPEN_EXPERIMENT
@@ -51,7 +51,7 @@ def take_up(spec: ExperimentSpec, *, say: Say) -> int:
 def work_through(experiment_id: int) -> None:
     """Build, boot and compare until nothing of the experiment is open, beside a worker if there is one.
 
-    Raises TargetUnusable where it would wait for an operator; what was measured is kept, and it goes on when run again.
+    Raises LabError where it would wait for an operator; what was measured is kept, and it goes on when run again.
     """
     while True:
         if take_one(Scope(experiment_id=experiment_id)):
@@ -61,7 +61,7 @@ def work_through(experiment_id: int) -> None:
         return_dead_claims()
         why = why_idle(builds=next_build(experiment_id) is not None) or why_unusable(experiment_id)
         if why and not is_worked_on(experiment_id):
-            raise TargetUnusable(f"experiment {experiment_id} waits: {why}")
+            raise LabError(f"experiment {experiment_id} waits: {why}")
         # Other workers have what is left, or more blocks were just queued.
         sleep(OTHERS_S)
 

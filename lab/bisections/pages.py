@@ -2,7 +2,6 @@
 """Read bisections for pages: each step and its answer, and the conclusion."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db.models import Q
 
@@ -29,31 +28,24 @@ class BisectionStepView:
 
 @dataclass(frozen=True, slots=True)
 class BisectionLine:
-    """A bisection of the list. verdict: what is searched for. commits: after the good one. done: steps that are over."""
+    """A bisection of the list. commits: after the good one. done: steps that are over."""
 
-    id: int
+    row: Bisection
     title: str
-    tree: str
-    target: str
-    clock: str
-    verdict: str
-    state: str
-    answer: str
     commits: int
     done: int
-    suspects: tuple[str, ...]
-    created_at: datetime
 
     @property
     def answered(self) -> str:
         """Return the result in a few words."""
-        if self.state != BisectionState.DONE:
-            return self.state
-        if self.answer == Bisection.Answer.COMMIT:
-            return f"found {self.suspects[0][:10]}"
-        if self.answer == Bisection.Answer.RANGE:
-            return f"one of {len(self.suspects)} commits"
-        return "no step there" if self.answer == Bisection.Answer.NO_STEP else "cannot be told"
+        row = self.row
+        if row.state != BisectionState.DONE:
+            return row.state
+        if row.answer == Bisection.Answer.COMMIT:
+            return f"found {row.suspects[0][:10]}"
+        if row.answer == Bisection.Answer.RANGE:
+            return f"one of {len(row.suspects)} commits"
+        return "no step there" if row.answer == Bisection.Answer.NO_STEP else "cannot be told"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +99,10 @@ def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
 
 def _line(row: Bisection) -> BisectionLine:
     return BisectionLine(
-        id=row.pk,
+        row=row,
         title=_title(row),
-        tree=row.tree.name,
-        target=row.target.name,
-        clock=row.clock,
-        verdict=row.verdict,
-        state=row.state,
-        answer=row.answer,
         commits=len(row.line) - 1,
         done=sum(bool(step.outcome) for step in row.steps.all()),
-        suspects=tuple(row.suspects),
-        created_at=row.created_at,
     )
 
 

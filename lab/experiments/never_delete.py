@@ -3,10 +3,9 @@
 
 from collections.abc import Sequence
 
-from lab.errors import NotAllowed, UnknownRow
-from lab.experiments.stored_spec import experiment_row
+from lab.errors import UnknownRow
+from lab.experiments.stored_spec import own_experiment
 from lab.models import Experiment, User
-from lab.people.permissions import may_change
 
 
 def keep_for(*, experiment_id: int, by: User, kept: bool, scopes: Sequence[str] | None = None) -> Experiment:
@@ -14,14 +13,7 @@ def keep_for(*, experiment_id: int, by: User, kept: bool, scopes: Sequence[str] 
 
     scopes: of the token it is asked with. Raises UnknownRow, NotAllowed.
     """
-    row = experiment_row(experiment_id)
-    if not may_change(by, row.submitter, scopes=scopes):
-        if scopes is not None and may_change(by, row.submitter):
-            raise NotAllowed(
-                f"this token may not keep experiment {experiment_id}: its scopes are {', '.join(scopes)}"
-            )
-        whose = f"{row.submitter}'s" if row.submitter else "nobody's"
-        raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may keep it")
+    row = own_experiment(experiment_id, by, scopes, "keep")
     return set_kept(row.pk, kept=kept)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -47,7 +47,7 @@ def priority_name(number: int) -> str:
 
 
 def set_priority(
-    *, experiment_id: int, priority: str, by: User | None, scopes: tuple[str, ...] | None = None
+    *, experiment_id: int, priority: str, by: User | None, scopes: Sequence[str] | None = None
 ) -> None:
     """Change how urgent an open experiment is: its submitter and operators may, above normal operators alone.
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The stored description of an experiment: as its fields, as the file that labctl reads, without its defaults."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import tomli_w
 from pydantic import BaseModel
 
-from lab.errors import one_row
+from lab.errors import NotAllowed, one_row
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
-from lab.models import Experiment
+from lab.models import Experiment, User
+from lab.people.permissions import may_change
 
 
 def _parts(part: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -74,6 +75,19 @@ def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
             value = [without_defaults(one) if isinstance(one, Mapping) else one for one in value]
         kept[key] = value
     return kept
+
+
+def own_experiment(experiment_id: int, by: User, scopes: Sequence[str] | None, verb: str) -> Experiment:
+    """Return an experiment's row for its submitter and operators. verb: what they may do. Raises UnknownRow, NotAllowed."""
+    row = experiment_row(experiment_id)
+    if may_change(by, row.submitter, scopes=scopes):
+        return row
+    if scopes is not None and may_change(by, row.submitter):
+        raise NotAllowed(
+            f"this token may not {verb} experiment {experiment_id}: its scopes are {', '.join(scopes)}"
+        )
+    whose = f"{row.submitter}'s" if row.submitter else "nobody's"
+    raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may {verb} it")
 
 
 def experiment_row(experiment_id: int) -> Experiment:

@@ -3,36 +3,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.utils import timezone
 
 from lab.models import Delivery, Hook, User
 from lab.people.permissions import may
 
 PAGE_SIZE = 50
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryLine:
-    """One delivery. next_at: when it is tried, None once it is over; body: the payload, as JSON."""
-
-    id: int
-    event: str
-    subject: str
-    state: str
-    attempts: int
-    status: int | None
-    answer: str
-    body: str
-    created_at: datetime
-    delivered_at: datetime | None
-    next_at: datetime | None
 
 
 def hook_rows(user: User) -> QuerySet[Any]:
@@ -42,29 +21,11 @@ def hook_rows(user: User) -> QuerySet[Any]:
     return rows if may(user, "operate") else rows.filter(owner=user)
 
 
-def delivery_page(hook_id: int, number: int) -> tuple[tuple[DeliveryLine, ...], Page[Any]]:
-    """One page of a hook's deliveries, the newest first, and where it is among the others."""
-    page = Paginator(Delivery.objects.filter(hook=hook_id).order_by("-pk"), PAGE_SIZE).get_page(number)
-    return tuple(_delivery(row) for row in page.object_list), page
+def delivery_page(hook_id: int, number: int) -> Page[Any]:
+    """Return one page of a hook's deliveries, the newest first."""
+    return Paginator(Delivery.objects.filter(hook=hook_id).order_by("-pk"), PAGE_SIZE).get_page(number)
 
 
-def last_mail(user: User) -> DeliveryLine | None:
+def last_mail(user: User) -> Delivery | None:
     """Return the newest mail of somebody's finished experiments, None without any."""
-    row = Delivery.objects.filter(user=user).order_by("-pk").first()
-    return _delivery(row) if row else None
-
-
-def _delivery(row: Delivery) -> DeliveryLine:
-    return DeliveryLine(
-        id=row.pk,
-        event=row.event,
-        subject=row.subject,
-        state=row.state,
-        attempts=row.attempts,
-        status=row.status,
-        answer=row.answer,
-        body=json.dumps(row.payload, indent=2),
-        created_at=row.created_at,
-        delivered_at=row.delivered_at,
-        next_at=max(row.next_at, timezone.now()) if row.state == "waiting" else None,
-    )
+    return Delivery.objects.filter(user=user).order_by("-pk").first()

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from lab.errors import Blame, MeasurementRefused
+from lab.errors import Blame, LabError
 from lab.models import Build, Profile, Run, Sample
 from lab.models.states import BuildState, Outcome, Purpose, RunState, move
 from lab.models.storable import storable, storable_text
@@ -191,7 +191,7 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
 def record_run(claim: Claim, found: RunRecord) -> bool:
     """Store a boot: its outcome, samples, profile and surroundings, all or nothing.
 
-    Raises MeasurementRefused for samples that are not finite numbers; then nothing is stored.
+    Raises LabError for samples that are not finite numbers; then nothing is stored.
     """
     _check(found.samples)
     run = Run.objects.select_related("experiment").get(pk=claim.id)
@@ -321,6 +321,6 @@ def _store_profile(run_id: int, taken: TakenProfile) -> None:
 def _check(samples: tuple[SampleValue, ...]) -> None:
     for sample in samples:
         if not math.isfinite(sample.value):
-            raise MeasurementRefused(
+            raise LabError(
                 f"{sample.metric} of iteration {sample.iteration} is {sample.value}: not a measurement"
             )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cancel an experiment for somebody, or queue its description again."""
 
-from lab.errors import NotAllowed, Outdated
-from lab.experiments.stored_spec import experiment_row, stored_spec
+from collections.abc import Sequence
+
+from lab.errors import Outdated
+from lab.experiments.stored_spec import experiment_row, own_experiment, stored_spec
 from lab.models import Experiment, Fetch, User
 from lab.models.states import OPEN_EXPERIMENT
-from lab.people.permissions import may_change
 from lab.runs.settle import cancel_experiment
 from lab.submission.duplicates import Submitted
 from lab.submission.fetches.requests import FetchRequest, request_fetch
@@ -14,19 +15,12 @@ from lab.submission.submit import find_unfinished, submit_experiment
 from lab.submission.web_process import submit_here
 
 
-def cancel_for(*, experiment_id: int, by: User, scopes: tuple[str, ...] | None = None) -> None:
+def cancel_for(*, experiment_id: int, by: User, scopes: Sequence[str] | None = None) -> None:
     """Cancel what is still open of an experiment, for its submitter or an operator.
 
     scopes: of the token it is asked with. Raises UnknownRow, NotAllowed, Outdated where it is over.
     """
-    row = experiment_row(experiment_id)
-    if not may_change(by, row.submitter, scopes=scopes):
-        if scopes is not None and may_change(by, row.submitter):
-            raise NotAllowed(
-                f"this token may not cancel experiment {experiment_id}: its scopes are {', '.join(scopes)}"
-            )
-        whose = f"{row.submitter}'s" if row.submitter else "nobody's"
-        raise NotAllowed(f"experiment {experiment_id} is {whose}: its submitter and operators may cancel it")
+    row = own_experiment(experiment_id, by, scopes, "cancel")
     if not cancel_experiment(experiment_id, by=by):
         row.refresh_from_db()
         raise Outdated(f"experiment {experiment_id} is {row.state} already: there was nothing to cancel")

@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the list of targets."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from lab.models import Target
 
 
-@dataclass(frozen=True, slots=True)
-class TargetLine:
-    """One target as lists show it; one that is not enabled gets nothing to boot."""
-
-    name: str
-    driver: str
-    vcpus: int
-    memory_mib: int
-    enabled: bool
-
-
-def target_list() -> tuple[TargetLine, ...]:
-    """Return all targets by name."""
-    return tuple(
-        TargetLine(target.name, target.driver, target.vcpus, target.memory_mib, target.enabled)
-        for target in Target.objects.order_by("name")
-    )
+def target_list() -> tuple[Mapping[str, object], ...]:
+    """Return all targets as lists show them, by name; one that is not enabled gets nothing to boot."""
+    return tuple(Target.objects.order_by("name").values("name", "driver", "vcpus", "memory_mib", "enabled"))

@@ -19,7 +19,7 @@ from lab.runs.record import RunRecord, TakenProfile, record_run
 from lab.runs.settle import cancel_experiment
 from lab.runs.work_orders import build_order, run_order
 from lab.submission.choices import submission_choices
-from lab.targets.target_list import TargetLine, target_list
+from lab.targets.target_list import target_list
 from lab.tests.factories import (
     claimed_build,
     claimed_run,
@@ -297,7 +297,8 @@ def test_what_was_cancelled_is_over_and_did_not_fail() -> None:
 
 
 def test_targets_are_told_in_words() -> None:
-    assert target_list() == (TargetLine("guest", "libvirt", 2, 1024, True),)
+    guest = {"name": "guest", "driver": "libvirt", "vcpus": 2, "memory_mib": 1024, "enabled": True}
+    assert target_list() == (guest,)
 
 
 def test_a_form_offers_what_there_is() -> None:

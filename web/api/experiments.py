@@ -304,21 +304,15 @@ class Experiments(Submission):
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Cancel it and all of it that is not over; what was measured stays. For its submitter and operators."""
-        scopes = scopes_of(request)
-        cancel_for(
-            experiment_id=id, by=cast("User", request.user), scopes=None if scopes is None else tuple(scopes)
-        )
+        cancel_for(experiment_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(self.one(id))
 
     @extend_schema(request=PriorityShape, responses=ExperimentDetail)
     @action(detail=True, methods=["post"])
     def priority(self, request: Request, id: int) -> Response:  # noqa: A002
         """Say how urgent it is while it is open. For its submitter and operators; above normal for operators alone."""
-        asked, scopes = taken(PriorityShape, request)["priority"], scopes_of(request)
-        by = cast("User", request.user)
-        set_priority(
-            experiment_id=id, priority=asked, by=by, scopes=None if scopes is None else tuple(scopes)
-        )
+        asked, by = taken(PriorityShape, request)["priority"], cast("User", request.user)
+        set_priority(experiment_id=id, priority=asked, by=by, scopes=scopes_of(request))
         return Response(self.one(id))
 
     @extend_schema(
@@ -354,13 +348,8 @@ class Experiments(Submission):
         return self._kept(request, id, kept=False)
 
     def _kept(self, request: Request, experiment_id: int, *, kept: bool) -> Response:
-        scopes = scopes_of(request)
-        keep_for(
-            experiment_id=experiment_id,
-            by=cast("User", request.user),
-            kept=kept,
-            scopes=None if scopes is None else tuple(scopes),
-        )
+        by = cast("User", request.user)
+        keep_for(experiment_id=experiment_id, by=by, kept=kept, scopes=scopes_of(request))
         return Response(self.one(experiment_id))
 
     @extend_schema(responses={(200, "application/json"): COMPARISON})

@@ -64,9 +64,7 @@ class Fetches(Resource):
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002
         """Cancel it while it is open; its worker stops within seconds."""
-        scopes = scopes_of(request)
-        by = cast("User", request.user)
-        row = cancel_fetch(fetch_id=id, by=by, scopes=None if scopes is None else tuple(scopes))
+        row = cancel_fetch(fetch_id=id, by=cast("User", request.user), scopes=scopes_of(request))
         return Response(fetch_shown(row, request))
 
 

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from django import template
+from django.utils import timezone
 
 from web import words
 
@@ -32,3 +35,15 @@ def interval(estimate: Any) -> str:
 def host(address: str) -> str:
     """Return the host of an address, with its port."""
     return urlsplit(address).netloc
+
+
+@register.filter
+def at_least_now(moment: datetime) -> datetime:
+    """Return a moment that is still to come; one that has passed is now."""
+    return max(moment, timezone.now())
+
+
+@register.filter
+def indented(value: Any) -> str:
+    """Return data as JSON for people."""
+    return json.dumps(value, indent=2)

@@ -57,13 +57,11 @@ def listing(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, hook_id: int) -> HttpResponse:
     """One hook, its secret if it signs with it, and its deliveries."""
     hook = own_hook(hook_id=hook_id, by=person(request))
-    deliveries, page = delivery_page(hook.pk, page_number(request))
     ctx = {
         "hook": hook,
         "kind": _KINDS[hook.kind],
         "signs": hook.kind == Hook.Kind.WEBHOOK,
-        "deliveries": deliveries,
-        "page": page,
+        "page": delivery_page(hook.pk, page_number(request)),
     }
     return render(request, "web/hook.html", ctx)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lab.errors import TargetUnusable
+from lab.errors import LabError
 from lab.models import Experiment, Run, Target
 from lab.runs.claiming import claim_next_build
 from lab.runs.order import ready_targets
@@ -76,7 +76,7 @@ def test_an_experiment_of_one_machine_that_is_not_ready_ends_with_the_reason(
     experiment = submit_experiment(spec=fake_lab.spec({}, name="no room"), home=fake_lab.home)
     monkeypatch.setattr("workers.loop.why_idle", lambda builds: "no room")
     monkeypatch.setattr("workers.local.why_idle", lambda builds: "no room")
-    with pytest.raises(TargetUnusable, match=f"experiment {experiment.pk} waits: no room"):
+    with pytest.raises(LabError, match=f"experiment {experiment.pk} waits: no room"):
         local.work_through(experiment.pk)
     assert not loop.take_one(Scope())
     assert not Run.objects.exclude(state="queued").exists()

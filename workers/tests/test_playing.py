@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lab.errors import TargetUnusable
+from lab.errors import LabError
 from lab.models import Experiment, Run, Sample, Target
 from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
 from workers.bench import MAKERS
@@ -135,7 +135,7 @@ def test_an_access_that_makes_no_sense_costs_no_run_and_puts_its_target_into_qua
     told = (
         r'"fake-1" is in quarantine: 3 faults .*fake target "fake-1": seconds.*labctl target release fake-1'
     )
-    with pytest.raises(TargetUnusable, match=told):
+    with pytest.raises(LabError, match=told):
         fake_lab.run(spec)
     assert set(Run.objects.values_list("state", "attempt")) == {("queued", 0)}, "no boot was begun"
     target = Target.objects.get(name="fake-1")
@@ -155,7 +155,7 @@ def test_what_waits_for_a_target_in_quarantine_goes_on_once_it_is_released(
     monkeypatch.setattr("workers.loop.make_bench", lambda home: Bench(home, {"fake": driver}))
     quarantine_target(target.pk, "it smokes")
     spec = fake_lab.spec({}, target="fake-1")
-    with pytest.raises(TargetUnusable, match="it smokes"):
+    with pytest.raises(LabError, match="it smokes"):
         fake_lab.run(spec)
     release_target(target_id=target.pk, by=None)
     assert fake_lab.run(spec).state == "done"

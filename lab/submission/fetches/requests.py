@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +95,7 @@ def look_at_fetch(*, fetch_id: int, by: User) -> Fetch:
     return row
 
 
-def cancel_fetch(*, fetch_id: int, by: User, scopes: tuple[str, ...] | None = None) -> Fetch:
+def cancel_fetch(*, fetch_id: int, by: User, scopes: Sequence[str] | None = None) -> Fetch:
     """Cancel an open fetch; its worker stops within seconds. Raises UnknownRow, NotAllowed, Outdated."""
     row = own_fetch(fetch_id=fetch_id, by=by)
     if not may_change(by, row.user, scopes=scopes):
