@@ -12,7 +12,7 @@ from lab.comparisons.page import cell_data, invalid_data
 from lab.comparisons.shape import CellData, InvalidData
 from lab.errors import UnknownRow
 from lab.experiments.environment import stored_artifact
-from lab.experiments.shown_description import CaseView, SwitchView, case_view, switch_view
+from lab.experiments.shown_description import SwitchView, switch_view
 from lab.models import Comparison, Profile, Run, Variant
 from lab.models.states import Purpose, Role
 from lab.profiles.claims import VariantClaims
@@ -100,18 +100,11 @@ class BootCount:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One verdict with all that bears on it. why_no_configs: why the configs are not compared, or nothing."""
+    """One verdict with all that bears on it. name: of the experiment. why_no_configs: why the configs are not compared, or nothing."""
 
-    experiment_id: int
+    row: Comparison
     name: str
-    comparison_id: int
-    variant_id: int
-    case: CaseView
     base: str
-    variant: str
-    metric: str
-    unit: str
-    better: str
     cell: CellData
     boots: tuple[BootCount, ...]
     invalid: tuple[InvalidData, ...]
@@ -124,7 +117,6 @@ class Explanation:
     switches: tuple[SwitchView, ...]
     configs: tuple[ConfigChange, ...]
     why_no_configs: str
-    clock: str
 
 
 def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explanation:
@@ -149,16 +141,9 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         return _symbols(profile_page(experiment_id, row.case_id, rows=400, kind=kind), base, row.variant)
 
     return Explanation(
-        experiment_id=experiment_id,
+        row=row,
         name=row.experiment.name,
-        comparison_id=row.pk,
-        variant_id=row.variant_id,
-        case=case_view(row.case),
         base=base.name,
-        variant=row.variant.name,
-        metric=row.metric,
-        unit=row.unit,
-        better=row.better,
         cell=cell_data(row),
         boots=tuple(_boots(one, list(measured)) for one in (base, row.variant)),
         invalid=tuple(invalid_data(run) for run in measured if run.invalid),
@@ -175,7 +160,6 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         ),
         configs=configs,
         why_no_configs=why,
-        clock=row.experiment.clock,
     )
 
 

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 from django.db.models import Max
@@ -35,6 +36,11 @@ class MetricValues:
     metric: str
     values: tuple[float, ...]
     warmups: int
+
+    @property
+    def median(self) -> float | None:
+        """Return the median of the iterations that count, None without any."""
+        return median(self.values[self.warmups :]) if self.values[self.warmups :] else None
 
 
 @dataclass(frozen=True, slots=True)

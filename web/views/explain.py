@@ -22,9 +22,9 @@ from lab.comparisons.explanation import (
 )
 from lab.comparisons.exports.figures import held_back, own_medians
 from lab.comparisons.regressions import decisions
-from lab.comparisons.triage import Regression
+from lab.comparisons.triage import Decision, Regression
 from lab.statistics.verdict_words import CONTROLS, DIRECTIONS, kind_of
-from web.charts import Bar, span
+from web.charts import span
 from web.views.claims import ClaimTable, claim_table
 from web.views.comparison import certainty, interval_bar
 from web.views.counters import CounterText, counter_text
@@ -38,15 +38,6 @@ _STATES = {
     "expected": "it is meant to be so",
     "fixed": "a commit mends it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictBar:
-    """The verdict's own line, named as web/bar.html asks for."""
-
-    change: str
-    interval: str
-    bar: Bar | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +68,6 @@ class MovedSection:
     claimed: ClaimTable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TypedDecision:
-    """The typed decision on a regression."""
-
-    state: str = ""
-    reason: str = ""
-    fixed_by: str = ""
-
-
 @require_safe
 def show(request: HttpRequest, experiment_id: int, comparison_id: int) -> HttpResponse:
     """All that bears on one verdict."""
@@ -97,7 +79,7 @@ def explain(
     experiment_id: int,
     comparison_id: int,
     *,
-    typed: TypedDecision | None = None,
+    typed: Decision | None = None,
     errors: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
@@ -105,20 +87,21 @@ def explain(
     page = explanation(experiment_id, comparison_id, root=django_settings.HOME)
     cell = page.cell
     axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])
-    fine = page.clock == "instructions"
+    fine = page.row.experiment.clock == "instructions"
     words, drawn = interval_bar(axis, cell, fine=fine)
     low, high = axis.ends
     ctx = {
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
-        "line": VerdictBar(change(cell["ratio"], fine=fine), words, drawn),
+        # Named as web/bar.html asks for.
+        "line": {"change": change(cell["ratio"], fine=fine), "interval": words, "bar": drawn},
         "ends": (change(low), change(high)),
         # The interval of a verdict that its q-value held back is wider, as its reason says.
         "level": "" if held_back(cell) else "95 %",
-        "params": settings(page.case.params),
-        "better": DIRECTIONS.get(page.better, ""),
-        "medians": (quantity(cell["base_median"], page.unit), quantity(cell["median"], page.unit)),
+        "params": settings(page.row.case.params),
+        "better": DIRECTIONS.get(page.row.better, ""),
+        "medians": (quantity(cell["base_median"], page.row.unit), quantity(cell["median"], page.row.unit)),
         "medians_note": prose(own_medians(cell, fine=fine)),
         "certainty": certainty(cell["q"]),
         "effect": f"{cell['effect']:+.1f}" if cell["effect"] is not None else "",
@@ -128,15 +111,15 @@ def explain(
         "moved_symbols": _sections(page),
         "counters": [_counter(row) for row in page.counters.rows],
         "exact": exact_tables(page.exact),
-        "here": f"{reverse('profile', args=(page.experiment_id, page.case.id))}?kind=exact",
+        "here": f"{reverse('profile', args=(page.row.experiment_id, page.row.case_id))}?kind=exact",
     }
     ctx |= _triage(page, typed, errors or {})
     return render(request, "web/explain.html", ctx, status=status)
 
 
-def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, str]) -> dict[str, object]:
+def _triage(page: Explanation, typed: Decision | None, errors: dict[str, str]) -> dict[str, object]:
     """Return the decisions on a regression, and the form; also for a former regression with decisions."""
-    on = Regression(page.case.id, page.variant_id, page.metric)
+    on = Regression(page.row.case_id, page.row.variant_id, page.row.metric)
     history = decisions(on)
     newest = history[0] if history else None
     is_one = kind_of(page.cell["verdict"]) == "regression" and page.cell["role"] not in CONTROLS
@@ -146,7 +129,7 @@ def _triage(page: Explanation, typed: TypedDecision | None, errors: dict[str, st
         "triaged": newest.state if newest else "new",
         "seen": newest.id if newest else "",
         "states": _STATES.items(),
-        "typed": typed or TypedDecision(state=newest.state if newest else "acknowledged"),
+        "typed": typed or Decision(newest.state if newest else "acknowledged"),
         "errors": errors,
     }
 
@@ -162,8 +145,8 @@ def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]
 
 def _sections(page: Explanation) -> list[MovedSection]:
     """Return the kinds of profiles that bear on a verdict of its clock; an exact profile has tables of its own."""
-    both = f"{page.base} and {page.variant}"
-    if page.clock == "contention":
+    both = f"{page.base} and {page.row.variant.name}"
+    if page.row.experiment.clock == "contention":
         graph, unknown = "The difference of waiting", f"{both} have no profile of waiting."
         note = "Cycles waited per operation for locks and cache lines of other CPUs, on the most CPUs of the case,"
         return [_section(page, "waiting", page.waiting, "Waiting that moved", note, graph, unknown)]
@@ -197,8 +180,8 @@ def _sections(page: Explanation) -> list[MovedSection]:
 def _section(
     page: Explanation, kind: str, moved: MovedSymbols, title: str, note: str, graph: str, unknown: str
 ) -> MovedSection:
-    at = reverse("profile", args=(page.experiment_id, page.case.id))
-    asked = {"kind": kind, "variant": page.variant, "against": page.base}
+    at = reverse("profile", args=(page.row.experiment_id, page.row.case_id))
+    asked = {"kind": kind, "variant": page.row.variant.name, "against": page.base}
     return MovedSection(
         title=title,
         note=note,

@@ -21,7 +21,7 @@ from lab.comparisons.triage import Decision, Regression, decide
 from lab.errors import FieldRefused, Outdated
 from web.access import needs, person
 from web.listing import kept_filters, page_number
-from web.views.explain import TypedDecision, explain
+from web.views.explain import explain
 
 
 def read_filter(given: QueryDict) -> RegressionFilter:
@@ -60,13 +60,13 @@ def listing(request: HttpRequest) -> HttpResponse:
 def triage(request: HttpRequest) -> HttpResponse:
     """Decide on a regression; a decision made from an old page comes back beside what is new."""
     on = _named(request.POST)
-    typed = TypedDecision(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
+    typed = Decision(*(request.POST.get(key, "") for key in ("state", "reason", "fixed_by")))
     seen = request.POST.get("seen", "")
     try:
         decide(
             by=person(request),
             on=on,
-            decision=Decision(typed.state, typed.reason, typed.fixed_by),
+            decision=typed,
             seen=int(seen) if seen.isdecimal() and len(seen) < 19 else None,
         )
     except FieldRefused as exc:
@@ -86,7 +86,7 @@ def _named(given: QueryDict) -> Regression:
 
 
 def _again(
-    request: HttpRequest, on: Regression, typed: TypedDecision, errors: dict[str, str], *, status: int
+    request: HttpRequest, on: Regression, typed: Decision, errors: dict[str, str], *, status: int
 ) -> HttpResponse:
     experiment_id, comparison_id = comparison_of(on)
     return explain(request, experiment_id, comparison_id, typed=typed, errors=errors, status=status)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,12 +15,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.errors import FileGone
+from lab.models import Run
 from lab.notes.pages import notes_on
-from lab.runs.pages import BuildPage, MetricValues, RunPage, build_page, run_page
+from lab.runs.pages import BuildPage, RunPage, build_page, run_page
 from lab.storage.files import KeptFile
 from web.logs import TAIL_BYTES, WHOLE_BYTES, Log, printable, read_end, read_part
 from web.views.profile_kinds import WORDS
-from web.words import NONE, duration, number
+from web.words import number
 
 # The console on the run's own page; its last lines tell most.
 _GLANCE_BYTES = 12 * 1024
@@ -30,28 +29,17 @@ _TEXT_LIMIT = 40_000
 _OPEN = ("queued", "building", "running")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLine:
-    """One metric of one run: its value in each iteration, and the median of those that count."""
-
-    metric: str
-    values: tuple[tuple[str, bool], ...]
-    median: str
-
-
 @require_safe
 def show(request: HttpRequest, run_id: int) -> HttpResponse:
     """One boot: how it ended, its numbers, what the kernel complained about, where it ran."""
     page = run_page(run_id)
-    lines = [_metric_line(metric) for metric in page.metrics]
     log = read_end(page.console, limit=_GLANCE_BYTES)
     ctx = {
         "page": page,
         "run": page.row,
         "detail": printable(page.row.problem_detail),
-        "took": _took(page.row.started_at, page.row.finished_at),
-        "lines": lines,
-        "columns": range(1, max((len(line.values) for line in lines), default=0) + 1),
+        "took": _seconds(page.row),
+        "columns": range(1, max((len(line.values) for line in page.metrics), default=0) + 1),
         "environment": _groups(page.row.environment),
         "extras": _text(page.extras),
         "profiles": _profiles(page),
@@ -191,17 +179,8 @@ def _removed(exc: FileGone) -> HttpResponse:
     return HttpResponse(f"This file was {exc}.\n", status=410, content_type="text/plain; charset=utf-8")
 
 
-def _took(started: Any, finished: Any) -> str:
-    return duration((finished - started).total_seconds()) if started and finished else NONE
-
-
-def _metric_line(metric: MetricValues) -> MetricLine:
-    counted = metric.values[metric.warmups :]
-    return MetricLine(
-        metric=metric.metric,
-        values=tuple((number(value), place < metric.warmups) for place, value in enumerate(metric.values)),
-        median=number(median(counted)) if counted else NONE,
-    )
+def _seconds(run: Run) -> float | None:
+    return (run.finished_at - run.started_at).total_seconds() if run.started_at and run.finished_at else None
 
 
 def _groups(environment: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
