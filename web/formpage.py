@@ -51,20 +51,14 @@ _GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class SwitchSlot:
-    """One place to paste a patch or a fragment. name: as typed, or the one that it gets from its subject."""
+    """One place to paste a patch or a fragment. name: as typed, or the one that it gets from its subject. errors: by part."""
 
     id: str
     number: int
     typed: TypedSwitch
     name: str
     open: bool
-    name_error: str
-    text_error: str
-    requires_error: str
-    excludes_error: str
-    alternative_error: str
-    range_error: str
-    catalog_error: str
+    errors: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +274,7 @@ def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str])
             typed=switch,
             name=switch.name or (name_of_patch(switch.text) if kind == "patch" and switch.text else ""),
             open=any(faults.values()) or (switch.filled and len(typed) == 1),
-            **{f"{part}_error": fault for part, fault in faults.items()},
+            errors=faults,
         )
         slots.append(slot)
     if slots and not typed and kind == "patch":

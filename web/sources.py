@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+
+from django.core.files.uploadedfile import UploadedFile
 
 from lab.errors import FieldRefused, LabError
 from lab.experiments.switch_names import free_name, name_of_patch
@@ -23,21 +24,6 @@ from lab.submission.received_series import (
     receive_files,
 )
 from web.forms import TypedForm, TypedSource, TypedSwitch
-
-
-class UploadedFile(Protocol):
-    """The used part of a file that a browser sent."""
-
-    @property
-    def name(self) -> str | None:
-        """The file's name, as the browser gave it."""
-
-    @property
-    def size(self) -> int | None:
-        """Its length in bytes."""
-
-    def read(self) -> bytes:
-        """Return all of it."""
 
 
 @dataclass(slots=True)
