@@ -33,7 +33,7 @@ class GuestLoad:
 
     def keep_going(self) -> None:
         """Submit one unless one is open."""
-        if Experiment.objects.filter(state__in=("queued", "running"), runs__target__name=GUEST).exists():
+        if Experiment.objects.filter(state__in=("queued", "running"), target__name=GUEST).exists():
             return
         description = {
             "name": "real guests under faults",

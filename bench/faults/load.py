@@ -48,8 +48,9 @@ class Load:
         return submit_experiment(spec=spec, home=self.home).pk
 
     def keep_going(self, waiting: int) -> None:
-        """Submit until so many experiments are open."""
-        missing = waiting - Experiment.objects.filter(state__in=("queued", "running")).count()
+        """Submit until so many experiments on these targets are open."""
+        still_open = Experiment.objects.filter(state__in=("queued", "running"), target__name__in=self.targets)
+        missing = waiting - still_open.count()
         for _ in range(missing):
             self.submit()
 
