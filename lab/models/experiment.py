@@ -3,6 +3,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Coalesce
 
 from lab.models.hardware import Target
 from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role, VariantState
@@ -66,6 +67,14 @@ class Experiment(models.Model):
                 fields=["group", "target"],
                 condition=models.Q(state__in=OPEN_EXPERIMENT),
                 name="experiment_waiting",
+            ),
+            # Claims of builds go by priority and submitter first: what is open is not read and sorted for each.
+            models.Index(
+                "priority",
+                Coalesce("submitter", 0),
+                "id",
+                condition=models.Q(state__in=OPEN_EXPERIMENT),
+                name="open_experiment_in_order",
             ),
         )
 

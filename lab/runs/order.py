@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Order the queue: priority first, then the submitter who used the lab least, then the oldest experiment.
 
-One SELECT orders the work for pages, for pollers and for claims (claiming.py), on SQLite and PostgreSQL alike. What it
+Of submitters who used it equally, builds are first made for the one whose open experiment is the oldest. One SELECT orders the work for pages, for pollers and for claims (claiming.py), on SQLite and PostgreSQL alike. What it
 costs depends on how many experiments are open, not on how much of them waits.
 """
 
@@ -76,9 +76,17 @@ _BOOTING = """
   SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0), p.id, p.name, TRUE
   FROM place p JOIN lab_experiment e ON e."group" = p."group"
   WHERE p."group" <> '' AND e.state IN ('queued', 'running')"""
-_BUILDING = """
-  SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who FROM lab_experiment e
-  WHERE e.state IN ('queued', 'running')"""
+_OPEN = "FROM lab_experiment e WHERE e.state IN ('queued', 'running')"
+_BUILDING = f"SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}"
+# A claim of a build looks at each pair of priority and submitter by the index `open_experiment_in_order`, not at each open experiment.
+_LAST_PAIR = "ORDER BY e.priority DESC, coalesce(e.submitter_id, 0) DESC LIMIT 1"
+_PAIRS = f"""
+  (SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN} {_LAST_PAIR})
+  UNION ALL
+  SELECT n.priority, n.who FROM waiting p CROSS JOIN LATERAL (
+    SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}
+      AND (e.priority, coalesce(e.submitter_id, 0)) < (p.priority, p.who) {_LAST_PAIR}) n"""  # noqa: S608  our names
+_OF_PAIR = f"{_OPEN} AND e.priority = {{pair}}.priority AND coalesce(e.submitter_id, 0) = {{pair}}.who"
 # Of an experiment o, its first boot q. Scalar SELECTs are looked up row by row: no plan may read all that waits to join it.
 # An unassigned block is taken by its first boot, whose lock so is the block's. One that this target lost a moment ago it
 # leaves to the others of its group.
@@ -102,6 +110,8 @@ _FIRST_BUILD = """(
   WHERE v.experiment_id = o.id AND b.state = 'queued' {queue}
   ORDER BY v.position LIMIT 1 {lock})"""
 _ORDER = "o.priority DESC, o.share, o.id"
+_BUILD_ORDER = "o.priority DESC, o.share, o.first, o.id"
+_FIRST_OF_PAIR = "min(w.id) OVER (PARTITION BY w.priority, w.who)"
 
 
 def next_build(experiment_id: int | None = None, *, queue: str | None = None) -> int | None:
@@ -130,7 +140,9 @@ def ready_targets(experiment_id: int | None = None) -> list[str]:
 
 def experiments_in_order(work: str) -> list[int]:
     """Return the numbers of all open experiments, best first. work: "lab_build" or "lab_run", whose use counts."""
-    text = f"WITH {_ordered(connection.vendor, work, _BUILDING)} SELECT o.id FROM ordered o ORDER BY {_ORDER}"  # noqa: S608  our names
+    order = _BUILD_ORDER if work == "lab_build" else _ORDER
+    text = f"""WITH {_ordered(connection.vendor, work, _BUILDING)}
+SELECT o.id FROM (SELECT w.*, {_FIRST_OF_PAIR} AS first FROM ordered w) o ORDER BY {order}"""  # noqa: S608  our names
     return [row[0] for row in _rows(text, {})]
 
 
@@ -155,7 +167,8 @@ def best_build(vendor: str, one_queue: bool, one_experiment: bool) -> str:
     """Return the SELECT of the first build that waits of each experiment, in order."""
     first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="")
     return f"""WITH {_ordered(vendor, "lab_build", _BUILDING)}
-SELECT x.id FROM ordered o JOIN lab_build x ON x.id = {first} {_of_one(one_experiment)} ORDER BY {_ORDER}"""  # noqa: S608  our names
+SELECT x.id FROM (SELECT w.*, {_FIRST_OF_PAIR} AS first FROM ordered w) o
+JOIN lab_build x ON x.id = {first} {_of_one(one_experiment)} ORDER BY {_BUILD_ORDER}"""  # noqa: S608  our names
 
 
 @cache
@@ -176,10 +189,13 @@ best AS (SELECT r.*, o.place, o.shared, o.state FROM ({_in_order(one_experiment)
 
 @cache
 def build_to_claim(one_queue: bool, one_experiment: bool) -> str:
-    """Return the tables of a claim on PostgreSQL, the last of them `best`: the build to claim, locked."""
+    """Return the tables of a claim on PostgreSQL, the last of them `best`: the build to claim, locked. After WITH RECURSIVE."""
     first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="FOR UPDATE OF b SKIP LOCKED")
-    return f"""{_ordered("postgresql", "lab_build", _BUILDING)},
-best AS (SELECT r.id FROM ({_in_order(one_experiment)}) o CROSS JOIN LATERAL {first} r LIMIT 1)"""  # noqa: S608  our names
+    return f"""{_ordered("postgresql", "lab_build", _PAIRS)},
+best AS (SELECT r.id FROM (
+    SELECT w.*, (SELECT min(e.id) {_OF_PAIR.format(pair="w")}) AS first FROM ordered w ORDER BY w.priority DESC, w.share, first) w
+  CROSS JOIN LATERAL (SELECT e.id {_OF_PAIR.format(pair="w")} ORDER BY e.id) o
+  CROSS JOIN LATERAL {first} r {_of_one(one_experiment)} LIMIT 1)"""  # noqa: S608  our names
 
 
 def _in_order(one_experiment: bool) -> str:

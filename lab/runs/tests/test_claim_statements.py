@@ -14,7 +14,7 @@ from lab.leases.prepared import run_prepared
 from lab.models import Build, Experiment, Run, Target
 from lab.models.states import Outcome
 from lab.runs.claiming import _build_claim, _run_claim, claim_next_build, claim_next_run
-from lab.runs.order import next_run
+from lab.runs.order import next_build, next_run
 from lab.runs.record import RunRecord, record_run
 from lab.tests.factories import ME, finish_builds, make_grid, make_user
 
@@ -108,6 +108,47 @@ def test_a_claim_reads_few_rows_where_100_000_builds_wait() -> None:
     )
     assert Build.objects.get(state="building").variants.get().experiment_id == experiments[0].pk
     assert 0 < rows < MOST_ROWS
+
+
+@on_postgres
+def test_a_claim_of_a_build_reads_few_rows_where_many_experiments_are_open() -> None:
+    users = [make_user(f"user{number}") for number in range(4)]
+    sample = make_grid(blocks=1)
+    columns = ", ".join(f'"{field.column}"' for field in Experiment._meta.fields if field.column != "id")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO lab_experiment ({columns}) SELECT {columns}"
+            " FROM lab_experiment, generate_series(1, 5000) n WHERE id = %s",
+            [sample.pk],
+        )
+        cursor.execute("UPDATE lab_experiment SET submitter_id = %s + id %% 4", [users[0].pk])
+        cursor.execute("ANALYZE lab_experiment")
+    assert [user.pk - users[0].pk for user in users] == [0, 1, 2, 3]
+    Experiment.objects.filter(pk=sample.pk).update(priority=5)
+    rows = _rows_read(
+        _build_claim(True, False), {"queue": "build.x86_64.gcc", "by": ME, "token": "t" * 32, "lease": 15.0}
+    )
+    assert Build.objects.get(state="building").variants.get().experiment_id == sample.pk
+    assert 0 < rows < MOST_ROWS
+
+
+@on_postgres
+def test_builds_are_claimed_in_the_order_that_pages_show() -> None:
+    users = [make_user(f"user{number}") for number in range(3)]
+    for number in range(2 * EXPERIMENTS):
+        experiment = make_grid(blocks=1)
+        priority = (0, 10)[number % 5 == 4]
+        Experiment.objects.filter(pk=experiment.pk).update(submitter=users[number % 3], priority=priority)
+    submitters = []
+    while (expected := next_build(queue="build.x86_64.gcc")) is not None:
+        claim = claim_next_build(by=ME, queue="build.x86_64.gcc")
+        assert claim
+        assert claim.id == expected
+        first = Experiment.objects.filter(variants__build=claim.id).order_by("pk")[0]
+        submitters.append((first.priority, first.submitter_id))
+    assert [priority for priority, _ in submitters] == sorted((p for p, _ in submitters), reverse=True)
+    # Everybody's turn comes in turns.
+    assert len({who for _, who in submitters[:3]}) == 3
 
 
 def _rows_read(statement: str, values: dict[str, Any]) -> float:
