@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from kernels.architecture import BUILT
-from lab.models import Build, Run, Target, Worker
+from lab.models import Build, Experiment, Run, Target, Worker
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.order import OPEN_BUILD
 from lab.targets.health_checks import due_checks
@@ -23,6 +24,11 @@ from lab.targets.usable import usable_targets
 # A worker that was not heard of for so long is gone.
 GONE_S = 30.0
 TARGET = "target."
+# How many boots of an experiment any target may take, counted no further than some number.
+_FIRST_UNASSIGNED = """(SELECT count(*) FROM (SELECT 1 FROM lab_run q
+  WHERE q.experiment_id = lab_experiment.id AND q.state = 'queued' AND q.target_id IS NULL
+    AND (SELECT v.state = 'ready' AND (SELECT b.state = 'built' FROM lab_build b WHERE b.id = v.build_id)
+      FROM lab_variant v WHERE v.id = q.variant_id) LIMIT %s) few)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +36,12 @@ class WaitingQueue:
     """One queue: how much waits and is under way; free: whether a wake-up for it would be of use.
 
     A target is free that boots nothing and may boot. A queue whose workers all say why they take nothing is not.
-    group: of a target for whose group something waits. shared: how much of it any target of the group may take.
     """
 
     name: str
     waiting: int
     running: int
     free: bool
-    group: str = ""
-    shared: int = 0
 
 
 def target_queue(name: str) -> str:
@@ -63,17 +66,51 @@ def waiting_queues() -> Mapping[str, WaitingQueue]:
 def queues_to_wake() -> list[str]:
     """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
 
-    Which targets of a group is chosen anew each time, since the worker of one may be gone.
+    Which targets of a group is chosen anew each time, since the worker of one may be gone. Sent each second: what it reads depends
+    on the open experiments and on the targets that are free, not on how much waits.
     """
-    free = [queue for queue in waiting_queues().values() if queue.free]
+    idle = _idle_queues()
+    boots = Run.objects.filter(target=OuterRef("pk"), state=RunState.RUNNING)
+    rows = usable_targets().filter(~Exists(boots)).order_by("name").values_list("pk", "name", "group")
+    free = {pk: (target_queue(name), group) for pk, name, group in rows if target_queue(name) not in idle}
+    queued = (
+        Build.objects.filter(state=BuildState.QUEUED).order_by().values_list("queue", flat=True).distinct()
+    )
+    found = [queue for queue in queued if queue not in idle and _is_wanted(queue)]
+    found += [queue for queue in map(target_queue, due_checks()) if queue not in idle]
+    return list(dict.fromkeys([*found, *(free[pk][0] for pk in _to_wake(free))]))
+
+
+def _is_wanted(queue: str) -> bool:
+    """Return whether an open experiment waits for a build of a queue."""
+    waiting = Build.objects.filter(queue=queue, state=BuildState.QUEUED)
+    return waiting.filter(variants__experiment__state__in=OPEN_EXPERIMENT).exists()
+
+
+def _to_wake(free: Mapping[int, tuple[str, str]]) -> set[int]:
+    """Return which free targets have a boot ready, or may take one of their group; free: queue and group by target."""
+    if not free:
+        return set()
     # Its own block goes on, whatever the others of its group do.
-    found = [queue.name for queue in free if queue.waiting > queue.shared]
-    equal = defaultdict[str, list[WaitingQueue]](list)
-    for queue in free:
-        if queue.waiting == queue.shared:
-            equal[queue.group].append(queue)
-    for queues in equal.values():
-        found += [queue.name for queue in random.sample(queues, min(len(queues), queues[0].shared))]
+    found = set(_ready_runs().filter(target__in=free).order_by().values_list("target", flat=True).distinct())
+    rest = defaultdict[str, list[int]](list)
+    for pk, (_, group) in free.items():
+        if group and pk not in found:
+            rest[group].append(pk)
+    most = max(map(len, rest.values()), default=1)
+    some = RawSQL(_FIRST_UNASSIGNED, [most])  # noqa: S611  our text
+    building = Build.objects.filter(variants__experiment=OuterRef("pk"), state__in=OPEN_BUILD)
+    asked = Experiment.objects.filter(
+        ~Exists(building), Q(group="", target__in=free) | Q(group__in=rest), state__in=OPEN_EXPERIMENT
+    )
+    waiting: Counter[str] = Counter()
+    for target, group, number in asked.order_by().annotate(some=some).values_list("target", "group", "some"):
+        if group:
+            waiting[group] += number
+        elif number:
+            found.add(target)
+    for group, number in waiting.items():
+        found.update(random.sample(rest[group], min(len(rest[group]), number)))
     return found
 
 
@@ -96,16 +133,21 @@ def _build_queues() -> list[WaitingQueue]:
     ]
 
 
-def _target_queues() -> list[WaitingQueue]:
-    """A boot of a group that has begun no block waits for each target of the group."""
+def _ready_runs() -> QuerySet[Run]:
+    """Return the boots that a target may take now."""
     building = Build.objects.filter(variants__experiment=OuterRef("experiment"), state__in=OPEN_BUILD)
-    ready = Run.objects.filter(
+    return Run.objects.filter(
         ~Exists(building),
         state=RunState.QUEUED,
         experiment__state__in=OPEN_EXPERIMENT,
         variant__state=VariantState.READY,
         variant__build__state=BuildState.BUILT,
-    ).order_by()
+    )
+
+
+def _target_queues() -> list[WaitingQueue]:
+    """A boot of a group that has begun no block waits for each target of the group."""
+    ready = _ready_runs().order_by()
     by_target: Counter[int] = Counter()
     by_group: Counter[str] = Counter()
     rows = ready.values_list("target", "experiment__group", "experiment__target").annotate(number=Count("pk"))
@@ -124,8 +166,6 @@ def _target_queues() -> list[WaitingQueue]:
             by_target[one.pk] + by_group[one.group],
             int(one.pk in running),
             one.pk in usable - running,
-            one.group,
-            by_group[one.group],
         )
         for one in Target.objects.order_by("name")
         if by_target[one.pk] + by_group[one.group]
@@ -133,8 +173,10 @@ def _target_queues() -> list[WaitingQueue]:
 
 
 def _idle_queues() -> set[str]:
-    """Queues whose every worker says why it takes nothing now."""
+    """Return the queues whose every worker says why it takes nothing now."""
     alive = Worker.objects.filter(seen_at__gt=timezone.now() - timedelta(seconds=GONE_S))
+    if not alive.exclude(idle_reason="").exists():
+        return set()
     idle: set[str] = set()
     busy: set[str] = set()
     for queues, reason in alive.values_list("queues", "idle_reason"):
