@@ -100,15 +100,20 @@ def take_build(scope: Scope) -> bool:
 
 def take_boot(target: str, experiment_id: int | None = None) -> bool:
     """Carry out the next boot of a target; return False if no boot is ready or another worker has the target."""
-    run_id = next_run(experiment_id, target=target)
-    if run_id is None:
+    how: Turn = "free"
+    driver = Target.objects.filter(name=target).values_list("driver", flat=True).first()
+    if driver is None:
         return False
-    how = _turn_of(run_id, target)
+    if is_guest(driver):
+        run_id = next_run(experiment_id, target=target)
+        if run_id is None:
+            return False
+        how = _turn_of(run_id)
     with turn(settings.HOME, how):
         claim = claim_next_run(target=target, by=worker_identity(), experiment_id=experiment_id)
         if claim is None:
             return False
-        if how != "alone" and _turn_of(claim.id, target) != how:
+        if how == "shared" and _turn_of(claim.id) != how:
             # While this worker waited, another run came first that needs the machine in another way.
             release(claim)
             return True
@@ -117,11 +122,8 @@ def take_boot(target: str, experiment_id: int | None = None) -> bool:
     return True
 
 
-def _turn_of(run_id: int, target: str) -> Turn:
-    """Return how much of this machine a boot takes: "alone", the safe one, where the run cannot be read."""
-    driver = Target.objects.filter(name=target).values_list("driver", flat=True).first() or ""
-    if not is_guest(driver):
-        return "free"
+def _turn_of(run_id: int) -> Turn:
+    """Return how much of this machine a guest's boot takes: "alone", the safe one, where the run cannot be read."""
     try:
         return "alone" if clock_of(run_order(run_id)) == "wall" else "shared"
     except UnknownRow:

@@ -57,8 +57,13 @@ def _send_all(store: Store, home: Path) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return 0
-        busy = runs_under_way()
-        folders = [path for path in sorted((home / "runs").glob("*-*")) if _RUN.fullmatch(path.name)]
+        # Looked for first, asked about then: a folder that is made meanwhile belongs to a boot that we do not see.
+        folders = {
+            path: found
+            for path in sorted((home / "runs").glob("*-*"))
+            if (found := _RUN.fullmatch(path.name))
+        }
+        busy = runs_under_way([int(found[1]) for found in folders.values()])
         over = [path for path in folders if path.name not in busy and path.is_dir()]
         for folder in over:
             _send(store, home, folder)

@@ -2,6 +2,7 @@
 """Read one build or one run for its page."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -106,9 +107,9 @@ def files_removed_at(experiment_id: int) -> datetime | None:
     return found
 
 
-def runs_under_way() -> set[str]:
-    """The names of the folders that boots write to now: `<id>-<attempt>`."""
-    busy = Run.objects.filter(state=RunState.RUNNING).values_list("pk", "attempt")
+def runs_under_way(among: Collection[int]) -> set[str]:
+    """Return the names of the folders that boots write to now, `<id>-<attempt>`; among: numbers of boots."""
+    busy = Run.objects.filter(pk__in=among, state=RunState.RUNNING).order_by().values_list("pk", "attempt")
     return {f"{pk}-{attempt}" for pk, attempt in busy}
 
 
