@@ -13,7 +13,7 @@ JOBS ?= 1
 SEED ?= 1
 CPUS ?= 8
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -173,6 +173,9 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 
 bench-service: setup-dev  ## pages, fifty people, claims a second, idle workers, what the lab costs beside each boot: PART=pages|people|claims|idle|overhead
 	@$(PYTHON) -m bench.service $(PART)
+
+bench-fleet: setup-dev  ## a service with simulated targets, a day of submissions at 60 times its speed: TARGETS=1000 HOURS=24 SPEED=60; GROWTH=1: the cost of a run for 1 to 1,000 targets
+	@$(PYTHON) -m bench.fleet $(if $(GROWTH),growth,day --targets $(or $(TARGETS),1000)) --hours $(or $(HOURS),$(if $(GROWTH),4,24)) --speed $(or $(SPEED),60) --seed $(SEED)
 
 bench-sandbox: setup-dev  ## the CPU time of compiling a file in the build sandbox, beside the bare compiler
 	@$(PYTHON) -m bench.sandbox

@@ -23,6 +23,7 @@ def folder(home: Path, run: Run) -> Path:
     return path
 
 
+@pytest.mark.process  # a tree of strangers is removed by rm
 @pytest.mark.django_db
 def test_a_boot_that_begins_while_files_are_looked_for_keeps_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
