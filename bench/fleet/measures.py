@@ -18,7 +18,7 @@ from workers.service.supervising import Supervisor
 
 _TICK = os.sysconf("SC_CLK_TCK")
 # Of one moment, of what our own questions cost nothing is counted.
-_OURS = "query NOT LIKE '%%pg_stat_statements%%' AND query NOT LIKE '%%pg_database_size%%'"
+_OURS = "query NOT LIKE '%%pg_stat_statements%%' AND query NOT LIKE '%%pg_database_size%%' AND query NOT LIKE '%%pg_total_relation_size%%'"
 _STATEMENTS = (
     f"SELECT coalesce(sum(calls), 0), coalesce(sum(total_exec_time), 0) FROM pg_stat_statements WHERE {_OURS}"
 )

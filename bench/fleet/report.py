@@ -10,6 +10,8 @@ from typing import Any
 
 from bench.fleet.measures import Moment, Statement, Waits
 
+# A replay that falls behind by more measures this machine's other work: its times say nothing, its counts and CPU seconds do.
+MOST_BEHIND_S = 5.0
 # The programs of the lab itself, whose cost is that of the service; the fleet's own are of the targets' hosts.
 SERVICE = ("postgres", "redis", "web", "beat", "upkeep")
 
@@ -117,6 +119,10 @@ def _print_faults(day: Day) -> None:
     print(
         f"API: {day.answers}; a submission took {submit[len(submit) // 2] if submit else 0:.2f} s in the middle, p95 {p95:.2f}, and was sent at most {day.late_s:.1f} s late"
     )
+    if max(behind, day.late_s) > MOST_BEHIND_S:
+        print(
+            "THIS MACHINE DID NOT KEEP UP: waits and utilisation say nothing; try a lower --speed, fewer targets or a quiet machine"
+        )
     print(
         f"the simulated workers were at most {behind:.1f} s behind; {day.counts['nothing']} wake-ups found nothing"
     )
