@@ -56,6 +56,11 @@ def growth(
     """Replay a part of a day for a fleet that grows; draw docs/fleet-cost.svg."""
     counts = sorted(int(word) for word in targets.split(","))
     days = _replay([Wish(count, hours, speed, load, seed) for count in counts], keep=False)
+    for one in days:
+        if not one.spent.runs:
+            raise SystemExit(
+                f"no boot of {one.wish.targets} targets was over in time, so there is no cost of one: give more --hours, or a lower --speed"
+            )
     rows = [Growth.of(asdict(one)) for one in days]
     print_growth(rows)
     _PICTURE.write_text(draw_growth(rows))
