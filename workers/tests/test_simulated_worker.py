@@ -61,8 +61,8 @@ def test_a_worker_that_dies_keeps_its_claim_and_comes_back_as_another(
     farm._take(post)
     run = Run.objects.get(state="running")
     assert (run.claimed_by, farm.tally.died) == (name, [run.token])
-    assert post.dead
+    dead = [post.dead]
     (come_back,) = (act for _, _, kind, act in farm._due if kind == "claim")
     come_back()
-    assert not post.dead
+    assert [*dead, post.dead] == [True, False]
     assert post.identity != name
