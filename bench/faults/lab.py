@@ -151,10 +151,10 @@ def running(wishes: Wishes, port: int) -> Iterator[Lab]:
         lab.store.start(wire.server if wire else "127.0.0.1")
         os.environ |= lab.store.variables
         lab.environment |= os.environ
-        stack.callback(_down, lab)
+        stack.callback(take_down, lab)
         lab.service("stores", "--port", str(port))
         _make_targets(lab)
-        _up(lab)
+        bring_up(lab)
         if wire is not None:
             lab.far = _far(lab, wire)
             lab.far.start()
@@ -176,12 +176,12 @@ def left_behind(wishes: Wishes, port: int) -> Iterator[Lab]:
         if FAR in command:  # nobody starts it again
             kill(pid)
     try:
-        _up(lab)
+        bring_up(lab)
         import workers.app  # noqa: F401  Django is set up with the lab's environment
 
         yield lab
     finally:
-        _down(lab)
+        take_down(lab)
         lab.store.stop()
         remove(wishes.home)
 
@@ -199,7 +199,7 @@ def remove(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _up(lab: Lab) -> None:
+def bring_up(lab: Lab) -> None:
     """Bring all of it up; on a busy machine the pages may take longer than `up` waits for them."""
     for left in (2, 1, 0):
         try:
@@ -278,7 +278,8 @@ def _far(lab: Lab, wire: Wire) -> FarHost:
     return FarHost(wire, lies, environment, lab.home / "far" / "worker.log")
 
 
-def _down(lab: Lab) -> None:
+def take_down(lab: Lab) -> None:
+    """Stop all of it."""
     if settings.configured:
         connections.close_all()
     for _ in range(3):

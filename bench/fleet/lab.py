@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psycopg
-from django.db import connections
 
-from bench.faults.lab import Lab, Wishes, running
+from bench.faults.lab import Lab, Wishes, bring_up, take_down
 from bench.fleet.day import Submission
 from kernels.tests.pretend import FAKELINUX
 from workers.service import postgres
@@ -62,27 +61,32 @@ class Fleet:
 @contextmanager
 def simulated(home: Path, port: int) -> Iterator[Fleet]:
     """Bring a service up for the block, without targets and workers yet; Django is set up inside."""
-    # No worker of this machine: those of the targets are simulated.
     os.environ |= {
-        "KPERFLAB_TARGETS": "none",
+        "KPERFLAB_HOME": str(home),
         "KPERFLAB_STORE": str(home / "store"),
+        "KPERFLAB_LEASE_S": "15",
+        "KPERFLAB_DISK_GIB": "1",
         "KPERFLAB_CHECK_HOURS": "0",
+        # No worker of this machine: those of the targets are simulated.
+        "KPERFLAB_TARGETS": "none",
     }
     (home / "store").mkdir()
-    wishes = Wishes(home, targets=0, lease_s=15.0, machine=False)
-    with running(wishes, port) as lab:
-        Supervisor(ServicePlace(home)).end(["builds", "targets"])
+    lab = Lab(Wishes(home, machine=False), port, dict(os.environ))
+    fleet = Fleet(lab)
+    try:
+        lab.service("stores", "--port", str(port))
         _count_statements(ServicePlace(home))
-        # PostgreSQL was started anew meanwhile.
-        connections.close_all()
-        fleet = Fleet(lab)
-        try:
-            yield fleet
-        finally:
-            for farm in fleet.farms:
-                if farm.poll() is None:
-                    farm.kill()
-                    farm.wait()
+        bring_up(lab)
+        Supervisor(ServicePlace(home)).end(["builds", "targets"])
+        import workers.app  # noqa: F401  Django is set up with the lab's environment
+
+        yield fleet
+    finally:
+        for farm in fleet.farms:
+            if farm.poll() is None:
+                farm.kill()
+                farm.wait()
+        take_down(lab)
 
 
 def superuser(place: ServicePlace, database: str = postgres.NAME) -> psycopg.Connection[tuple[object, ...]]:
