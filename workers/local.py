@@ -9,14 +9,14 @@ from time import sleep
 from django.conf import settings
 from django.core.management import call_command
 
-from lab.errors import LabError, SubmissionRejected
+from lab.errors import LabError
 from lab.experiments.page import get_experiment
 from lab.experiments.spec import ExperimentSpec
 from lab.models.states import OPEN_EXPERIMENT
 from lab.runs.claiming import is_worked_on
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.order import next_build, next_run
-from lab.runs.settle import cancel_experiment, settle
+from lab.runs.settle import settle
 from lab.submission.submit import find_unfinished, submit_experiment
 from lab.targets.usable import why_unusable
 from workers.drivers.libvirt import LibvirtDriver
@@ -80,13 +80,6 @@ def boot_next(experiment_id: int) -> bool:
     # Its target boots for another worker.
     sleep(OTHERS_S)
     return True
-
-
-def cancel(experiment_id: int) -> None:
-    """Cancel an experiment. Raises UnknownRow, SubmissionRejected when it is over."""
-    state = get_experiment(experiment_id).state
-    if not cancel_experiment(experiment_id):
-        raise SubmissionRejected(f"experiment {experiment_id} is {state}: there is nothing to cancel")
 
 
 def sweep() -> list[str]:

@@ -104,7 +104,9 @@ class ProfiledFiles(View):
             raise ParameterRefused("case", f'"{number[:40]}" is not the number of a case')
         seen = SeenFrom(asked.pop("callers", ""), asked.pop("callees", ""))
         if seen.callers and seen.callees:
-            raise ParameterRefused("callees", "leave it out, or callers: they are two trees")
+            raise ParameterRefused(
+                "callees", "leave it out, or callers: they are two trees, drawn one at a time"
+            )
         body = profile_file(id, form, case=int(number), seen=seen, **asked)
         return as_file(body, "application/octet-stream", f"profile-{id}.{form}")
 

@@ -20,7 +20,8 @@ from rich.text import Text
 from lab.figures import change
 from lab.statistics.verdict_words import shown_verdict
 from workers.ctl import submit_options
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import NotLetIn, SettingsWrong
 from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_client, with_options
 from workers.ctl.plaintext import plain_line, plain_text

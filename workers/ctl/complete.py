@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kernels.processes.environment import passing
-from workers.ctl.clients.base import Client, Kind
+from workers.ctl.clients.base import Kind
 from workers.ctl.clients.choose import open_client
+from workers.ctl.clients.client import Client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.preferences import OF_GIT
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import typer
 from rich.text import Text
 
-from workers.ctl.clients.base import Client, Kind
+from workers.ctl.clients.base import Kind
+from workers.ctl.clients.client import Client
 from workers.ctl.options import JSON, TABLE, Format, err, out, print_json, through_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
@@ -55,12 +56,10 @@ def patches(client: Client, form: Format = TABLE) -> None:
 
 def _listed(client: Client, kind: Kind, columns: Mapping[str, str], form: str) -> None:
     """Print a row each; columns: fields with their heads."""
-    if form == JSON:
-        rows = client.rows(f"{kind}/")
-        # Every switch that was ever submitted has a number, the catalogue's have none.
-        print_json([row for row in rows if row.get("id") is None] if kind == "patches" else rows)
-        return
     rows = client.names(kind)
+    if form == JSON:
+        print_json(rows)
+        return
     if not rows:
         err.print(Text(f"no {kind} on {client.where} yet"))
         return

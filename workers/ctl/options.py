@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from workers.ctl import complete
-from workers.ctl.clients.base import Client
 from workers.ctl.clients.choose import local_client, open_client
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import SettingsWrong
 from workers.ctl.preferences import read_preferences
 

@@ -11,7 +11,7 @@ import typer
 
 from lab.profiles.exports.formats import DIFFERENCE_FORMS, TREE_FORMS
 from workers.ctl import complete
-from workers.ctl.clients.base import Client
+from workers.ctl.clients.client import Client
 from workers.ctl.options import (
     JSON,
     TABLE,

@@ -16,7 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import ClientError
 from workers.ctl.plaintext import plain_line
 from workers.ctl.terminal import doing_lines, duration, stalled_line

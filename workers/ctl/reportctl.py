@@ -17,7 +17,7 @@ from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.comparisons.shape import FORMAT, ComparisonData
 from lab.errors import SpecError
 from workers.ctl import complete
-from workers.ctl.clients.base import Client
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import TABLE, ExperimentId, err, format_option, out, through_client, write_file

@@ -21,7 +21,7 @@ from lab.runs.queue_list import queue_lines
 from lab.runs.workers import WorkerLine, worker_lines
 from lab.targets.health_overview import TargetHealth, target_healths
 from workers.ctl.clients.base import Json
-from workers.ctl.clients.in_process import api_here
+from workers.ctl.clients.local import api_here
 from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
 from workers.ctl.plaintext import plain_line
 

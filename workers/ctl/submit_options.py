@@ -16,7 +16,8 @@ from lab.errors import SpecError
 from lab.experiments.measure import BY_NAME, QUESTIONS
 from lab.experiments.questions import FieldQuestion
 from workers.ctl import complete
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_top, read_preferences
 
 

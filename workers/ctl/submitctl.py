@@ -11,7 +11,8 @@ from rich.text import Text
 
 from workers.ctl import complete, terminal, watchctl
 from workers.ctl import submit_options as wish
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.options import (
     EXIT_OK,
     JSON,

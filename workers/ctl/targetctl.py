@@ -29,7 +29,7 @@ from lab.targets.drivers import MACHINES
 from lab.targets.health_checks import known_kernel
 from lab.targets.quarantine import release_target
 from lab.validation_messages import nearest
-from workers.ctl.clients.in_process import api_here
+from workers.ctl.clients.local import api_here
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import EXIT_LAB, JSON, TABLE, Format, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line

@@ -19,7 +19,7 @@ from workers import bisection
 from workers.ctl import progressbar, terminal, trend_tables
 from workers.ctl import submitted_files as handed
 from workers.ctl.clients.choose import local_client
-from workers.ctl.clients.in_process import api_here
+from workers.ctl.clients.local import api_here
 from workers.ctl.options import JSON, TABLE, Format, Local, err, on_this_machine, out, print_json
 from workloads.instruction_clock import CLOCKS, Clock
 

@@ -12,7 +12,8 @@ from rich.text import Text
 from lab.comparisons.exports.formats import OF_DATA
 from lab.statistics.verdict_words import VERDICTS, counted_verdicts
 from workers.ctl import complete, notice, progressbar, terminal
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.options import (
     EXIT_LAB,
     JSON,
@@ -121,10 +122,11 @@ def _headline(client: Client, experiment_id: int) -> str:
 @through_client
 def show(client: Client, experiment_id: ExperimentId, form: Format = TABLE) -> None:
     """Show how an experiment stands, or how it ended."""
+    found = client.experiment(experiment_id)
     if form == JSON:
-        print_json(client.document(f"experiments/{experiment_id}/"))
+        print_json(found)
     else:
-        show_end(client, client.experiment(experiment_id))
+        show_end(client, found)
 
 
 @through_client
@@ -149,11 +151,10 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     _one_of("priority", priority, PRIORITIES)
     filters = {"state": state, "tree": tree, "verdict": verdict, "submitter": submitter}
     filters |= {"priority": priority, "search": search}
-    if form == JSON:
-        given = {key: value for key, value in filters.items() if value}
-        print_json(client.rows("experiments/", {"ordering": "-id", **given}, limit))
-        return
     lines = client.experiments(filters, limit)
+    if form == JSON:
+        print_json(lines)
+        return
     if not lines:
         err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {client.where}"))
         return
@@ -214,11 +215,12 @@ def notes(
     """Show what people wrote about an experiment, or write to it."""
     if add:
         client.write_note(experiment_id, add)
+    said = client.notes(experiment_id)
     if form == JSON:
-        print_json(client.rows("notes/", {"experiment": str(experiment_id)}))
+        print_json(said)
         return
-    said = list(client.notes(experiment_id))
     if not said:
+        client.experiment(experiment_id)  # refuses the number of none
         err.print(f"experiment {experiment_id} has no notes yet")
     for note in said:
         head = (

@@ -16,7 +16,7 @@ from kernels.patches.series import read_series
 from kernels.trees.git import COMMITTER, git_environment
 from lab.errors import SpecError
 from lab.experiments.spec import spec_from_mapping
-from workers.ctl.clients.base import Client
+from workers.ctl.clients.client import Client
 from workers.ctl.submit_options import Wish, description
 from workers.ctl.submitted_files import branch_series, handed_series, is_series, newest_release
 

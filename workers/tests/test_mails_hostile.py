@@ -16,7 +16,8 @@ from bench.fuzz.mutations import mutated_mails
 from bench.fuzz.targets import corpus
 from lab.errors import SpecError
 from lab.experiments.spec import spec_from_mapping
-from workers.ctl.clients.base import Client, Json
+from workers.ctl.clients.base import Json
+from workers.ctl.clients.client import Client
 from workers.ctl.submit_options import Wish, description
 from workers.ctl.tables import show_preview
 

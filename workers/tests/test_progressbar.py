@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from workers.ctl import progressbar
-from workers.ctl.clients.base import Client, Json, LogChunk
+from workers.ctl.clients.base import Json, LogChunk
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import Refused, ServerAway
 from workers.ctl.progressbar import Follower, drawn, follow
 

@@ -10,6 +10,8 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
+from workers.ctl.clients.base import Asking
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import (
     NotLetIn,
     Refused,
@@ -17,9 +19,8 @@ from workers.ctl.clients.errors import (
     ServerStrange,
     SettingsWrong,
 )
-from workers.ctl.clients.http import ATTEMPTS, Asking, Server
+from workers.ctl.clients.http import ATTEMPTS, Server
 from workers.ctl.clients.problems import field
-from workers.ctl.clients.remote import RemoteClient
 
 URL = "https://lab.example"
 Answer = httpx.Response | Exception
@@ -41,8 +42,8 @@ class Played:
             raise answer
         return answer
 
-    def client(self, token: str = "") -> RemoteClient:
-        return RemoteClient(self.server(token))
+    def client(self, token: str = "") -> Client:
+        return Client(self.server(token))
 
     def server(self, token: str = "") -> Server:
         transport = httpx.MockTransport(self)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from workers.ctl.clients.base import Client, Say
+from workers.ctl.clients.base import Say
+from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import SettingsWrong
 from workers.ctl.preferences import Preferences, config_file, read_preferences
 
 if TYPE_CHECKING:
-    from workers.ctl.clients.remote import RemoteClient
+    from workers.ctl.clients.client import Client
 
 
 @contextmanager
@@ -41,13 +42,13 @@ def local_client() -> Client:
 @contextmanager
 def remote_client(
     found: Preferences, server: str, say: Say, *, hasty: bool = False, token: str | None = None
-) -> Iterator[RemoteClient]:
+) -> Iterator[Client]:
     """The lab at an address, with `token` or else the one for it. Raises SettingsWrong."""
+    from workers.ctl.clients.client import Client
     from workers.ctl.clients.http import Server
-    from workers.ctl.clients.remote import RemoteClient
 
     url = address(found, server)
-    client = RemoteClient(
+    client = Client(
         Server(url, token=token_for(found, url) if token is None else token, say=say, hasty=hasty)
     )
     try:

@@ -6,13 +6,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from workers.ctl.clients.base import Json, Say
+from workers.ctl.clients.base import Asking, Json, Say
 from workers.ctl.clients.errors import ClientError, Refused, ServerAway, ServerStrange
-from workers.ctl.clients.http import Asking, Server
 from workers.ctl.clients.problems import refusal_of
 from workers.ctl.plaintext import plain_line
+
+if TYPE_CHECKING:
+    from workers.ctl.clients.http import Server
 
 ACCEPTED = 202
 # Looked at often at first: a tree that the lab has already takes a second.

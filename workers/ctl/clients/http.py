@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
-from workers.ctl.clients.base import Say
+from workers.ctl.clients.base import Asking, Say
 from workers.ctl.clients.errors import ServerAway, ServerStrange, SettingsWrong
 from workers.ctl.clients.problems import refusal
 
@@ -29,22 +27,6 @@ NOT_TAKEN = {429, 503}
 UNKNOWN_END = {502, 504}
 # Submitting makes the tree ready first, which may take a fetch.
 TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=300.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """One request. path: below the API's base, or a whole path of this server; again: may come twice.
-
-    basic: a name and a password in place of the token.
-    """
-
-    method: str
-    path: str
-    params: Mapping[str, str | int] = field(default_factory=dict)
-    json: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    again: bool = True
-    basic: tuple[str, str] | None = None
 
 
 class Server:

@@ -1,40 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab in this process: it reads by the REST API, as from a server, and writes into its own tables."""
+"""The lab in this process, over its own tables: read by its REST API, whose views run here; its work is done here too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.core.handlers.wsgi import WSGIRequest
+from django.urls import resolve
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
-from lab.errors import SpecError
+from lab.errors import SpecError, SubmissionRejected
 from lab.experiments.never_delete import set_kept
+from lab.experiments.page import get_experiment
 from lab.experiments.priority import set_priority
 from lab.experiments.progress import progress
 from lab.experiments.spec import spec_from_mapping
+from lab.models import User
 from lab.profiles.exports.data import as_data
+from lab.runs.settle import cancel_experiment
 from lab.submission.part_checks import every_fault
 from lab.submission.preview import preview_experiment
 from lab.submission.rerun import rerun_experiment
 from workers import local
 from workers.ctl.clients.base import Json, Say
-from workers.ctl.clients.in_process import server_here
-from workers.ctl.clients.remote import RemoteClient
+from workers.ctl.clients.client import Client
+from workers.ctl.clients.http import Server
 
 
-class LocalClient(RemoteClient):
-    """A Client to the tables of this machine, which opening it brings up to date. It reads what the API answers, without a server."""
+class LocalClient(Client):
+    """The lab of this machine for a user of its terminal, who may do everything. Opening it brings its tables up to date."""
 
     local = True
 
     def __init__(self) -> None:
         local.prepare()
-        super().__init__(server_here())
+        super().__init__(_server_here())
 
     @property
     def where(self) -> str:
-        """See Client."""
+        """The name of this lab in messages."""
         return "this machine"
 
     def submit(self, description: Json, say: Say) -> Json:
@@ -63,8 +72,10 @@ class LocalClient(RemoteClient):
         return body.encode() if isinstance(body, str) else body
 
     def cancel(self, experiment_id: int) -> None:
-        """See Client."""
-        local.cancel(experiment_id)
+        """See Client. Raises SubmissionRejected when it is over."""
+        state = get_experiment(experiment_id).state
+        if not cancel_experiment(experiment_id):
+            raise SubmissionRejected(f"experiment {experiment_id} is {state}: there is nothing to cancel")
 
     def keep(self, experiment_id: int, *, kept: bool) -> None:
         """See Client."""
@@ -81,6 +92,28 @@ class LocalClient(RemoteClient):
     def write_note(self, experiment_id: int, text: str) -> Json:
         """See Client."""
         raise SpecError("a note has an author: write it on a server, or in the pages")
+
+
+def api_here() -> Client:
+    """Return a client of the API in this process, which leaves the tables as they are."""
+    return Client(_server_here())
+
+
+def _server_here() -> Server:
+    """Return this machine's lab as a server: each request goes to its view in this process, as an operator."""
+    return Server(settings.PUBLIC_URL, transport=httpx.WSGITransport(app=_answer))
+
+
+def _answer(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+    """Answer one request, past what guards the network: sign-in, https and the audit log."""
+    request: Any = WSGIRequest(environ)
+    request.user = request._force_auth_user = User(username="local", role=User.Role.OPERATOR)
+    match = resolve(request.path_info)
+    response: Any = match.func(request, *match.args, **match.kwargs)
+    if not getattr(response, "is_rendered", True):
+        response.render()
+    start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+    return [response.content]
 
 
 def _queued(experiment_id: int) -> Json:

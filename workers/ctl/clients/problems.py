@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from workers.ctl.clients.errors import NotLetIn, Refused
 from workers.ctl.plaintext import plain_line
+
+if TYPE_CHECKING:
+    import httpx
 
 
 def refusal(answer: httpx.Response, url: str) -> Refused:
@@ -42,7 +43,8 @@ def _refused(kind: type[Refused], line: str, faults: list[str]) -> Refused:
 
 def fault(item: dict[str, Any]) -> str:
     """`/patches/0/text` with its fault → patches[0].text: fault; not twice where the server said it already."""
-    where, said = field(str(item.get("pointer", ""))), plain_line(item.get("detail", ""))
+    where = field(str(item.get("pointer", ""))) or plain_line(item.get("parameter", ""))
+    said = plain_line(item.get("detail", ""))
     return said if not where or said.startswith(where) else f"{where}: {said}"
 
 

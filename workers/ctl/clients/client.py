@@ -6,23 +6,26 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import httpx
-
-from workers.ctl.clients.base import Json, Kind, LogChunk, Say, Written
+from workers.ctl.clients.base import Asking, Json, Kind, LogChunk, Say, Written
 from workers.ctl.clients.errors import ServerStrange
 from workers.ctl.clients.fetching import ACCEPTED, ServerFetch
-from workers.ctl.clients.http import Asking, Server
+
+if TYPE_CHECKING:
+    # What is imported with each command, to print its help, leaves out httpx.
+    import httpx
+
+    from workers.ctl.clients.http import Server
 
 PAGE = 500
 TOKEN_ID_LENGTH = 15
 LOG_NAMES = {"builds": "log", "runs": "console"}
 
 
-class RemoteClient:
-    """A Client over HTTP."""
+class Client:
+    """The lab behind a server. Every method raises a ClientError: one line for people."""
 
     local = False
 
@@ -39,13 +42,13 @@ class RemoteClient:
         self._server.close()
 
     def document(self, path: str, params: Mapping[str, str] = MappingProxyType({})) -> Json:
-        """See Client."""
+        """Return a document of the REST API, for `--format json`; path: below /api/v1/."""
         return self._table(Asking("GET", path, params=params))
 
     def rows(
         self, path: str, params: Mapping[str, str | int] = MappingProxyType({}), limit: int | None = None
     ) -> list[Json]:
-        """See Client."""
+        """Return the rows of a list of the REST API, of all its pages, or the first `limit`."""
         found: list[Json] = []
         size = PAGE if limit is None else min(PAGE, max(1, limit))
         page = 1
@@ -63,13 +66,16 @@ class RemoteClient:
             page += 1
 
     def submit(self, description: Json, say: Say) -> Json:
-        """See Client. A lost answer is asked for again under the same key, which queues nothing twice."""
+        """Queue an experiment; returns at least {id, state, page}, page being its address for people or "".
+
+        A lost answer is asked for again under the same key, which queues nothing twice.
+        """
         say(f"sending it to {self.where}")
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         return self._submitted(Asking("POST", "experiments/", json=description, headers=headers), say)
 
     def preview(self, description: Json, say: Say) -> Json:
-        """See Client."""
+        """Return the builds, boots and detectable changes of a description; queue nothing."""
         say(f"asking {self.where}")
         answer = self._server.ask(Asking("POST", "experiments/preview/", json=description))
         if answer.status_code != ACCEPTED:
@@ -89,77 +95,80 @@ class RemoteClient:
         return self.experiment(int(fetch["experiment"]))
 
     def experiments(self, filters: Mapping[str, str], limit: int) -> list[Json]:
-        """See Client."""
+        """The newest experiments first, filtered by state, tree, verdict, search and so on."""
         given = {key: value for key, value in filters.items() if value}
         return self.rows("experiments/", {"ordering": "-id", **given}, limit)
 
     def experiment(self, experiment_id: int) -> Json:
-        """See Client."""
+        """One experiment: progress, parts (its variants), verdicts' counts, exit_code (None while it is open)."""
         return self.document(f"experiments/{experiment_id}/")
 
     def builds(self, experiment_id: int) -> list[Json]:
-        """See Client."""
+        """The experiment's builds: id, state, problem, cached, finished_at and more."""
         return self.rows("builds/", {"experiment": experiment_id, "ordering": "id"})
 
     def runs(self, experiment_id: int) -> list[Json]:
-        """See Client."""
+        """The experiment's boots in their order: id, variant_name, workload, block, state, problem and more."""
         return self.rows("runs/", {"experiment": experiment_id, "ordering": "position"})
 
     def comparison(self, experiment_id: int, *, link: str = "") -> Json:
-        """See Client; a server knows its own address."""
+        """The comparison as lab/comparisons/shape.py has it; link: this lab's address, where it does not know its own."""
         return self.document(f"experiments/{experiment_id}/comparison/")
 
     def export(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Client."""
+        """The report in a form of lab/comparisons/exports/formats.py; wishes: of its fields."""
         params = {key: value for key, value in wishes.items() if key != "link"}
         path = f"experiments/{experiment_id}/export/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=params)).content
 
     def profile(self, experiment_id: int, symbols: Sequence[str], kind: str) -> list[Json]:
-        """See Client."""
+        """Profiles and counters of each profiled case, as lab/profiles/exports/data.py has them."""
         params = {"symbols": ",".join(symbols), "kind": kind}
         found = self.document(f"experiments/{experiment_id}/profile/", params)
         return list(found["cases"])
 
     def callers(self, experiment_id: int, symbols: Sequence[str], kind: str) -> str:
-        """See Client."""
+        """Return the callers of symbols as text trees, as in perf report."""
         params = {"symbols": ",".join(symbols), "kind": kind}
         asking = Asking("GET", f"experiments/{experiment_id}/profile/callers/", params=params)
         return self._server.ask(asking).content.decode(errors="replace")
 
     def profile_file(self, experiment_id: int, form: str, wishes: Mapping[str, str]) -> bytes:
-        """See Client."""
+        """Profiles in a form of other tools; wishes: case, variant, base, kind."""
         path = f"experiments/{experiment_id}/profile/{quote(form, safe='')}/"
         return self._server.ask(Asking("GET", path, params=wishes)).content
 
     def cancel(self, experiment_id: int) -> None:
-        """See Client."""
+        """Cancel what is open of an experiment."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/cancel/", again=False))
 
     def keep(self, experiment_id: int, *, kept: bool) -> None:
-        """See Client."""
+        """Keep an experiment's files and kernels, or leave them to the retention policy again."""
         self._server.ask(Asking("POST", f"experiments/{experiment_id}/{'keep' if kept else 'unkeep'}/"))
 
     def set_priority(self, experiment_id: int, priority: str) -> None:
-        """See Client."""
+        """Say how urgent an open experiment is: low, normal or high."""
         self._server.ask(
             Asking("POST", f"experiments/{experiment_id}/priority/", json={"priority": priority})
         )
 
     def rerun(self, experiment_id: int) -> Json:
-        """See Client. The server answers with the last re-run while that is not over: nothing is queued twice."""
+        """Queue the same description again; returns as submit does.
+
+        The server answers with the last re-run while that is not over: nothing is queued twice.
+        """
         return self._submitted(Asking("POST", f"experiments/{experiment_id}/rerun/"), lambda _: None)
 
     def names(self, kind: Kind) -> list[Json]:
-        """See Client."""
+        """Return the names that a description may use: trees, targets, workloads, or switches of the catalogue."""
         if kind == "patches":
-            # The catalogue's come first, then every switch that was ever submitted.
+            # The catalogue's come first, then every switch that was ever submitted, which has a number.
             rows = self.rows("patches/", {}, PAGE)
             return [row for row in rows if row.get("id") is None]
         return self.rows(f"{kind}/")
 
     def log(self, kind: Written, number: int, offset: int) -> LogChunk:
-        """See Client."""
+        """A build's log or a run's console from a byte offset, in parts of a bounded size."""
         answer = self._server.ask(
             Asking("GET", f"{kind}/{number}/{LOG_NAMES[kind]}/", params={"offset": offset})
         )
@@ -169,11 +178,11 @@ class RemoteClient:
         return LogChunk(answer.content.decode(errors="replace"), end, complete)
 
     def notes(self, experiment_id: int) -> list[Json]:
-        """See Client."""
+        """Return the notes on an experiment, the oldest first."""
         return self.rows("notes/", {"experiment": experiment_id})
 
     def write_note(self, experiment_id: int, text: str) -> Json:
-        """See Client."""
+        """Add a note to an experiment."""
         return self._table(
             Asking("POST", "notes/", json={"experiment": experiment_id, "text": text}, again=False)
         )
