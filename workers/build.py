@@ -48,11 +48,31 @@ STEPS_S = 2.0
 def build_claimed(claim: Claim, builder: Builder) -> None:
     """Build what is claimed and record how it went. Raises ClaimLost when it was cancelled."""
     with Lease(claim) as lease:
-        found = _built(claim, builder, lease)
-        if isinstance(found, Failure):
-            lease.record(lambda: record_build_failure(claim, found))
+        order = build_order(claim.id)
+        try:
+            register_key(builder.home)
+            bring_sources(order, builder.home, lease.beat)
+            request = build_request(order, builder.home / "trees")
+            key = builder.key(request, on_wait=lease.beat)
+            with in_use(builder.home, key, lease.beat):
+                bring_if_there(builder.home, key, lease.beat)
+                cached = builder.artifacts.has(key)
+                log = builder.log_path(key)
+                record_build_log(claim, name_of(log, builder.home))
+                started = monotonic()
+                with shown_live(log, builder.home):
+                    artifact = builder.build(request, on_progress=_StepReport(claim, lease).note)
+                note_front(builder.front_events)
+                send(builder.home, artifact, lease.beat)
+        except (KernelsError, LabError, SourceMissing) as exc:
+            note_refused_build(exc)
+            send_log(builder.home, getattr(exc, "log", None))
+            failed = failure(exc, builder.home)
+            lease.record(lambda: record_build_failure(claim, failed))
         else:
-            lease.record(lambda: record_build_success(claim, found))
+            made = success(artifact, cached=cached, wall_seconds=monotonic() - started)
+            made = replace(made, log=name_of(artifact.log, builder.home))
+            lease.record(lambda: record_build_success(claim, made))
 
 
 @dataclass
@@ -72,31 +92,6 @@ class _StepReport:
         # The lease says what becomes of a build whose database is away; its progress alone ends none.
         with suppress(OperationalError, InterfaceError):
             record_build_steps(self.claim, done, expected)
-
-
-def _built(claim: Claim, builder: Builder, lease: Lease) -> BuildSuccess | Failure:
-    order = build_order(claim.id)
-    try:
-        register_key(builder.home)
-        bring_sources(order, builder.home, lease.beat)
-        request = build_request(order, builder.home / "trees")
-        key = builder.key(request, on_wait=lease.beat)
-        with in_use(builder.home, key, lease.beat):
-            bring_if_there(builder.home, key, lease.beat)
-            cached = builder.artifacts.has(key)
-            log = builder.log_path(key)
-            record_build_log(claim, name_of(log, builder.home))
-            started = monotonic()
-            with shown_live(log, builder.home):
-                artifact = builder.build(request, on_progress=_StepReport(claim, lease).note)
-            note_front(builder.front_events)
-            send(builder.home, artifact, lease.beat)
-    except (KernelsError, LabError, SourceMissing) as exc:
-        note_refused_build(exc)
-        send_log(builder.home, getattr(exc, "log", None))
-        return failure(exc, builder.home)
-    found = success(artifact, cached=cached, wall_seconds=monotonic() - started)
-    return replace(found, log=name_of(artifact.log, builder.home))
 
 
 def build_request(order: BuildOrder, trees: Path) -> BuildRequest:

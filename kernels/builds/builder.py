@@ -136,7 +136,18 @@ class Builder:
                 if self.artifacts.has(plan.key):
                     return self.artifacts.get(plan.key)
             self.artifacts.remove(plan.key)
-            return self._build(plan, progress)
+            lock = self._layers.lock(f"layer-{plan.layer}")
+            while self.layered and plan.layer not in self._no_layer:
+                with locked(lock, shared=True, on_wait=progress.tick):
+                    if self._layers.has(plan.layer):
+                        return self._compile(plan, progress, over=True)
+                with locked(lock, on_wait=progress.tick):
+                    if self._layers.has(plan.layer):
+                        continue
+                    if plan.is_base and not request.modules:
+                        return self._compile(plan, progress, keep=True)
+                    self._make_layer(plan, progress)
+            return self._compile(plan, progress)
 
     def _plan(self, request: BuildRequest, on_wait: Callable[[], None]) -> _Plan:
         check_modules(request.modules)
@@ -157,23 +168,7 @@ class Builder:
             is_base=request.revision.tree_id == request.base.tree_id and config == base_config,
         )
 
-    def _build(self, plan: _Plan, progress: BuildProgress) -> Artifact:
-        lock = self._layers.lock(f"layer-{plan.layer}")
-        while self.layered and plan.layer not in self._no_layer:
-            with locked(lock, shared=True, on_wait=progress.tick):
-                if self._layers.has(plan.layer):
-                    return self._over_layer(plan, progress)
-            with locked(lock, on_wait=progress.tick):
-                if not self._layers.has(plan.layer):
-                    self._make_layer(plan, progress)
-            if plan.is_base and self.artifacts.has(plan.key):
-                return self.artifacts.get(plan.key)
-        return self._from_nothing(plan, progress, keep=False)
-
     def _make_layer(self, plan: _Plan, progress: BuildProgress) -> None:
-        if plan.is_base and not plan.request.modules:
-            self._from_nothing(plan, progress, keep=True)
-            return
         progress.line("kperflab: the objects of the base are not there; building the base first")
         progress.ahead = _VARIANT_STEPS
         # Without the modules, which the layer's key does not name: their makefiles may write among the objects.
@@ -185,7 +180,7 @@ class Builder:
             modules=(),
         )
         try:
-            self._from_nothing(self._plan(request, progress.tick), progress, keep=True)
+            self._compile(self._plan(request, progress.tick), progress, keep=True)
         except CompileFailed as exc:
             if plan.is_base:
                 raise
@@ -194,53 +189,54 @@ class Builder:
             self._no_layer.add(plan.layer)
         progress.ahead = 0
 
-    def _from_nothing(self, plan: _Plan, progress: BuildProgress, *, keep: bool) -> Artifact:
-        need_room(self._layers.objects, COLD_BYTES, "the objects of a whole build")
-        with scratch(self._layers.scratch) as own:
-            objects = own_directory(own / "obj")
-            artifact = self._compile(plan, progress, own, Layer(objects))
-            if keep:
-                self._layers.keep(plan.layer, objects, progress.tick)
-            return artifact
-
-    def _over_layer(self, plan: _Plan, progress: BuildProgress) -> Artifact:
-        need_room(self._layers.objects, VARIANT_BYTES, "the objects of a variant")
-        with scratch(self._layers.scratch) as own:
-            upper = own_directory(own / "upper")
-            return self._compile(plan, progress, own, Layer(self._layers.objects_of(plan.layer), upper))
-
-    def _compile(self, plan: _Plan, progress: BuildProgress, own: Path, objects: Layer) -> Artifact:
+    def _compile(
+        self, plan: _Plan, progress: BuildProgress, *, over: bool = False, keep: bool = False
+    ) -> Artifact:
+        """Build over the base's layer, or from nothing; keep: its objects become that layer."""
         request = plan.request
         base_id, tree_id = request.base.tree_id, request.revision.tree_id
-        (own / "work").mkdir()
-        out = own_directory(own / "out")
-        _write_modules(request.modules, out / kbuild.EXTERNAL)
-        if objects.upper is None or plan.config != plan.base_config:
-            _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
-        log = self.log_path(plan.key)
-        kind = plan.layer if objects.upper else f"cold-{plan.layer}"
-        guess = _VARIANT_STEPS if objects.upper else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
-        again = _steps_again(plan, objects.lower) if objects.upper else 0
-        with (
-            self._layers.source(request.tree, base_id, progress.tick) as lower,
-            progress.building(log, kind, guess, again),
-        ):
-            stamp = newer_than(objects.lower)
-            source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
-            flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
-            front = self._place_front(plan, own, out)
-            ended = run(
-                ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
-                SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
-                {**kbuild.ENVIRONMENT, **({"PATH": PATH} if front else {})},
-                self.limits,
-                on_line=progress.line,
-                on_tick=progress.tick,
-            )
-            self._check(ended, progress, log)
-            self._finish_front(front, plan, progress)
-            progress.succeeded()
-        return self._store(plan, out / kbuild.HANDOUT, own / "artifact", ended, over=bool(objects.upper))
+        room = (
+            (VARIANT_BYTES, "the objects of a variant")
+            if over
+            else (COLD_BYTES, "the objects of a whole build")
+        )
+        need_room(self._layers.objects, *room)
+        with scratch(self._layers.scratch) as own:
+            objects = Layer(own_directory(own / "obj"))
+            if over:
+                objects = Layer(self._layers.objects_of(plan.layer), own_directory(own / "upper"))
+            (own / "work").mkdir()
+            out = own_directory(own / "out")
+            _write_modules(request.modules, out / kbuild.EXTERNAL)
+            if not over or plan.config != plan.base_config:
+                _write_config(plan.config, objects.upper or objects.lower, newer_than(objects.lower))
+            log = self.log_path(plan.key)
+            kind = plan.layer if over else f"cold-{plan.layer}"
+            guess = _VARIANT_STEPS if over else int(plan.config.count("=y") * _STEPS_PER_SYMBOL)
+            again = _steps_again(plan, objects.lower) if over else 0
+            with (
+                self._layers.source(request.tree, base_id, progress.tick) as lower,
+                progress.building(log, kind, guess, again),
+            ):
+                stamp = newer_than(objects.lower)
+                source = over_base(request.tree, lower, base_id, tree_id, own / "source", stamp)
+                flags = (*kbuild.make_flags(request.toolchain), f"LOCALVERSION={local_version(plan.key)}")
+                front = self._place_front(plan, own, out)
+                ended = run(
+                    ["sh", "-c", kbuild.BUILD_SCRIPT, "sh", str(self.limits.cores), *flags],
+                    SandboxPlace(source, objects, out, own / "work", front.shown if front else {}),
+                    {**kbuild.ENVIRONMENT, **({"PATH": PATH} if front else {})},
+                    self.limits,
+                    on_line=progress.line,
+                    on_tick=progress.tick,
+                )
+                self._check(ended, progress, log)
+                self._finish_front(front, plan, progress)
+                progress.succeeded()
+            artifact = self._store(plan, out / kbuild.HANDOUT, own / "artifact", ended, over=over)
+            if keep:
+                self._layers.keep(plan.layer, objects.lower, progress.tick)
+            return artifact
 
     def _place_front(self, plan: _Plan, own: Path, out: Path) -> FrontPlace | None:
         if self._front is None or not plan.front:

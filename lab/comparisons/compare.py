@@ -75,8 +75,15 @@ def compare_experiment(experiment_id: int) -> int:
                     found_effects += _effects(experiment, case, metric, variants, arms)
                     points += base_point(case, metric, base, _ground(variants, arms))
     comparisons = _judged(experiment, shifted) + refused
+    adjusted = adjust([effect.p_value for effect in found_effects])
+    for effect, q_value in zip(found_effects, adjusted, strict=True):
+        effect.q_value = q_value
+    # In one step: a page that reads meanwhile sees the old or the new.
     with transaction.atomic():
-        _store(experiment_id, comparisons, found_effects)
+        Comparison.objects.filter(experiment=experiment_id).delete()
+        Comparison.objects.bulk_create(comparisons)
+        Effect.objects.filter(experiment=experiment_id).delete()
+        Effect.objects.bulk_create(found_effects)
         store_base_points(experiment_id, points)
     return len(comparisons)
 
@@ -316,15 +323,3 @@ def _comparison(one: _Shifted, q_value: float | None, *, metrics: int, lacking: 
         margin=metric["margin"],
         method=shift.method,
     )
-
-
-def _store(experiment_id: int, comparisons: list[Comparison], found_effects: list[Effect]) -> None:
-    """Replace what is stored, in one step: a page that reads meanwhile sees the old or the new."""
-    adjusted = adjust([effect.p_value for effect in found_effects])
-    for effect, q_value in zip(found_effects, adjusted, strict=True):
-        effect.q_value = q_value
-    with transaction.atomic():
-        Comparison.objects.filter(experiment=experiment_id).delete()
-        Comparison.objects.bulk_create(comparisons)
-        Effect.objects.filter(experiment=experiment_id).delete()
-        Effect.objects.bulk_create(found_effects)

@@ -205,7 +205,13 @@ def record_run(claim: Claim, found: RunRecord) -> bool:
         if moved and again:
             leave_place(claim.id, lost=True)
         elif moved:
-            _store_measurements(claim.id, found)
+            rows = [
+                Sample(run_id=run.pk, metric=s.metric, iteration=s.iteration, warmup=s.warmup, value=s.value)
+                for s in found.samples
+            ]
+            Sample.objects.bulk_create(rows, batch_size=1000)
+            for taken in found.profiles:
+                _store_profile(run.pk, taken)
             _follow_up(run, found, invalid)
     if not moved:
         refuse_late(claim, f"{found.outcome}: {found.problem}" if found.problem else str(found.outcome))
@@ -285,18 +291,6 @@ def _columns(claim: Claim, found: RunRecord) -> dict[str, Any]:
         "finished_at": timezone.now(),
         **UNCLAIMED,
     }
-
-
-def _store_measurements(run_id: int, found: RunRecord) -> None:
-    Sample.objects.bulk_create(
-        [
-            Sample(run_id=run_id, metric=s.metric, iteration=s.iteration, warmup=s.warmup, value=s.value)
-            for s in found.samples
-        ],
-        batch_size=1000,
-    )
-    for taken in found.profiles:
-        _store_profile(run_id, taken)
 
 
 def _store_profile(run_id: int, taken: TakenProfile) -> None:

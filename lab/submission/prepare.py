@@ -92,8 +92,19 @@ def prepare(
     switches = {name: replace(taken, toggle=ruled[name]) for name, taken in parts.switches.items()}
     base = parts.claimed.base
     applier = Applier(parts.tree, base, switches)
+
+    def attempt(chosen: tuple[str, ...]) -> Clash | None:
+        on_progress(f"applying {' + '.join(chosen) or 'nothing'}")
+        return applier.try_to_apply(chosen)
+
     with blamed_on_claims(parts.claimed, parts.tree):
-        combinations = _combine(spec, switches, applier, on_progress)
+        combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
+        faults = Refusals()
+        for place, switch in placed_switches(spec):
+            with faults.collect():
+                _check_applies(switch.name, place, combinations, spec.design)
+        faults.check()
+        _check_size(spec, sum(1 for c in combinations if not c.clash))
     toolchain = detect_toolchain()
     return Prepared(
         spec,
@@ -112,23 +123,6 @@ def prepare(
 def group_asked(name: str, target: models.Target) -> str:
     """The group that a description names; "" where it names the target itself."""
     return "" if target.name == name else name
-
-
-def _combine(
-    spec: ExperimentSpec, switches: Mapping[str, Taken], applier: Applier, on_progress: OnProgress
-) -> tuple[Combination, ...]:
-    def attempt(chosen: tuple[str, ...]) -> Clash | None:
-        on_progress(f"applying {' + '.join(chosen) or 'nothing'}")
-        return applier.try_to_apply(chosen)
-
-    combinations = tuple(expand([taken.toggle for taken in switches.values()], spec.design, attempt))
-    faults = Refusals()
-    for place, switch in placed_switches(spec):
-        with faults.collect():
-            _check_applies(switch.name, place, combinations, spec.design)
-    faults.check()
-    _check_size(spec, sum(1 for c in combinations if not c.clash))
-    return combinations
 
 
 def _check_applies(name: str, place: str, combinations: tuple[Combination, ...], design: str) -> None:

@@ -66,21 +66,22 @@ def submit(
     asked = wish.description(source, given, client)
     with terminal.narration(err) as say:
         row = client.submit(asked, say)
-    _queued(client, row, wait=client.local if wait is None else wait)
+    wait = client.local if wait is None else wait
+    _say_queued(client, row, wait=wait)
+    if wait:
+        raise typer.Exit(watchctl.carry_out(client, row["id"]))
 
 
-def _queued(client: Client, row: Json, *, wait: bool) -> None:
-    """Say what was queued, and stay with it if asked to."""
+def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
     number, option = row["id"], watchctl.same(client)
     where = f"  {row['page']}" if row.get("page") else ""
-    if not wait:
-        # The number alone on standard output is what a script wants.
-        err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
-        err.print(Text(f"  {'labctl run' if client.local else 'labctl watch'} {number}{option}", style="dim"))
-        out.print(str(number))
+    if wait:
+        err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
         return
-    err.print(Text(f"experiment {number}{where}", style="dim"), soft_wrap=True)
-    raise typer.Exit(watchctl.carry_out(client, number) if client.local else watchctl.stay(client, number))
+    # The number alone on standard output is what a script wants.
+    err.print(Text(f"experiment {number} is {row['state']}{where}"), soft_wrap=True)
+    err.print(Text(f"  {'labctl run' if client.local else 'labctl watch'} {number}{option}", style="dim"))
+    out.print(str(number))
 
 
 @through_client
@@ -105,7 +106,10 @@ def rerun(
     wait: Annotated[bool, typer.Option("--wait", help="wait until it is compared")] = False,
 ) -> None:
     """Submit an experiment's description once more."""
-    _queued(client, client.rerun(experiment_id), wait=wait)
+    row = client.rerun(experiment_id)
+    _say_queued(client, row, wait=wait)
+    if wait:
+        raise typer.Exit(watchctl.carry_out(client, row["id"]))
 
 
 @through_client

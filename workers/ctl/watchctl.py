@@ -60,7 +60,9 @@ def stay(client: Client, experiment_id: int, form: str = TABLE) -> int:
 
 
 def carry_out(client: Client, experiment_id: int) -> int:
-    """Do in this process what is open of an experiment; returns its exit code."""
+    """Do in this process what is open of an experiment, or follow a server's workers; returns its exit code."""
+    if not client.local:
+        return stay(client, experiment_id)
     from workers import local
 
     with progressbar.beside(err, client, experiment_id):
