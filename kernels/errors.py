@@ -140,38 +140,8 @@ class UnknownPatch(KernelsError):
     blame = "submission"
 
 
-class UnknownFragment(KernelsError):
-    """No config base or fragment has this name."""
-
-    blame = "submission"
-
-
-class FragmentMalformed(KernelsError):
-    """A line of a fragment that is no Kconfig assignment."""
-
-    blame = "submission"
-
-
-class UnknownSymbol(KernelsError):
-    """A config symbol that no Kconfig file of the tree defines."""
-
-    blame = "submission"
-
-
-class UnmetSymbol(KernelsError):
-    """A requested config symbol that the resolved .config does not have; names the unmet dependency."""
-
-    blame = "submission"
-
-
-class ModuleRejected(KernelsError):
-    """An external module whose name or files are not plain."""
-
-    blame = "submission"
-
-
-class ConfigFailed(KernelsError):
-    """The tree's own Kconfig does not turn a request into a .config; detail is what it printed."""
+class ConfigRejected(KernelsError):
+    """A fragment, a config symbol or an external module that this tree cannot be built with; names it."""
 
     blame = "submission"
 
@@ -214,8 +184,8 @@ class ReaderUnavailable(KernelsError):
     retry = True
 
 
-class CatalogBroken(KernelsError):
-    """A file of the lab's own catalogue of patches is not what the catalogue needs."""
+class HostUnfit(KernelsError):
+    """This machine lacks a program (the message names its Debian package), its signing key or a sound catalogue of patches."""
 
 
 class GitFailed(KernelsError):
@@ -238,8 +208,8 @@ class LoreUnreachable(KernelsError):
     retry = True
 
 
-class TreeBusy(KernelsError):
-    """Another process has held the import of this tree for longer than an import takes."""
+class LockBusy(KernelsError):
+    """Another process has held what a build or an import needs for longer than either takes."""
 
     retry = True
 
@@ -262,16 +232,8 @@ class ArtifactCorrupt(KernelsError):
     retry = True
 
 
-class SigningKeyUnusable(KernelsError):
-    """The key that this machine signs artifacts with is not its own secret, or no key."""
-
-
 class BundleRefused(KernelsError):
     """A git bundle that is damaged, or holds something else than the one commit that was asked for."""
-
-
-class ToolMissing(KernelsError):
-    """A program we need is not installed; the message names the Debian package."""
 
 
 class SandboxFailed(KernelsError):
@@ -292,12 +254,6 @@ class ArtifactRefused(KernelsError):
     blame = "submission"
 
 
-class BuildBusy(KernelsError):
-    """Another process has held what this build needs for longer than any build takes."""
-
-    retry = True
-
-
 class BuildOutOfMemory(KernelsError):
     """The kernel killed a program of the build, or of its config, for memory; `log` is what a build wrote until then."""
 
@@ -306,18 +262,8 @@ class BuildOutOfMemory(KernelsError):
         self.log = log
 
 
-class BuildKilled(KernelsError):
-    """The sandbox around a build, or around its config, was killed from outside; `log` is what a build wrote until then."""
-
-    retry = True
-
-    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
-        super().__init__(message, detail)
-        self.log = log
-
-
-class HostTooSlow(KernelsError):
-    """A build or a config that reached its deadline while others had the host's CPUs; `log` is what a build wrote until then."""
+class BuildInterrupted(KernelsError):
+    """The sandbox around a build or a config was killed from outside, or others had the host's CPUs; `log`: written until then."""
 
     retry = True
 

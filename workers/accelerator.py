@@ -27,7 +27,7 @@ from workers.drivers.base import Accelerator, BootRequest, Driver, Machine
 from workers.drivers.hostfacts import cpu_model
 from workers.drivers.libvirt import LibvirtDriver
 from workers.errors import KernelOutcome, TargetLost
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 from workloads.guest.initramfs import build_initramfs
 from workloads.guest.pack import append_plan, pack_plan
 from workloads.guest.plan import Plan

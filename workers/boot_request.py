@@ -47,7 +47,7 @@ def boot_request(
 ) -> BootRequest:
     """Initramfs and plan in one file, the disk beside it; in that file too under the instruction clock and on metal.
 
-    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises ImageTooLarge and what those raise.
+    microscope: see BootRequest. home: the state root, which keeps initramfs, programs and images. Raises CaseRejected and what those raise.
     """
     files = {f"{module.name}.ko": _module(artifact, module.name) for module in job.workload.modules}
     image = build_image(job.plan.disk, home / "images") if job.plan.disk else None

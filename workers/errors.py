@@ -106,8 +106,8 @@ class DomainRefused(TargetLost):
     """libvirt would not start the guest; the message is its own."""
 
 
-class NetbootContested(WorkersError):
-    """Two addresses had a hand in one boot over the network: its records may be anybody's, and are discarded."""
+class BootDiscarded(WorkersError):
+    """Recordings that the full or failing disk of the state root lost, or records of a netboot that two addresses had a hand in."""
 
     retry = True
     spares_target = True
@@ -129,13 +129,6 @@ class ProfileUnreadable(WorkersError):
 class PluginUnusable(WorkersError):
     """QEMU's plugin does not compile, or this QEMU takes none of ours: exact boots fail, and no others."""
 
-    spares_target = True
-
-
-class RecordingLost(WorkersError):
-    """Call trees or accesses that a boot recorded could not be written: the disk of the state root is full, or fails."""
-
-    retry = True
     spares_target = True
 
 

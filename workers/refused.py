@@ -13,8 +13,7 @@ from lab.audit.refusals import note_refusal, rule_of
 from lab.models import Run
 from lab.runs import guest_limits
 from workers.errors import GuestEndless, ProfileUnreadable
-from workloads.errors import OutputUnreadable
-from workloads.guest.errors import RecordCorrupt, RecordUnexpected
+from workloads.errors import OutputUnreadable, RecordCorrupt, RecordUnexpected
 
 OF_GUESTS = (
     RecordCorrupt,

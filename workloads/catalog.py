@@ -13,10 +13,8 @@ from workloads.definition import Definition, ModuleSource, read_definition
 from workloads.errors import (
     BadParam,
     BadWorkloadFile,
-    ClockUnfit,
-    NotVerifiable,
+    CaseRejected,
     UnknownParam,
-    UnknownPreset,
 )
 from workloads.guest.plan import DiskShape, Plan
 from workloads.guest.records import Record
@@ -95,7 +93,7 @@ class Workload:
     def metrics_of(self, params: Mapping[str, object], clock: Clock = "wall") -> dict[str, Metric]:
         """The metrics of a case under a clock: a metric may exist once per member of a list parameter.
 
-        Raises ClockUnfit.
+        Raises CaseRejected.
         """
         self._check_clock(clock)
         found: dict[str, Metric] = {}
@@ -114,12 +112,12 @@ class Workload:
     ) -> dict[str, ParamValue]:
         """All parameters of a case: defaults, then the preset's, what the clock fixes, then those given.
 
-        Raises UnknownPreset, UnknownParam, BadParam (also when the clock fixes it otherwise), each of which names
-        what is valid; ClockUnfit.
+        Raises CaseRejected, UnknownParam, BadParam (also when the clock fixes it otherwise), each of which names
+        what is valid; CaseRejected.
         """
         self._check_clock(clock)
         if preset not in self.presets:
-            raise UnknownPreset(_unknown(f"preset of {self.name}", preset, self.presets))
+            raise CaseRejected(_unknown(f"preset of {self.name}", preset, self.presets))
         if clock == "contention":
             return self._contending(preset, params)
         fixed = self.definition.counted.params if clock == "instructions" else {}
@@ -149,11 +147,11 @@ class Workload:
 
     def _check_clock(self, clock: Clock) -> None:
         if clock == "contention" and self.definition.contending is None:
-            raise ClockUnfit(
+            raise CaseRejected(
                 f"{self.name} does not run under the contention clock: its workload.toml does not say how"
             )
         if clock == "instructions" and (unfit := self.definition.counted.unfit):
-            raise ClockUnfit(f"{self.name} does not run under the instruction clock: {unfit}")
+            raise CaseRejected(f"{self.name} does not run under the instruction clock: {unfit}")
 
     def _filled(self, given: Mapping[str, object], clock: Clock = "wall") -> dict[str, ParamValue]:
         params = self.params_on(clock)
@@ -178,13 +176,13 @@ class Workload:
         """Return the guest's plan. params: as `resolve` gives them, or read back from JSON.
 
         A verified run has one iteration, and a profiled one too if the program knows no iterations. A profiled run under
-        the instruction clock is an exact one, and does what a measured one does. Verified runs know the wall clock alone. off_cpu: a profiled run records waits off the CPUs, too. Raises NotVerifiable, UnknownParam, BadParam, ClockUnfit.
+        the instruction clock is an exact one, and does what a measured one does. Verified runs know the wall clock alone. off_cpu: a profiled run records waits off the CPUs, too. Raises CaseRejected, UnknownParam, BadParam, CaseRejected.
         """
         self._check_clock(clock)
         resolved = self._filled(params, clock)
         templates = self.definition.steps
         if purpose == "verified" and not self.verifies:
-            raise NotVerifiable(f"{self.name} claims nothing that a verified run could count")
+            raise CaseRejected(f"{self.name} claims nothing that a verified run could count")
         exact = is_exact(purpose, clock)
         if exact:
             purpose = "measured"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workloads.catalog import PROGRAMS, Workload, load_catalog
 from workloads.environment import minimal
-from workloads.errors import CompileProgramFailed, ProgramDiskFull
+from workloads.errors import GuestNotMade, ProgramDiskFull
 
 HARNESS = Path(__file__).parent / "harness"
 _COMMAND = (
@@ -27,7 +27,7 @@ def compile_programs(root: Path, workloads: Iterable[Workload] | None = None) ->
     """Static programs by name, as they lie in the guest's /programs.
 
     root: where they are kept, under the hash of their sources and compiler; equal ones are
-    not compiled again. Raises CompileProgramFailed.
+    not compiled again. Raises GuestNotMade.
     """
     chosen = load_catalog().values() if workloads is None else workloads
     compiler = _compiler()
@@ -67,14 +67,12 @@ def _run(argv: list[str], name: str) -> str:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_DEADLINE_S, env=minimal())
     except FileNotFoundError as exc:
-        raise CompileProgramFailed(
-            "gcc is not installed; install the Debian packages gcc and libc6-dev"
-        ) from exc
+        raise GuestNotMade("gcc is not installed; install the Debian packages gcc and libc6-dev") from exc
     except subprocess.TimeoutExpired as exc:
-        raise CompileProgramFailed(f"gcc did not end within {_DEADLINE_S} s on {name}") from exc
+        raise GuestNotMade(f"gcc did not end within {_DEADLINE_S} s on {name}") from exc
     if "No space left on device" in done.stderr:
         raise ProgramDiskFull(f"no room to compile {name}: the disk is full", done.stderr)
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if "error:" in line), "no error line")
-        raise CompileProgramFailed(f"{name} does not compile: {first}", done.stderr)
+        raise GuestNotMade(f"{name} does not compile: {first}", done.stderr)
     return done.stderr

@@ -19,8 +19,8 @@ class WorkloadsError(Exception):
         self.detail = detail
 
 
-class UnknownPreset(WorkloadsError):
-    """The workload has no preset of that name."""
+class CaseRejected(WorkloadsError):
+    """A preset, clock, proof or plan that the workload does not have, or an image too large for the guest; says what is valid."""
 
     blame: Blame = "submission"
 
@@ -41,40 +41,18 @@ class MachineModelInvalid(BadParam):
     """A machine model that is not known, or whose numbers are out of bounds."""
 
 
-class NotVerifiable(WorkloadsError):
-    """The workload makes no claim that a verified run could count."""
-
-    blame: Blame = "submission"
-
-
-class ClockUnfit(WorkloadsError):
-    """The workload means nothing under the clock that was asked for."""
-
-    blame: Blame = "submission"
-
-
 class BadWorkloadFile(WorkloadsError):
     """A folder's workload.toml or parse.py breaks the rules of programs/README.md."""
 
 
-class CompileProgramFailed(WorkloadsError):
-    """gcc refused a workload's program; `detail` holds what it said."""
+class GuestNotMade(WorkloadsError):
+    """A program, the agent, a disk image or a tool of the guest cannot be made here; `detail` holds what gcc or the tool said."""
 
 
 class ProgramDiskFull(WorkloadsError):
     """There was no room to compile a workload's program."""
 
     retry = True
-
-
-class ImageFailed(WorkloadsError):
-    """A golden disk image could not be made."""
-
-
-class ImageTooLarge(WorkloadsError):
-    """A golden image that does not fit into the memory of a guest that takes it as a ramdisk."""
-
-    blame: Blame = "submission"
 
 
 class WorkloadFailed(WorkloadsError):
@@ -85,5 +63,24 @@ class WorkloadFailed(WorkloadsError):
 
 class OutputUnreadable(WorkloadsError):
     """The guest's answers do not have the form that the workload promises; an outcome of the run."""
+
+    blame: Blame = "kernel"
+
+
+class RecordCorrupt(WorkloadsError):
+    """A record is damaged or missing.
+
+    The guest writes the records and their checksums: whatever is wrong with them is its own doing, never the target's.
+    """
+
+    blame: Blame = "kernel"
+
+    def __init__(self, seq: int, why: str) -> None:
+        super().__init__(f"record {seq} from the guest is damaged: {why}")
+        self.seq = seq
+
+
+class RecordUnexpected(WorkloadsError):
+    """A record that its plan does not provide for: another step, an unknown file, too much of anything."""
 
     blame: Blame = "kernel"

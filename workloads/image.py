@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from workloads.environment import minimal
-from workloads.errors import ImageFailed
+from workloads.errors import GuestNotMade
 from workloads.guest.plan import DiskShape
 
 _BLOCK = 4096
@@ -65,11 +65,13 @@ def image_name(shape: DiskShape) -> str:
 def build_image(shape: DiskShape, root: Path) -> Path:
     """The raw ext4 image of a shape, made at first use and never written again.
 
-    root: the state directory's `images/`. Raises ImageFailed (a shape without files,
+    root: the state directory's `images/`. Raises GuestNotMade (a shape without files,
     a full disk, an mke2fs that fails).
     """
     if min(shape.threads, shape.dirs, shape.files) < 1:
-        raise ImageFailed(f"a {shape.kind} disk needs at least one thread, directory and file, not {shape!r}")
+        raise GuestNotMade(
+            f"a {shape.kind} disk needs at least one thread, directory and file, not {shape!r}"
+        )
     root.mkdir(parents=True, exist_ok=True)
     image = root / image_name(shape)
     if image.exists():
@@ -90,7 +92,7 @@ def _only_builder(lock: Path) -> Iterator[None]:
 def _make(shape: DiskShape, image: Path) -> None:
     free = os.statvfs(image.parent)
     if free.f_bavail * free.f_frsize < image_bytes(shape):
-        raise ImageFailed(
+        raise GuestNotMade(
             f"no room for the {shape.threads}×{shape.dirs}×{shape.files} disk: "
             f"{image_bytes(shape) >> 20} MiB are needed in {image.parent}"
         )
@@ -103,7 +105,7 @@ def _make(shape: DiskShape, image: Path) -> None:
             unfinished.chmod(0o444)
             unfinished.rename(image)
     except OSError as exc:
-        raise ImageFailed(f"cannot make the disk {image.name}: {exc}") from exc
+        raise GuestNotMade(f"cannot make the disk {image.name}: {exc}") from exc
 
 
 def _debugfs_script(shape: DiskShape) -> Iterator[str]:
@@ -136,7 +138,7 @@ def _format(shape: DiskShape, script: Path, image: Path) -> None:
     want = _own_inodes(shape) + _RESERVED_INODES
     match = re.search(r": (\d+)/\d+ files", report)
     if not match or int(match[1]) != want:
-        raise ImageFailed(
+        raise GuestNotMade(
             f"the disk {image.name} holds {match and match[1]} inodes instead of {want}", report
         )
 
@@ -159,10 +161,10 @@ def _run(argv: list[str], deadline: float, good: tuple[int, ...] = (0,)) -> str:
             timeout=deadline,
         )
     except FileNotFoundError as exc:
-        raise ImageFailed(f"{argv[0]} is not installed; install the Debian package e2fsprogs") from exc
+        raise GuestNotMade(f"{argv[0]} is not installed; install the Debian package e2fsprogs") from exc
     except subprocess.TimeoutExpired as exc:
-        raise ImageFailed(f"{argv[0]} did not end within {deadline:.0f} s") from exc
+        raise GuestNotMade(f"{argv[0]} did not end within {deadline:.0f} s") from exc
     said = (done.stdout or "") + done.stderr
     if done.returncode not in good:
-        raise ImageFailed(f"{argv[0]} ended with status {done.returncode}", detail=said)
+        raise GuestNotMade(f"{argv[0]} ended with status {done.returncode}", detail=said)
     return said

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from kernels.configs.request import Fragment, fragment_text, read_fragment
-from kernels.errors import FragmentMalformed
+from kernels.errors import ConfigRejected
 
-REFUSALS = (FragmentMalformed,)
+REFUSALS = (ConfigRejected,)
 
 
 def feed(data: bytes) -> None:

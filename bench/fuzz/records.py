@@ -10,8 +10,7 @@ from pathlib import Path
 
 from workers.collect.transcript import Transcript
 from workloads.catalog import load_catalog
-from workloads.errors import OutputUnreadable, WorkloadFailed
-from workloads.guest.errors import RecordCorrupt, RecordUnexpected
+from workloads.errors import OutputUnreadable, RecordCorrupt, RecordUnexpected, WorkloadFailed
 from workloads.guest.greeting import read_hello
 from workloads.guest.records import KINDS, Record, RecordReader, encode_record
 from workloads.instruction_clock import Clock

@@ -52,7 +52,7 @@ class ArtifactRecord:
 
 
 def write_record(key: str, record: ArtifactRecord, seal: Seal) -> bytes:
-    """Return the text of a metadata.json, signed. Raises SigningKeyUnusable."""
+    """Return the text of a metadata.json, signed. Raises HostUnfit."""
     said = {
         "format": _FORMAT,
         "key": key,

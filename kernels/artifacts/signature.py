@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from kernels.errors import SigningKeyUnusable
+from kernels.errors import HostUnfit
 
 KEY_FILE = "artifacts.pem"
 _PUBLIC = re.compile(r"[0-9a-f]{64}")
@@ -54,11 +54,11 @@ class Seal:
         self._known = known
 
     def public(self) -> str:
-        """Return this machine's public key in hex; the first call makes the key. Raises SigningKeyUnusable."""
+        """Return this machine's public key in hex; the first call makes the key. Raises HostUnfit."""
         return _public_of(self._private())
 
     def sign(self, message: bytes) -> Signature:
-        """Return this machine's signature. Raises SigningKeyUnusable."""
+        """Return this machine's signature. Raises HostUnfit."""
         private = self._private()
         return Signature(_public_of(private), private.sign(message).hex())
 
@@ -97,9 +97,7 @@ class Seal:
             self._make()
             return self._read()
         except PermissionError as exc:
-            raise SigningKeyUnusable(
-                f"{self.folder / KEY_FILE} belongs to another user: run as that user"
-            ) from exc
+            raise HostUnfit(f"{self.folder / KEY_FILE} belongs to another user: run as that user") from exc
 
     def _read(self) -> Ed25519PrivateKey:
         path = self.folder / KEY_FILE
@@ -108,15 +106,13 @@ class Seal:
         except (FileNotFoundError, PermissionError):
             raise
         except OSError as exc:
-            raise SigningKeyUnusable(
-                f"{path} is not a regular file: remove it, and a new key is made"
-            ) from exc
+            raise HostUnfit(f"{path} is not a regular file: remove it, and a new key is made") from exc
         try:
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
-                raise SigningKeyUnusable(f"{path} is not a regular file: remove it, and a new key is made")
+                raise HostUnfit(f"{path} is not a regular file: remove it, and a new key is made")
             if mode & 0o077:
-                raise SigningKeyUnusable(
+                raise HostUnfit(
                     f"other users may read {path}: remove it, a new key is made, and revoke the old one"
                 )
             data = os.read(descriptor, _LARGEST)
@@ -125,9 +121,9 @@ class Seal:
         try:
             key = load_pem_private_key(data, password=None)
         except (ValueError, TypeError) as exc:
-            raise SigningKeyUnusable(f"{path} holds no key: remove it, and a new one is made") from exc
+            raise HostUnfit(f"{path} holds no key: remove it, and a new one is made") from exc
         if not isinstance(key, Ed25519PrivateKey):
-            raise SigningKeyUnusable(f"{path} holds no Ed25519 key: remove it, a new one is made")
+            raise HostUnfit(f"{path} holds no Ed25519 key: remove it, a new one is made")
         return key
 
     def _make(self) -> None:

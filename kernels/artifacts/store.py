@@ -138,7 +138,7 @@ class ArtifactStore:
     def add(self, key: str, directory: Path, metadata: ArtifactMetadata) -> Artifact:
         """Move a directory of finished files (from handout.take) in under the key, at once.
 
-        It must be on the same file system. If the key is there already, that artifact stays. Raises SigningKeyUnusable.
+        It must be on the same file system. If the key is there already, that artifact stays. Raises HostUnfit.
         """
         if not _KEY.fullmatch(key):
             raise ArtifactRefused(f'"{key[:80]}" is no artifact key')

@@ -103,8 +103,7 @@ class Builder:
         """The artifact's key. Resolves the config: up to a minute at first, then from a file.
 
         on_wait is called at least once a second meanwhile, and may raise to give up.
-        Raises UnknownFragment, FragmentMalformed, UnknownSymbol, UnmetSymbol, ConfigFailed, ModuleRejected, DiskFull,
-        BuildOutOfMemory, BuildKilled, HostTooSlow.
+        Raises ConfigRejected, DiskFull, BuildOutOfMemory, BuildInterrupted.
         """
         return self._plan(request, on_wait).key
 
@@ -127,7 +126,7 @@ class Builder:
 
         on_line gets make's output. on_progress gets the steps done and expected (an estimate from
         earlier builds and from the objects that a variant compiles again), at least once a second; an exception out of it cancels the build.
-        Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, BuildBusy.
+        Raises what `key` does, and CompileFailed, BuildTimedOut, ArtifactRefused, SandboxFailed, LockBusy.
         """
         plan = self._plan(request, lambda: on_progress(0, 0))
         progress = BuildProgress(self._layers.objects / "steps", on_line, on_progress)

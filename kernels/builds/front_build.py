@@ -53,7 +53,7 @@ class Front:
         self.stores = CompiledFiles(objects / "compiled")
 
     def prepare(self, own: Path, out: Path, cc: str, origin: str) -> FrontPlace:
-        """Return the front's place for one build. Raises ToolMissing.
+        """Return the front's place for one build. Raises HostUnfit.
 
         own: the build's own directory; out: its directory for results; origin: that of the base it stands on.
         """

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernels.errors import ToolMissing
+from kernels.errors import HostUnfit
 from kernels.processes.environment import minimal
 
 SOURCES = Path(__file__).parent / "front"
@@ -20,7 +20,7 @@ _DEADLINE_S = 300
 
 
 def compile_front(root: Path) -> Path:
-    """Return the front's program, kept below root under the hash of its sources. Raises ToolMissing."""
+    """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit."""
     files = sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")])
     key = hashlib.sha256(_run("g++", "--version").encode())
     for path in files:
@@ -38,12 +38,12 @@ def compile_front(root: Path) -> Path:
 
 
 def compiler_identity(cc: str) -> str:
-    """Return 64 hex digits over the bytes of a compiler: its driver, what compiles and what assembles. Raises ToolMissing."""
+    """Return 64 hex digits over the bytes of a compiler: its driver, what compiles and what assembles. Raises HostUnfit."""
     digest = hashlib.sha256()
     for name in (cc, _program(cc, "cc1"), _program(cc, "as")):
         path = shutil.which(name, path="/usr/bin")
         if path is None:
-            raise ToolMissing(f'program "{name}" is missing; run: apt-get install gcc binutils')
+            raise HostUnfit(f'program "{name}" is missing; run: apt-get install gcc binutils')
         with Path(path).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
@@ -76,9 +76,9 @@ def _run(program: str, *arguments: str) -> str:
             [program, *arguments], capture_output=True, text=True, timeout=_DEADLINE_S, env=environment
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as exc:
-        raise ToolMissing(
+        raise HostUnfit(
             f'program "{program}" does not answer; run: apt-get install gcc g++ zlib1g-dev'
         ) from exc
     if done.returncode:
-        raise ToolMissing(f'program "{program}" fails; run: apt-get install gcc g++ zlib1g-dev', done.stderr)
+        raise HostUnfit(f'program "{program}" fails; run: apt-get install gcc g++ zlib1g-dev', done.stderr)
     return done.stdout

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from kernels.errors import BuildKilled, BuildOutOfMemory, BuildTooLarge, DiskFull, HostTooSlow
+from kernels.errors import BuildInterrupted, BuildOutOfMemory, BuildTooLarge, DiskFull
 from kernels.sandbox.command import Ended, Limits
 
 Lack = Literal["", "disk", "cpu", "memory", "life"]
@@ -37,7 +37,7 @@ def lab_lacked(ended: Ended) -> Lack:
 def refuse_lacks(
     ended: Ended, lines: Sequence[str], limits: Limits, *, what: str, home: Path, log: Path | None = None
 ) -> None:
-    """Raise DiskFull, HostTooSlow, BuildOutOfMemory or BuildKilled where a failure is the lab's. what: "the build" or "the config".
+    """Raise DiskFull, BuildOutOfMemory or BuildInterrupted where a failure is the lab's. what: "the build" or "the config".
 
     lines: the last output, kept as the error's detail and not judged.
     Raises BuildTooLarge where the command filled more of the disk than it may, which is a submission's fault.
@@ -53,7 +53,7 @@ def refuse_lacks(
     if lack == "disk":
         raise DiskFull(f"the disk of {home} filled up in {what}; free some space and try again", tail)
     if lack == "cpu":
-        raise HostTooSlow(
+        raise BuildInterrupted(
             f"{what} was stopped after {limits.seconds / 60:.0f} minutes, in which the host gave it less than half of the CPU time "
             f"that it was ready to use; try again when the host is less busy{see}",
             log=log,
@@ -66,7 +66,7 @@ def refuse_lacks(
             detail=tail,
         )
     if lack == "life":
-        raise BuildKilled(
+        raise BuildInterrupted(
             f"the sandbox of {what} was killed from outside, and not for its memory: nothing is known of the kernel{see}",
             log=log,
             detail=tail,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from kernels.builds.kbuild import ENVIRONMENT, make_flags
 from kernels.builds.toolchain import Toolchain
 from kernels.configs.request import ConfigRequest
-from kernels.errors import ModuleRejected
+from kernels.errors import ConfigRejected
 from kernels.trees.tree import NamedRevision, SourceTree
 
 # Part of every key: raise it when the way of building changes the bytes, or what a key stands for.
@@ -56,16 +56,16 @@ class BuildRequest:
 
 
 def check_modules(modules: tuple[ModuleSource, ...]) -> None:
-    """Raise ModuleRejected unless names are plain and each once."""
+    """Raise ConfigRejected unless names are plain and each once."""
     names = [module.name for module in modules]
     for module in modules:
         if not _NAME.fullmatch(module.name) or names.count(module.name) > 1:
-            raise ModuleRejected(
+            raise ConfigRejected(
                 f'"{module.name}" cannot name an external module here: use a-z, 0-9, _ and -, once'
             )
         for file in module.files:
             if not _FILE.fullmatch(file):
-                raise ModuleRejected(f'external module "{module.name}": "{file}" is no plain file name')
+                raise ConfigRejected(f'external module "{module.name}": "{file}" is no plain file name')
 
 
 def artifact_key(request: BuildRequest, config: str, base_config: str, *, front: bool = False) -> str:

@@ -24,7 +24,7 @@ from kernels.configs.request import (
     unmet,
 )
 from kernels.configs.unmet import explain
-from kernels.errors import ConfigFailed
+from kernels.errors import ConfigRejected
 from kernels.files.scratch import scratch
 from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
 from kernels.sandbox.take_files import read_bounded
@@ -68,8 +68,7 @@ def resolve_config(
 ) -> str:
     """The text of the whole .config; kept, so that the same question is answered from a file.
 
-    Raises UnknownFragment, FragmentMalformed, UnmetSymbol, UnknownSymbol, ConfigFailed, DiskFull, BuildOutOfMemory,
-    BuildKilled, HostTooSlow.
+    Raises ConfigRejected, DiskFull, BuildOutOfMemory, BuildInterrupted.
     """
     make_target(question.config)
     kept = layers.objects / "configs" / question.identity()
@@ -125,7 +124,7 @@ def _ask(question: Question, layers: Layers, limits: Limits, on_wait: Callable[[
                 "log": "it printed too much",
             }
             reason = why.get(ended.stopped) or kbuild.first_error(lines) or f"status {ended.status}"
-            raise ConfigFailed(f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(tail))
+            raise ConfigRejected(f"the tree's own Kconfig does not make a .config: {reason}", "\n".join(tail))
         text = read_bounded(objects / ".config", MAX_CONFIG).decode("utf-8", "replace")
         _check(question.config, text, [source.upper or lower, lower])
     return text

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from kernels.errors import ToolMissing
+from kernels.errors import HostUnfit
 from kernels.processes.environment import minimal
 
 # Every program whose version can reach the bytes of a kernel, and the Debian package it comes from.
@@ -42,10 +42,10 @@ def detect_toolchain(cc: str = "gcc") -> Toolchain:
     """Ask the installed programs for their versions.
 
     cc: a bare program name found in /usr/bin, such as "gcc" or "gcc-12"; the sandbox knows only /usr.
-    Raises ToolMissing.
+    Raises HostUnfit.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", cc):
-        raise ToolMissing(f'compiler "{cc}" is no program name; give one such as "gcc" or "gcc-12"')
+        raise HostUnfit(f'compiler "{cc}" is no program name; give one such as "gcc" or "gcc-12"')
     versions = {"cc": _version(cc, "gcc")}
     versions |= {name: _version(name, package) for name, package in _PROGRAMS.items()}
     versions |= {name: _version(name, name) for name in _OPTIONAL if shutil.which(name, path="/usr/bin")}
@@ -57,7 +57,7 @@ def detect_toolchain(cc: str = "gcc") -> Toolchain:
 def _version(program: str, package: str) -> str:
     path = shutil.which(program, path="/usr/bin")
     if path is None:
-        raise ToolMissing(f'program "{program}" is missing; run: apt-get install {package}')
+        raise HostUnfit(f'program "{program}" is missing; run: apt-get install {package}')
     try:
         answer = subprocess.run(
             [path, "--version"],
@@ -68,5 +68,5 @@ def _version(program: str, package: str) -> str:
             env=minimal(),
         )
     except (subprocess.SubprocessError, OSError) as exc:
-        raise ToolMissing(f"{path} --version does not answer; reinstall: apt-get install {package}") from exc
+        raise HostUnfit(f"{path} --version does not answer; reinstall: apt-get install {package}") from exc
     return answer.stdout.splitlines()[0].strip() if answer.stdout else "unknown"

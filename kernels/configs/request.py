@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.errors import FragmentMalformed, UnknownFragment, suggest
+from kernels.errors import ConfigRejected, suggest
 
 # The bases by the names people use, with the make target that writes them.
 BASES = {"tiny": "tinyconfig", "defconfig": "defconfig"}
@@ -68,23 +68,23 @@ def fragment_names() -> tuple[str, ...]:
 
 
 def load_fragment(name: str) -> Fragment:
-    """Read one of our own fragments by name, such as "guest". Raises UnknownFragment."""
+    """Read one of our own fragments by name, such as "guest". Raises ConfigRejected."""
     if name not in fragment_names():
-        raise UnknownFragment(f'no config fragment is called "{name}". {suggest(name, fragment_names())}')
+        raise ConfigRejected(f'no config fragment is called "{name}". {suggest(name, fragment_names())}')
     return Fragment(name, (_FRAGMENTS / f"{name}.config").read_text())
 
 
 def make_target(request: ConfigRequest) -> str:
-    """The make target that writes the request's base. Raises UnknownFragment."""
+    """The make target that writes the request's base. Raises ConfigRejected."""
     if request.base not in BASES:
-        raise UnknownFragment(f'no config base is called "{request.base}". {suggest(request.base, BASES)}')
+        raise ConfigRejected(f'no config base is called "{request.base}". {suggest(request.base, BASES)}')
     return BASES[request.base]
 
 
 def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
-    """The assignments of a fragment, in order. Raises FragmentMalformed naming the line."""
+    """The assignments of a fragment, in order. Raises ConfigRejected naming the line."""
     if len(fragment.text.encode()) > MAX_FRAGMENT_BYTES:
-        raise FragmentMalformed(
+        raise ConfigRejected(
             f'config fragment "{fragment.name}" is larger than {MAX_FRAGMENT_BYTES // 1024} KiB; send less'
         )
     found = []
@@ -94,7 +94,7 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
         if match:
             found.append(_assignment(match, fragment.name, number))
         elif line and not line.startswith("#"):
-            raise FragmentMalformed(
+            raise ConfigRejected(
                 f'config fragment "{fragment.name}" line {number}: "{line[:80]}" is no assignment; '
                 "write CONFIG_NAME=y, =m, =n, a number or a quoted string"
             )
@@ -102,7 +102,7 @@ def read_fragment(fragment: Fragment) -> tuple[Assignment, ...]:
 
 
 def requested(request: ConfigRequest) -> dict[str, Assignment]:
-    """By symbol, what the fragments ask for in the end. Raises FragmentMalformed."""
+    """By symbol, what the fragments ask for in the end. Raises ConfigRejected."""
     lines = [line for fragment in request.fragments for line in read_fragment(fragment)]
     return {line.symbol: line for line in lines}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernels.configs.kconfig import ConfigDefinition, Kconfig, off_parts, read_kconfig
 from kernels.configs.request import Assignment
-from kernels.errors import UnknownSymbol, UnmetSymbol
+from kernels.errors import ConfigRejected
 
 _NAMED = 6
 
@@ -18,15 +18,14 @@ def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: S
     """Raise for the first request that was not met; detail holds the reasons of all.
 
     Requests marked optional pass when the tree does not define their symbol. sources: the directories
-    of the tree, a variant's changed files before its base. Raises UnknownSymbol, UnmetSymbol.
+    of the tree, a variant's changed files before its base. Raises ConfigRejected.
     """
     kconfig = read_kconfig(sources)
     counted = [line for line in missing if line.symbol in kconfig.symbols or not line.optional]
     told = [_told(line, kconfig, config) for line in counted]
-    for line, text in zip(counted, told, strict=True):
+    if told:
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        error = UnmetSymbol if line.symbol in kconfig.symbols else UnknownSymbol
-        raise error(text + more, "\n".join(told))
+        raise ConfigRejected(told[0] + more, "\n".join(told))
 
 
 def _told(line: Assignment, kconfig: Kconfig, config: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from kernels.errors import BuildBusy
+from kernels.errors import LockBusy
 from kernels.processes.environment import minimal
 
 _LOCK = ".lock"
@@ -34,14 +34,14 @@ _REMOVE_S = 600.0
 def locked(
     path: Path, *, shared: bool = False, seconds: float = 7200.0, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Hold a lock file; create it if missing. on_wait is called while another process holds it. Raises BuildBusy."""
+    """Hold a lock file; create it if missing. on_wait is called while another process holds it. Raises LockBusy."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with path.open("w") as file:
         while not _try(file.fileno(), kind):
             if time.monotonic() > deadline:
-                raise BuildBusy(
+                raise LockBusy(
                     f"another process has held {path.name} for {seconds:.0f} s; wait for it, or end it"
                 )
             on_wait()

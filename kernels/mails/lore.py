@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from kernels.diffs.safety import MAX_INPUT_BYTES
-from kernels.errors import LoreUnreachable, PatchRejected, ToolMissing
+from kernels.errors import HostUnfit, LoreUnreachable, PatchRejected
 from kernels.files.scratch import remove_leftovers, scratch
 from kernels.trees.git import PASSED_ON
 
@@ -49,7 +49,7 @@ def message_id(text: str) -> str:
 def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: float = DEADLINE_S) -> bytes:
     """The newest version of the series that a message belongs to, with its cover letter, as an mbox.
 
-    root: a folder to work in. Raises PatchRejected, LoreUnreachable, ToolMissing.
+    root: a folder to work in. Raises PatchRejected, LoreUnreachable, HostUnfit.
     """
     asked = message_id(text)
     remove_leftovers(root)
@@ -73,7 +73,7 @@ def _command(asked: str, out: Path, archive: str) -> list[str]:
     # Beside the interpreter, where its package put it.
     b4 = Path(sys.executable).with_name("b4")
     if not b4.exists():
-        raise ToolMissing("b4 is not installed: run ./bootstrap again")
+        raise HostUnfit("b4 is not installed: run ./bootstrap again")
     settings = {"b4.midmask": f"{archive}/%s", "b4.attestation-policy": "off"}
     options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
     limits = ["prlimit", f"--fsize={MAX_INPUT_BYTES}", f"--as={_MEMORY_BYTES}", "--"]
@@ -97,7 +97,7 @@ def _run(place: Path, command: list[str], deadline_s: float) -> subprocess.Compl
             check=False,
         )
     except FileNotFoundError as exc:
-        raise ToolMissing("prlimit is not installed: apt-get install util-linux") from exc
+        raise HostUnfit("prlimit is not installed: apt-get install util-linux") from exc
     except subprocess.TimeoutExpired as exc:
         raise LoreUnreachable(
             f"the archive did not answer within {deadline_s:g} s; upload the mbox that b4 am gives you"

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from kernels.errors import CatalogBroken, UnknownPatch, suggest
+from kernels.errors import HostUnfit, UnknownPatch, suggest
 from kernels.patches.series import Patch, read_series
 
 PATCHES = Path(__file__).parent / "catalogue"
@@ -69,26 +69,24 @@ class CatalogEntry:
 
 @cache
 def load_catalog(directory: Path = PATCHES) -> Mapping[str, CatalogEntry]:
-    """All switches by name, in the order of their names. Raises CatalogBroken, naming file and field."""
+    """All switches by name, in the order of their names. Raises HostUnfit, naming file and field."""
     entries = [_read(path) for path in sorted(directory.glob("*.toml"))]
     known = {entry.name for entry in entries}
     for entry in entries:
         for other in {*entry.requires, *entry.excludes} - known:
-            raise CatalogBroken(f'{entry.name}.toml names a switch "{other}". {suggest(other, known)}')
+            raise HostUnfit(f'{entry.name}.toml names a switch "{other}". {suggest(other, known)}')
     return {entry.name: entry for entry in entries}
 
 
 def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) -> Patch:
-    """A switch's patch for a tree. Raises UnknownPatch, naming the trees it is made for, and CatalogBroken."""
+    """A switch's patch for a tree. Raises UnknownPatch, naming the trees it is made for, and HostUnfit."""
     path = directory / _for_tree(entry, tree_name).file
     try:
         patches = read_series(path.read_bytes()).patches
     except OSError as exc:
-        raise CatalogBroken(
-            f"{entry.name}.toml names {path.name}, which cannot be read: {exc.strerror}"
-        ) from exc
+        raise HostUnfit(f"{entry.name}.toml names {path.name}, which cannot be read: {exc.strerror}") from exc
     if len(patches) != 1:
-        raise CatalogBroken(f"{path.name} holds {len(patches)} patches: a switch of the catalogue is one")
+        raise HostUnfit(f"{path.name} holds {len(patches)} patches: a switch of the catalogue is one")
     return patches[0]
 
 
@@ -117,9 +115,9 @@ def _read(path: Path) -> CatalogEntry:
             claims=tuple(_claim(table) for table in given["claims"]),
         )
     except tomllib.TOMLDecodeError as exc:
-        raise CatalogBroken(f"{path.name} is not TOML: {exc}") from exc
+        raise HostUnfit(f"{path.name} is not TOML: {exc}") from exc
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
-        raise CatalogBroken(f"{path.name} lacks a field or has it wrong: {exc}") from exc
+        raise HostUnfit(f"{path.name} lacks a field or has it wrong: {exc}") from exc
 
 
 def _tree_patch(table: Mapping[str, Any]) -> TreePatch:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernels.errors import SandboxFailed, ToolMissing
+from kernels.errors import HostUnfit, SandboxFailed
 from kernels.processes.environment import minimal
 from kernels.sandbox.cpu_time import CpuUse
 from kernels.sandbox.disk_quota import DiskUse, Quota, free_room
@@ -175,7 +175,7 @@ def run(
     """Run argv in /build/obj and hand on its output line by line.
 
     on_tick is called at least once a second. An exception out of either callback kills the command
-    and is passed on. Raises SandboxFailed when the command could not even start, ToolMissing.
+    and is passed on. Raises SandboxFailed when the command could not even start, HostUnfit.
     """
     started = time.monotonic()
     with memory_group(limits.total_memory) as group:
@@ -283,7 +283,7 @@ def _start(
             pass_fds=(calls,),
         )
     except FileNotFoundError as exc:
-        raise ToolMissing(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
+        raise HostUnfit(f'program "{exc.filename}" is missing; run: apt-get install util-linux') from exc
     finally:
         os.close(calls)
 

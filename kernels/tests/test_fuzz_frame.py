@@ -80,4 +80,4 @@ def test_a_target_is_fuzzed_from_the_command_line(engine: str) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"fragment     {engine}" in done.stdout
-    assert "0 finds; refused: FragmentMalformed" in done.stdout
+    assert "0 finds; refused: ConfigRejected" in done.stdout

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from kernels.errors import DiskFull, GitFailed, OutputTooLong, ToolMissing
+from kernels.errors import DiskFull, GitFailed, HostUnfit, OutputTooLong
 from kernels.processes.exchange import talk
 from kernels.processes.lifeline import Lifeline, lifeline
 
@@ -129,7 +129,7 @@ def try_git(
     """Run git and return its status and output, whatever the status; of stderr the last 64 KiB.
 
     most_bytes: how large a file it may write; most_memory: how many bytes it may allocate; most_output: how many it may print;
-    watch: gets the end of stderr while git runs. Raises GitFailed at the deadline, OutputTooLong, ToolMissing, DiskFull.
+    watch: gets the end of stderr while git runs. Raises GitFailed at the deadline, OutputTooLong, HostUnfit, DiskFull.
     """
     limits = {"fsize": most_bytes, "data": most_memory}
     options = [f"--{name}={value}" for name, value in limits.items() if value is not None]
@@ -165,7 +165,7 @@ def _start(
             pass_fds=(held.descriptor,) if held else (),
         )
     except FileNotFoundError as exc:
-        raise ToolMissing("git is not installed: apt-get install git") from exc
+        raise HostUnfit("git is not installed: apt-get install git") from exc
 
 
 def run_git(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from kernels.errors import DiskFull, GitFailed, ToolMissing, TreeUnreadable
+from kernels.errors import DiskFull, GitFailed, HostUnfit, TreeUnreadable
 from kernels.files.paths import Places, check_path, shown
 from kernels.processes.environment import minimal
 from kernels.trees.git import DISK_FULL, IDENTITY, git_command, git_environment
@@ -111,7 +111,7 @@ def import_tar(archive: Path, repository: Path, on_progress: Progress) -> str:
     """Add the archive's files to a bare repository as a parentless commit; return its tag, such as v6.1.192.
 
     The tag is read from the archive's own top Makefile. `on_progress` gets the fraction done, 0 to 1.
-    Raises TreeUnreadable, DiskFull, ToolMissing, GitFailed. Until it ends well no ref is changed.
+    Raises TreeUnreadable, DiskFull, HostUnfit, GitFailed. Until it ends well no ref is changed.
     """
     with tempfile.TemporaryFile() as complaints, _decompressed(archive) as (stream, position):
         importer = subprocess.Popen(
@@ -183,7 +183,7 @@ def _piped(command: tuple[str, ...], package: str, file: BinaryIO, archive: Path
                 command, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=minimal()
             )
         except FileNotFoundError as exc:
-            raise ToolMissing(f"{command[0]} is not installed: apt-get install {package}") from exc
+            raise HostUnfit(f"{command[0]} is not installed: apt-get install {package}") from exc
         try:
             with cast(BinaryIO, process.stdout) as stream:
                 yield stream

@@ -82,7 +82,7 @@ def import_archive(
     """The tree made of a source tarball: imported at the first call, and again if the file has changed since.
 
     The commit has the same id on every machine and is tagged v<VERSION>.<PATCHLEVEL>.<SUBLEVEL>. Processes that
-    ask at once wait for one import. `on_progress` gets the fraction done. Raises UnknownTree if there is no such file, TreeUnreadable, TreeBusy, DiskFull.
+    ask at once wait for one import. `on_progress` gets the fraction done. Raises UnknownTree if there is no such file, TreeUnreadable, LockBusy, DiskFull.
     """
     _check_name(name)
     try:
@@ -130,7 +130,7 @@ def open_git(
 
     A tree belongs to the place that it was cloned from: another address is refused under its name. on_note gets what
     somebody should know, such as tags that were moved there; on_progress the stage and the fraction of it that is done.
-    Raises TreeTaken, UnknownTree, TreeUnreadable, TreeUnreachable, TreeTooLarge, TreeBusy, DiskFull.
+    Raises TreeTaken, UnknownTree, TreeUnreadable, TreeUnreachable, TreeTooLarge, LockBusy, DiskFull.
     """
     _check_name(name)
     repository = root / f"{name}.git"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernels.errors import TreeBusy
+from kernels.errors import LockBusy
 
 LOCK_DEADLINE_S = 1800.0
 REMOVE_DEADLINE_S = 5.0
@@ -29,7 +29,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
                 break
             except BlockingIOError as exc:
                 if time.monotonic() > ends:
-                    raise TreeBusy(
+                    raise LockBusy(
                         f"another process has been importing {name} for {LOCK_DEADLINE_S:g} s: end it, then try again"
                     ) from exc
                 time.sleep(0.2)

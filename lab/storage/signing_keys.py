@@ -25,14 +25,14 @@ def is_ours(public: str) -> bool | None:
 
 
 def register_key(home: Path) -> SigningKey:
-    """Write down this machine's key, a new one where the old one was revoked. Raises SigningKeyUnusable."""
+    """Write down this machine's key, a new one where the old one was revoked. Raises HostUnfit."""
     heed_revocation(home)
     made = {"machine": socket.gethostname()[:255]}
     return SigningKey.objects.get_or_create(public=Seal(home / KEYS).public(), defaults=made)[0]
 
 
 def heed_revocation(home: Path) -> None:
-    """Put this machine's key aside where an operator revoked it. Raises SigningKeyUnusable."""
+    """Put this machine's key aside where an operator revoked it. Raises HostUnfit."""
     seal = Seal(home / KEYS)
     own = seal.own()
     if own and is_ours(own) is False:

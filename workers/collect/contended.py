@@ -78,7 +78,7 @@ def replayed(
 
     sensitive: tell also what the most CPUs take where every latency is half or twice as long, for two more replays.
     The recording is removed: it is large, and the next boot makes another. Raises
-    ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; RecordingLost, ReplayFailed, ReplayTooSlow,
+    ProfileUnreadable, TraceUnreadable, ReadingStopped: the guest's; BootDiscarded, ReplayFailed, ReplayTooSlow,
     ReaderUnavailable: the lab's.
     """
     directory, readings = boot.directory, boot.readings

@@ -17,8 +17,7 @@ from workers.collect.exact import Watched, read_exact
 from workers.collect.profiled import RecordedProfiles, read_profiled
 from workers.errors import ProfileUnreadable
 from workloads.catalog import Workload, load_catalog
-from workloads.errors import OutputUnreadable, WorkloadFailed
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import OutputUnreadable, RecordCorrupt, WorkloadFailed
 from workloads.guest.records import Record, RecordReader
 from workloads.instruction_clock import Clock
 from workloads.interpret import load_parser

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lab.runs import guest_limits
-from workloads.guest.errors import RecordUnexpected
+from workloads.errors import RecordUnexpected
 from workloads.guest.greeting import Farewell, read_bye
 from workloads.guest.plan import Plan, Step
 from workloads.guest.records import Record

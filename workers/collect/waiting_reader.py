@@ -19,7 +19,7 @@ from workers.collect.kernelsymbols import KernelSymbols
 from workers.collect.reading import records_in
 from workers.errors import ProfileUnreadable
 from workers.microscope.calltree import CallTree, ProgramSymbols, read_call_tree
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 from workloads.passes import MODULE_SYMBOLS
 from workloads.readings import files_of
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from workers.drivers.hypervisor import QemuUser
-from workers.errors import ProfileUnreadable, RecordingLost
+from workers.errors import BootDiscarded, ProfileUnreadable
 
 # workers/microscope/native/: plugin.c's MOST_REPORTS call trees of at most MOST_NODES nodes of 32 bytes, and for each of
 # trace.h's MOST_TRACED CPUs a file of accesses, MOST_BYTES of them together with the last buffer of each CPU.
@@ -37,14 +37,14 @@ def own_directory(path: Path, user: QemuUser) -> Path:
 def bring_home(written: Path, directory: Path) -> None:
     """Copy the call trees and accesses that a boot left into the run's directory.
 
-    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file; RecordingLost.
+    Raises ProfileUnreadable for more or larger files than the plugin writes, or anything that is no file; BootDiscarded.
     """
     try:
         _bring_home(written, directory)
     except OSError as exc:
         for path in (*directory.glob("calls.*"), *directory.glob("accesses.*")):
             path.unlink(missing_ok=True)
-        raise RecordingLost(
+        raise BootDiscarded(
             f"what the microscope left cannot be copied to {directory}: {exc.strerror}"
         ) from exc
 
@@ -55,7 +55,7 @@ def _bring_home(written: Path, directory: Path) -> None:
         raise ProfileUnreadable(f"the emulator left {len(names)} files, more than {_MOST_FILES}")
     # The plugin removes what it cannot write whole.
     if not names and shutil.disk_usage(written).free < _LEAST_FREE:
-        raise RecordingLost(f"the emulator left no call tree, and the disk of {written} is full")
+        raise BootDiscarded(f"the emulator left no call tree, and the disk of {written} is full")
     room = _MOST_BYTES
     for name in names:
         with _opened(written / name) as source, (directory / name).open("wb") as target:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from lab.targets.netboot.boots import NetbootProgress, netboot_progress, take_pieces
 from workers.drivers.streams import Streams
-from workers.errors import NetbootContested, WorkersError
+from workers.errors import BootDiscarded, WorkersError
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,9 @@ TOKEN = re.compile(rb"(/netboot/)[\w-]{20,}")
 
 
 def check_uncontested(progress: NetbootProgress) -> None:
-    """Raise NetbootContested for a boot that somebody else had a hand in."""
+    """Raise BootDiscarded for a boot that somebody else had a hand in."""
     if progress.alarm:
-        raise NetbootContested(
+        raise BootDiscarded(
             f"this boot is discarded: {progress.alarm}; give the target its address, and keep others off its network"
         )
 

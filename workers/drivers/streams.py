@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol
 from lab.runs import guest_limits
 from workers.collect.dmesg import FATAL, PANIC, scan_console
 from workers.errors import GuestEndless, GuestPanicked, TargetLost
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 from workloads.guest.records import Record, RecordReader
 
 CONSOLE_LIMIT = guest_limits.CONSOLE_BYTES

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.artifacts.store import Artifact
-from workers.errors import ProfileUnreadable, RecordingLost
+from workers.errors import BootDiscarded, ProfileUnreadable
 from workloads.contention import MOST_CPUS
 
 _HEADER = struct.Struct("<4sIIIQQII")
@@ -60,7 +60,7 @@ def read_recordings(directory: Path, cpus: int) -> tuple[Recording, ...]:
 
     cpus: how many CPUs each program was to measure on, the first ones of the guest. Raises ProfileUnreadable for a
     workload that never entered its interval, a CPU that is missing, and a file that is cut short or not whole;
-    RecordingLost where the host could not write it.
+    BootDiscarded where the host could not write it.
     """
     numbers = sorted(int(name[1]) for path in directory.iterdir() if (name := _CALLS.fullmatch(path.name)))
     if not numbers:
@@ -108,7 +108,7 @@ def _header(path: Path) -> _Header:
 
 def _refuse_lack(cpu: int, lack: int) -> None:
     if lack == _NOT_WRITTEN:
-        raise RecordingLost(
+        raise BootDiscarded(
             f"the accesses of CPU {cpu} could not be written: is the disk of the state root full?"
         )
     if lack == _NO_ROOM:

@@ -17,7 +17,7 @@ from workers.drivers import calls
 from workers.drivers.base import BootRequest, Machine, Microscope
 from workers.drivers.calls import bring_home
 from workers.drivers.domain_xml import QEMU_NAMESPACE, Wiring, domain_xml
-from workers.errors import ProfileUnreadable, RecordingLost
+from workers.errors import BootDiscarded, ProfileUnreadable
 from workers.microscope.accesses import read_recordings
 from workers.microscope.plugin import NATIVE
 
@@ -126,7 +126,7 @@ def test_a_recording_says_how_much_there_is(program: Path, tmp_path: Path) -> No
         (
             "full-disk",
             1,
-            RecordingLost,
+            BootDiscarded,
             "accesses of CPU 0 could not be written: is the disk of the state root full",
         ),
         ("open", 3, ProfileUnreadable, "a measured thread of CPU 2 outlived its program's last interval"),

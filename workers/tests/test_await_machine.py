@@ -10,7 +10,7 @@ import workers.app  # noqa: F401
 from lab.models import Target, Worker
 from workers import fleet, presence
 from workers.errors import LibvirtMissing
-from workloads.guest.errors import GuestToolMissing
+from workloads.errors import GuestNotMade
 
 
 @pytest.mark.django_db
@@ -63,7 +63,7 @@ def test_a_user_space_that_cannot_be_made_keeps_no_worker_from_its_queue(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def missing(home: object) -> None:
-        raise GuestToolMissing("apt-get install busybox-static")
+        raise GuestNotMade("apt-get install busybox-static")
 
     Target.objects.create(name="one", driver="fake")
     monkeypatch.setattr("workers.fleet.user_space", missing)

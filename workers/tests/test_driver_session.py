@@ -26,7 +26,7 @@ from workers.errors import (
     TargetVanished,
     WrongKernel,
 )
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 from workloads.guest.records import Record, encode_record
 
 # A test that waited for it would be ended by pytest-timeout.

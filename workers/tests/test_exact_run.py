@@ -17,7 +17,7 @@ from workers.drivers.base import BootRequest
 from workers.drivers.calls import bring_home
 from workers.drivers.fake import Script
 from workers.drivers.libvirt import plugin_refused
-from workers.errors import DomainRefused, PluginUnusable, RecordingLost
+from workers.errors import BootDiscarded, DomainRefused, PluginUnusable
 from workers.tests.conftest import FakeLab
 from workers.tests.fakeexact import INTERRUPTS, PROGRAM, Row, call_tree, exact
 
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_when_the_tree_comes_home_is_the_labs_fault(tmp_path
     (written / "calls.0").write_bytes(call_tree([]))
     # Each write to it finds no space left.
     (home / "calls.0").symlink_to("/dev/full")
-    with pytest.raises(RecordingLost, match=r"cannot be copied to .*: No space left on device$") as caught:
+    with pytest.raises(BootDiscarded, match=r"cannot be copied to .*: No space left on device$") as caught:
         bring_home(written, home)
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
     assert list(home.iterdir()) == []

@@ -22,7 +22,7 @@ def test_a_metal_kernel_has_all_that_is_asked_of_it(name: str) -> None:
     tree = import_archive(name, DEFAULT_ARCHIVES[name], settings.HOME / "trees")
     base = resolve(tree, "")
     config = ConfigRequest(CONFIG_BASE, (*_base_fragments(), load_fragment("metal")))
-    # Raises UnmetSymbol, UnknownSymbol.
+    # Raises ConfigRejected.
     text = resolve_config(
         Question(tree, base, base, config, detect_toolchain()), Layers(settings.HOME), Limits()
     )

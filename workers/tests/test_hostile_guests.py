@@ -16,7 +16,7 @@ from workers.collect import transcript
 from workers.drivers import streams
 from workers.drivers.fake_guest import showgids_line
 from workers.drivers.netboot_streams import check_uncontested
-from workers.errors import NetbootContested
+from workers.errors import BootDiscarded
 from workers.tests.conftest import FakeLab
 from workers.tests.rawguest import RawDriver, RawGuest
 from workloads.guest.records import Record, encode_record
@@ -351,7 +351,7 @@ def test_a_contested_boot_is_discarded_and_its_target_spared(
     fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contested = netboot_progress_of("its script concerned two addresses, 10.0.2.15 and 10.0.2.99")
-    with pytest.raises(NetbootContested, match="this boot is discarded: its script concerned") as caught:
+    with pytest.raises(BootDiscarded, match="this boot is discarded: its script concerned") as caught:
         check_uncontested(contested)
 
     def act(guest: RawGuest) -> None:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workloads.errors import OutputUnreadable
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import OutputUnreadable, RecordCorrupt
 from workloads.guest.records import Record
 from workloads.guest.strictjson import read_object
 

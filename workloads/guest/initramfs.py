@@ -19,8 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from workloads.environment import minimal
+from workloads.errors import GuestNotMade
 from workloads.guest.cpio import Archive
-from workloads.guest.errors import AgentNotCompiled, GuestToolMissing
 from workloads.guest.plan import GUEST_PROGRAMS, Plan
 
 TOOLS = {
@@ -64,7 +64,7 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
     """The initramfs with the agent as /init and `programs` (name to static binary) in /programs.
 
     root: where initramfs files are kept; an equal one is not written again.
-    Raises GuestToolMissing, AgentNotCompiled.
+    Raises GuestNotMade.
     """
     tools = (_find(name, package) for name, package in (TOOLS | PROFILER).items())
     inputs = (*_agent_files(), *tools, *programs.values())
@@ -77,7 +77,7 @@ def build_initramfs(root: Path, programs: Mapping[str, Path]) -> Initramfs:
 
 
 def kexec_archive() -> bytes:
-    """Return the archive of tools with which a machine starts the next kernel by kexec. Raises GuestToolMissing."""
+    """Return the archive of tools with which a machine starts the next kernel by kexec. Raises GuestNotMade."""
     archive = Archive()
     _add_tools(archive, KEXEC)
     return archive.pack()
@@ -130,7 +130,7 @@ def _add_applets(archive: Archive) -> None:
 def _find(name: str, package: str) -> Path:
     found = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), *SEARCH)))
     if not found:
-        raise GuestToolMissing(f'the guest needs "{name}", which is not here: apt-get install {package}')
+        raise GuestNotMade(f'the guest needs "{name}", which is not here: apt-get install {package}')
     return Path(found)
 
 
@@ -141,7 +141,7 @@ def _libraries(program: Path) -> list[Path]:
     )
     missing = re.findall(r"(\S+) => not found", done.stdout)
     if missing:
-        raise GuestToolMissing(f"{program} cannot run here either: {', '.join(missing)} not found")
+        raise GuestNotMade(f"{program} cannot run here either: {', '.join(missing)} not found")
     return [Path(path) for path in re.findall(r"(?:^\s*|=> )(/\S+) \(0x", done.stdout, re.MULTILINE)]
 
 
@@ -149,9 +149,7 @@ def _agent(cache: Path) -> bytes:
     """The compiled agent, kept under the hash of its sources and its compiler."""
     command = ["gcc", "-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra"]
     if not shutil.which("gcc"):
-        raise GuestToolMissing(
-            'the guest\'s agent needs "gcc", which is not here: apt-get install gcc libc6-dev'
-        )
+        raise GuestNotMade('the guest\'s agent needs "gcc", which is not here: apt-get install gcc libc6-dev')
     parts = [" ".join(command), _run(["gcc", "-v", "-E", "-x", "c", "/dev/null"])]
     parts += [f"{path.name}\0{path.read_text()}" for path in _agent_files()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -174,7 +172,7 @@ def _agent_files() -> list[Path]:
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, env=minimal())
     if done.returncode:
-        raise AgentNotCompiled(f"{command[0]} ended with status {done.returncode}", done.stderr)
+        raise GuestNotMade(f"{command[0]} ended with status {done.returncode}", done.stderr)
     return done.stdout
 
 

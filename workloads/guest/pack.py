@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from workloads.errors import CaseRejected
 from workloads.guest.cpio import Archive
-from workloads.guest.errors import PlanNotPackable
 from workloads.guest.plan import GUEST_FILES, Plan, Step
 
 _MAGIC = b"KPLAN 1\n"
@@ -28,14 +28,14 @@ MAX_NAME = 200
 def pack_plan(plan: Plan, files: Mapping[str, bytes]) -> bytes:
     """The cpio with the plan and, in /plan/files, the files that its steps use.
 
-    Files are executable. Raises PlanNotPackable.
+    Files are executable. Raises CaseRejected.
     """
     archive = Archive()
     steps = b"".join(_step(step) for step in plan.steps)
     archive.file("/plan/plan", _MAGIC + steps + b"end\n", 0o444)
     for name, content in files.items():
         if not name or "/" in name or name in {".", ".."}:
-            raise PlanNotPackable(f'a plan\'s file needs a plain name, not "{name}"')
+            raise CaseRejected(f'a plan\'s file needs a plain name, not "{name}"')
         archive.file(str(GUEST_FILES / name), content, 0o555)
     return archive.pack()
 
@@ -47,18 +47,18 @@ def append_plan(initramfs: Path, plan: bytes, to: Path, between: bytes = b"") ->
 
 
 def read_steps(initrd: Path) -> tuple[Step, ...]:
-    """The steps that an initrd's plan tells, as the agent reads them. Raises PlanNotPackable where there is none."""
+    """The steps that an initrd's plan tells, as the agent reads them. Raises CaseRejected where there is none."""
     data = initrd.read_bytes()
     start = data.rfind(_MAGIC)
     if start < 0:
-        raise PlanNotPackable(f"{initrd} holds no plan")
+        raise CaseRejected(f"{initrd} holds no plan")
     rest = memoryview(data)[start + len(_MAGIC) :]
     steps = []
     while bytes(rest[:4]) != b"end\n":
         head, rest = _line(rest)
         word, deadline_ms, arguments, sent = head.split()
         if word != b"step":
-            raise PlanNotPackable(f"{initrd} holds a damaged plan")
+            raise CaseRejected(f"{initrd} holds a damaged plan")
         texts = []
         for _ in range(2 + int(arguments) + int(sent)):
             text, rest = _framed(rest)
@@ -83,9 +83,9 @@ def _framed(data: memoryview) -> tuple[str, memoryview]:
 
 def _step(step: Step) -> bytes:
     if not step.argv or not step.argv[0]:
-        raise PlanNotPackable(f'step "{step.name}" runs no program')
+        raise CaseRejected(f'step "{step.name}" runs no program')
     if step.deadline_s <= 0:
-        raise PlanNotPackable(f'step "{step.name}" has no time: its deadline is {step.deadline_s} s')
+        raise CaseRejected(f'step "{step.name}" has no time: its deadline is {step.deadline_s} s')
     for name in (step.name, *step.send):
         _check_name(name)
     head = f"step {max(1, round(step.deadline_s * 1000))} {len(step.argv)} {len(step.send)}\n"
@@ -95,11 +95,11 @@ def _step(step: Step) -> bytes:
 def _check_name(name: str) -> None:
     """Names stand in record headers, between blanks."""
     if not name or len(name.encode()) > MAX_NAME or not name.isprintable() or " " in name:
-        raise PlanNotPackable(f'"{name}" cannot name a step or file: 1 to {MAX_NAME} bytes without blanks')
+        raise CaseRejected(f'"{name}" cannot name a step or file: 1 to {MAX_NAME} bytes without blanks')
 
 
 def _string(text: str) -> bytes:
     encoded = text.encode()
     if b"\0" in encoded:
-        raise PlanNotPackable(f"a plan's arguments cannot hold a zero byte: {text!r}")
+        raise CaseRejected(f"a plan's arguments cannot hold a zero byte: {text!r}")
     return b"%d %s\n" % (len(encoded), encoded)

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 
 KINDS = frozenset({"hello", "step", "out", "err", "exit", "file", "beat", "bye"})
 MAX_HEADER = 512

@@ -10,9 +10,8 @@ from workloads.definition import read_definition
 from workloads.errors import (
     BadParam,
     BadWorkloadFile,
-    NotVerifiable,
+    CaseRejected,
     UnknownParam,
-    UnknownPreset,
 )
 from workloads.guest.pack import pack_plan
 from workloads.guest.plan import DiskShape, Plan
@@ -67,9 +66,7 @@ def test_the_seed_preset_has_the_mails_own_sizes() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_and_all_valid_ones() -> None:
-    with pytest.raises(
-        UnknownPreset, match=r'preset of showgids .*"tiny".* valid: smoke, small, large, seed'
-    ):
+    with pytest.raises(CaseRejected, match=r'preset of showgids .*"tiny".* valid: smoke, small, large, seed'):
         CATALOG["showgids"].resolve("tiny", {})
     with pytest.raises(UnknownParam, match=r'"thread", did you mean "threads"\? valid: threads, dirs, files'):
         CATALOG["stat-walk"].resolve("smoke", {"thread": 4})
@@ -157,7 +154,7 @@ def test_a_verified_run_counts_before_and_sends_after_the_walk() -> None:
 
 
 def test_what_claims_nothing_cannot_be_verified() -> None:
-    with pytest.raises(NotVerifiable, match="showgids claims nothing"):
+    with pytest.raises(CaseRejected, match="showgids claims nothing"):
         plan("showgids", "verified")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from workloads.errors import GuestNotMade
 from workloads.guest import initramfs
-from workloads.guest.errors import GuestToolMissing
 from workloads.guest.initramfs import Initramfs, build_initramfs, kexec_archive
 from workloads.guest.plan import Plan, Step
 
@@ -74,7 +74,7 @@ def test_what_starts_the_next_kernel_is_in_an_archive_of_its_own(made: Initramfs
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(initramfs, "TOOLS", {"no-such-tool": "a-package"})
-    with pytest.raises(GuestToolMissing, match=r"no-such-tool.*apt-get install a-package"):
+    with pytest.raises(GuestNotMade, match=r"no-such-tool.*apt-get install a-package"):
         build_initramfs(tmp_path, {})
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads.guest.errors import PlanNotPackable
+from workloads.errors import CaseRejected
 from workloads.guest.pack import append_plan, pack_plan, read_steps
 from workloads.guest.plan import Plan, Step
 
@@ -37,7 +37,7 @@ def test_files_are_packed_where_steps_look_for_them() -> None:
 
 @pytest.mark.parametrize("name", ["../init", "a/b", "", ".", ".."])
 def test_a_file_cannot_leave_its_folder(name: str) -> None:
-    with pytest.raises(PlanNotPackable, match="plain name"):
+    with pytest.raises(CaseRejected, match="plain name"):
         pack_plan(Plan(()), {name: b""})
 
 
@@ -56,7 +56,7 @@ def test_a_file_cannot_leave_its_folder(name: str) -> None:
     ],
 )
 def test_a_plan_the_agent_cannot_carry_is_refused(step: Step, reason: str) -> None:
-    with pytest.raises(PlanNotPackable, match=reason):
+    with pytest.raises(CaseRejected, match=reason):
         pack_plan(Plan((step,)), {})
 
 
@@ -84,5 +84,5 @@ def test_the_steps_of_an_initrd_are_read_back_as_they_were_packed(tmp_path: Path
 
 def test_an_initrd_without_a_plan_is_told(tmp_path: Path) -> None:
     (tmp_path / "initrd").write_bytes(b"\x1f\x8b nothing else")
-    with pytest.raises(PlanNotPackable, match="holds no plan"):
+    with pytest.raises(CaseRejected, match="holds no plan"):
         read_steps(tmp_path / "initrd")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.guest.errors import RecordCorrupt
+from workloads.errors import RecordCorrupt
 from workloads.guest.records import KINDS, Record, RecordReader, encode_record, gather
 
 # Written down by hand from the definition, not by our own encoder: crc32(b"outwalkhi\n") is 0x19e45507.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads.errors import ImageFailed
+from workloads.errors import GuestNotMade
 from workloads.guest.plan import DiskShape
 from workloads.image import build_image, image_bytes, inode_count
 
@@ -62,12 +62,12 @@ def test_the_mails_tree_gets_the_mails_number_of_inodes() -> None:
 
 
 def test_a_shape_without_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ImageFailed, match="at least one thread, directory and file"):
+    with pytest.raises(GuestNotMade, match="at least one thread, directory and file"):
         build_image(DiskShape("stat-tree", 1, 0, 5), tmp_path)
 
 
 def test_a_full_disk_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ImageFailed, match="no room for the 512×100000×100000 disk"):
+    with pytest.raises(GuestNotMade, match="no room for the 512×100000×100000 disk"):
         build_image(DiskShape("stat-tree", 512, 100_000, 100_000), tmp_path)
     assert list(tmp_path.glob("*.ext4")) == []
 
@@ -78,6 +78,6 @@ def test_a_tool_that_fails_leaves_no_image(tmp_path: Path, monkeypatch: pytest.M
     (tools / "debugfs").write_text("#!/bin/sh\nexit 0\n")  # as debugfs ends when its commands fail
     (tools / "debugfs").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    with pytest.raises(ImageFailed, match="holds 11 inodes instead of"):
+    with pytest.raises(GuestNotMade, match="holds 11 inodes instead of"):
         build_image(SHAPE, tmp_path / "images")
     assert list((tmp_path / "images").glob("*.ext4")) == []

@@ -9,7 +9,7 @@ import pytest
 
 from workloads.catalog import load_catalog
 from workloads.definition import read_definition
-from workloads.errors import BadParam, BadWorkloadFile, ClockUnfit, ImageTooLarge
+from workloads.errors import BadParam, BadWorkloadFile, CaseRejected
 from workloads.guest.ramdisk import check_memory, ramdisk_option
 from workloads.instruction_clock import instructions
 from workloads.tests.test_readings import iteration, printed, walked
@@ -64,10 +64,10 @@ def test_a_workload_without_a_path_to_measure_says_so_in_one_line() -> None:
     workload = CATALOG["cyclictest-bh"]
     assert "instructions" not in workload.clocks
     with pytest.raises(
-        ClockUnfit, match=r"^cyclictest-bh does not run under the instruction clock: .*wake-up"
+        CaseRejected, match=r"^cyclictest-bh does not run under the instruction clock: .*wake-up"
     ):
         workload.resolve("smoke", {}, clock="instructions")
-    with pytest.raises(ClockUnfit):
+    with pytest.raises(CaseRejected):
         workload.metrics_of({}, clock="instructions")
 
 
@@ -132,5 +132,5 @@ def test_a_disk_that_the_guest_cannot_hold_is_refused_with_what_it_takes(tmp_pat
         file.truncate(298 << 20)
     assert ramdisk_option(image) == "brd.rd_size=305152"
     check_memory(image, 1024)
-    with pytest.raises(ImageTooLarge, match=r"298 MiB does not fit into 1021 MiB .* the target 1022 MiB"):
+    with pytest.raises(CaseRejected, match=r"298 MiB does not fit into 1021 MiB .* the target 1022 MiB"):
         check_memory(image, 1021)

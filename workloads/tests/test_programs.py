@@ -14,7 +14,7 @@ import pytest
 
 from workloads.catalog import load_catalog
 from workloads.compile import HARNESS, compile_programs
-from workloads.errors import CompileProgramFailed
+from workloads.errors import GuestNotMade
 
 pytestmark = pytest.mark.process
 
@@ -189,9 +189,7 @@ def test_a_program_that_does_not_compile_is_told_by_its_first_error(
     folder.mkdir(parents=True)
     (folder / "showgids.c").write_text("int main(void) { return missing; }\n")
     monkeypatch.setattr("workloads.compile.PROGRAMS", tmp_path / "programs")
-    with pytest.raises(
-        CompileProgramFailed, match=r"showgids does not compile: .*missing.* undeclared"
-    ) as caught:
+    with pytest.raises(GuestNotMade, match=r"showgids does not compile: .*missing.* undeclared") as caught:
         compile_programs(tmp_path / "kept", [load_catalog()["showgids"]])
     assert "showgids.c" in caught.value.detail
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kernels.artifacts.signature import KEY_FILE, Seal, Signature
-from kernels.errors import SigningKeyUnusable
+from kernels.errors import HostUnfit
 
 pytestmark = pytest.mark.hostile
 
@@ -148,7 +148,7 @@ def test_a_key_that_is_no_secret_or_no_key_signs_nothing(
 ) -> None:
     seal.public()
     spoil(seal.folder / KEY_FILE)
-    with pytest.raises(SigningKeyUnusable, match=said) as caught:
+    with pytest.raises(HostUnfit, match=said) as caught:
         seal.sign(_MESSAGE)
     assert (caught.value.blame, caught.value.retry) == ("lab", False)
     assert "remove it" in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 
 from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds.builder import Builder, Limits, ModuleSource
-from kernels.errors import CompileFailed, ConfigFailed, DiskFull, ModuleRejected
+from kernels.errors import CompileFailed, ConfigRejected, DiskFull
 from kernels.tests.pretend import PretendKernel, with_lines
 from kernels.trees.tree import NamedRevision
 
@@ -220,7 +220,7 @@ def test_an_external_module_that_does_not_compile_is_told(builder: Builder, pret
     modules = (ModuleSource("bh-lookup", {"bh_lookup.c": b"int f(void) { return x; }\n"}),)
     with pytest.raises(CompileFailed, match=r"^bh-lookup/bh_lookup.c:1:22: error: "):
         builder.build(replace(pretend.request(), modules=modules))
-    with pytest.raises(ModuleRejected, match="no plain file name"):
+    with pytest.raises(ConfigRejected, match="no plain file name"):
         builder.key(replace(pretend.request(), modules=(ModuleSource("m", {"../x.c": b""}),)))
 
 
@@ -263,7 +263,7 @@ def test_a_tree_whose_kconfig_is_broken_is_the_submissions_fault(
     builder: Builder, pretend: PretendKernel
 ) -> None:
     revision = pretend.edited("Kconfig", "mainmenu", "config BROKEN_KCONFIG\nmainmenu")
-    with pytest.raises(ConfigFailed, match="broken"):
+    with pytest.raises(ConfigRejected, match="broken"):
         builder.key(pretend.request(revision))
 
 

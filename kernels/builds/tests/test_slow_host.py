@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernels.builds.builder import Builder, Limits
-from kernels.errors import BuildTimedOut, ConfigFailed, HostTooSlow
+from kernels.errors import BuildInterrupted, BuildTimedOut, ConfigRejected
 from kernels.sandbox import memory as cgroup
 from kernels.sandbox.cpu_time import CpuUse
 from kernels.sandbox.tests.test_killed import configuring
@@ -39,7 +39,7 @@ def test_a_config_on_a_host_without_time_for_it_is_tried_again(
     builder: Builder, pretend: PretendKernel
 ) -> None:
     with pytest.raises(
-        HostTooSlow, match="less than half of the CPU time that it was ready to use"
+        BuildInterrupted, match="less than half of the CPU time that it was ready to use"
     ) as caught:
         limited(builder, seconds=4).key(pretend.request(configuring(pretend, SPIN)))
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
@@ -51,7 +51,7 @@ def test_a_build_on_a_host_without_time_for_it_is_tried_again(
 ) -> None:
     revision = pretend.edited("Makefile", "trouble-none:", f"trouble-none:\n\t@{SPIN}")
     builder.build(pretend.request())
-    with pytest.raises(HostTooSlow, match="the build was stopped") as caught:
+    with pytest.raises(BuildInterrupted, match="the build was stopped") as caught:
         limited(builder, seconds=5).build(pretend.request(revision))
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
@@ -61,7 +61,7 @@ def test_a_build_on_a_host_without_time_for_it_is_tried_again(
 def test_a_config_that_waits_for_itself_is_the_submissions_fault_on_the_busiest_host(
     builder: Builder, pretend: PretendKernel, idle: str
 ) -> None:
-    with pytest.raises(ConfigFailed, match="it did not end within 20 s") as caught:
+    with pytest.raises(ConfigRejected, match="it did not end within 20 s") as caught:
         limited(builder, seconds=20).key(pretend.request(configuring(pretend, idle)))
     assert caught.value.blame == "submission"
 
@@ -69,7 +69,7 @@ def test_a_config_that_waits_for_itself_is_the_submissions_fault_on_the_busiest_
 def test_a_config_that_had_its_time_is_the_submissions_fault(
     builder: Builder, pretend: PretendKernel
 ) -> None:
-    with pytest.raises(ConfigFailed, match="it used more than 1 s of CPU time"):
+    with pytest.raises(ConfigRejected, match="it used more than 1 s of CPU time"):
         limited(builder, seconds=120, cpu_seconds=1).key(pretend.request(configuring(pretend, SPIN)))
 
 

@@ -8,7 +8,7 @@ import pytest
 from kernels.configs.kconfig import off_parts, read_kconfig
 from kernels.configs.request import Fragment, read_fragment
 from kernels.configs.unmet import explain
-from kernels.errors import UnmetSymbol
+from kernels.errors import ConfigRejected
 
 CONFIG = {"A": "y", "M": "m", "HZ": "250", "NAME": '"x"'}
 
@@ -46,7 +46,7 @@ def write(folder: Path, **files: str) -> list[Path]:
 
 
 def why(sources: list[Path], line: str, config: dict[str, str]) -> str:
-    with pytest.raises(UnmetSymbol) as caught:
+    with pytest.raises(ConfigRejected) as caught:
         explain(read_fragment(Fragment("mine", line)), config, sources)
     return str(caught.value)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import BuildBusy
+from kernels.errors import LockBusy
 from kernels.files.scratch import locked, patiently, remove_leftovers, remove_tree, scratch
 from kernels.sandbox.memory import memory_group
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 def test_a_lock_that_stays_taken_is_told(tmp_path: Path) -> None:
     waited: list[int] = []
     second = locked(tmp_path / "lock", seconds=0.3, on_wait=lambda: waited.append(1))
-    with locked(tmp_path / "lock"), pytest.raises(BuildBusy, match="has held lock for"), second:
+    with locked(tmp_path / "lock"), pytest.raises(LockBusy, match="has held lock for"), second:
         pass
     assert waited
 
@@ -27,7 +27,7 @@ def test_a_lock_that_stays_taken_is_told(tmp_path: Path) -> None:
 def test_a_shared_lock_keeps_only_the_others_out(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     third = locked(lock, seconds=0)
-    with locked(lock, shared=True), locked(lock, shared=True, seconds=0), pytest.raises(BuildBusy), third:
+    with locked(lock, shared=True), locked(lock, shared=True, seconds=0), pytest.raises(LockBusy), third:
         pass
 
 

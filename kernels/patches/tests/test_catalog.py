@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import CatalogBroken, PatchDoesNotApply, UnknownPatch
+from kernels.errors import HostUnfit, PatchDoesNotApply, UnknownPatch
 from kernels.patches.apply import apply_patches
 from kernels.patches.catalog import PATCHES, CatalogEntry, entry_claims, entry_patch, load_catalog
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
@@ -103,13 +103,13 @@ def test_another_tree_is_refused_with_those_there_are() -> None:
 )
 def test_a_broken_entry_is_named_with_its_fault(tmp_path: Path, text: str, fault: str) -> None:
     (tmp_path / "one.toml").write_text(text)
-    with pytest.raises(CatalogBroken, match=rf"one\.toml.*{fault}"):
+    with pytest.raises(HostUnfit, match=rf"one\.toml.*{fault}"):
         load_catalog(tmp_path)
 
 
 def test_a_missing_patch_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(GOOD)
-    with pytest.raises(CatalogBroken, match=r"one\.toml names one\.patch"):
+    with pytest.raises(HostUnfit, match=r"one\.toml names one\.patch"):
         entry_patch(load_catalog(tmp_path)["one"], "one", tmp_path)
 
 

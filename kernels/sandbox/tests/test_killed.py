@@ -13,7 +13,7 @@ import pytest
 
 from kernels.builds.builder import Builder, Limits
 from kernels.builds.lab_faults import lab_lacked
-from kernels.errors import BuildKilled, BuildOutOfMemory, CompileFailed, ConfigFailed, DiskFull
+from kernels.errors import BuildInterrupted, BuildOutOfMemory, CompileFailed, ConfigRejected, DiskFull
 from kernels.sandbox import memory as cgroup
 from kernels.sandbox.command import Ended
 from kernels.sandbox.memory import memory_group
@@ -80,7 +80,7 @@ def test_a_build_whose_sandbox_is_killed_from_outside_is_tried_again(
     builder.build(pretend.request())
     kill = killer("bwrap")
     request = pretend.request(pretend.variant({"trouble": "hang"}))
-    with pytest.raises(BuildKilled, match="the sandbox of the build was killed from outside") as caught:
+    with pytest.raises(BuildInterrupted, match="the sandbox of the build was killed from outside") as caught:
         builder.build(request, on_progress=lambda done, expected: kill())
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
     assert caught.value.log is not None
@@ -110,7 +110,7 @@ def test_a_config_whose_sandbox_is_killed_from_outside_is_no_fault_of_the_descri
     builder: Builder, pretend: PretendKernel
 ) -> None:
     revision = configuring(pretend, "sleep 1000")
-    with pytest.raises(BuildKilled, match="the sandbox of the config was killed from outside") as caught:
+    with pytest.raises(BuildInterrupted, match="the sandbox of the config was killed from outside") as caught:
         builder.key(pretend.request(revision), on_wait=killer("bwrap"))
     assert (caught.value.blame, caught.value.retry) == ("lab", True)
 
@@ -162,7 +162,7 @@ def test_a_build_cannot_make_its_failure_the_labs_by_what_it_prints_or_how_it_en
 def test_a_config_cannot_make_its_failure_the_labs_by_what_it_prints_or_how_it_ends(
     builder: Builder, pretend: PretendKernel, what: str
 ) -> None:
-    with pytest.raises(ConfigFailed) as caught:
+    with pytest.raises(ConfigRejected) as caught:
         builder.key(pretend.request(configuring(pretend, f"{{ {EXCUSES[what]}; }}")))
     assert (caught.value.blame, caught.value.retry) == ("submission", False)
 
