@@ -153,7 +153,7 @@ bench-trends: setup-dev  ## steps in trends: false ones, precision, recall and t
 bench-instructions: setup-dev  ## the instruction clock: whether boots agree, and what it costs
 	@$(PYTHON) -m bench.instructions
 
-bench-microscope: setup-dev  ## the exact profile: what it costs, whether it repeats; KEYS="BASE PATCHED" of artifacts: where the instructions went
+bench-microscope: setup-dev  ## the exact profile: what it costs, whether it repeats: KEYS="KEY …" of artifacts
 	@$(PYTHON) -m bench.microscope $(KEYS)
 
 bench-contention: setup-dev  ## the contention clock's model: known answers, speed; KEYS="KEY …" of built kernels, CPUS=8: scaling, sensitivity

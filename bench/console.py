@@ -20,8 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.console_lava import lava_flags
-from bench.console_speed import print_speeds
+from bench.console_speed import LAVA, print_speeds
 from workers.collect.dmesg import Finding, scan_console
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +100,9 @@ def report(name: str, samples: list[Sample], show: bool) -> None:
     ):
         ours = score(chosen, lambda sample: bool(found[sample.name]))
         print(f"  {part:8} ours           {ours}")
-        print(f"  {part:8} LAVA's         {score(chosen, lambda sample: lava_flags(sample.console))}")
+        print(
+            f"  {part:8} LAVA's         {score(chosen, lambda sample: LAVA.search(sample.console) is not None)}"
+        )
     named = [sample for sample in samples if sample.function and found[sample.name]]
     right = [sample for sample in named if any(one.frame == sample.function for one in found[sample.name])]
     print(f"  function that the label names is a finding's frame: {len(right)}/{len(named)}")

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure the cost of an exact profile, check that it repeats, and show where a patch's instructions went.
+"""Measure the cost of an exact profile, and check that it repeats.
 
 Boots each kernel in turn with and without the microscope, under the instruction clock. Prints QEMU's CPU seconds of
-both and their ratio, whether all boots' trees and values were the same, and by function how a kernel differs from the
-first one, in instructions and calls an operation.
+both and their ratio, and whether all boots' trees and values were the same.
 
-    python -m bench.microscope [--home DIR] [--boots N] [--case WORKLOAD/PRESET,NAME=VALUE …] [--rows N] KEY [KEY …]
+    python -m bench.microscope [--home DIR] [--boots N] [--case WORKLOAD/PRESET,NAME=VALUE …] KEY [KEY …]
 
-KEY: an artifact's key in the home, or its beginning; the first is the one that the others are compared with.
+KEY: an artifact's key in the home, or its beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +50,6 @@ def main() -> int:
     parser.add_argument("--home", type=Path, default=Path("/var/lib/kperflab"))
     parser.add_argument("--boots", type=int, default=2, help="of each kernel, with and without")
     parser.add_argument("--case", default=DEFAULT_CASE)
-    parser.add_argument("--rows", type=int, default=20)
     options = parser.parse_args()
     case = case_of(options.case)
     artifacts = [artifact_of(options.home, key) for key in options.keys]
@@ -70,8 +67,6 @@ def main() -> int:
     print(case.name)
     for artifact in artifacts:
         _print_cost(artifact.metadata.release, seen)
-    for artifact in artifacts[1:]:
-        _print_difference(artifacts[0].metadata.release, artifact.metadata.release, seen, options.rows)
     return 0
 
 
@@ -114,34 +109,6 @@ def _print_cost(release: str, seen: dict[tuple[str, bool], list[Seen]]) -> None:
 
 def _by_stack(tree: CallTree) -> dict[tuple[str, ...], int]:
     return dict(tree.stacks(tree.instructions))
-
-
-def _by_function(tree: CallTree) -> tuple[Counter[str], Counter[str]]:
-    """Instructions and calls by function; interrupts and kernel threads as one line each."""
-    instructions: Counter[str] = Counter()
-    calls: Counter[str] = Counter()
-    for total, weights in ((instructions, tree.instructions), (calls, tree.calls)):
-        for stack, weight in tree.stacks(weights):
-            total[stack[0] if stack[0].startswith("[") else stack[-1]] += weight
-    return instructions, calls
-
-
-def _print_difference(first: str, other: str, seen: dict[tuple[str, bool], list[Seen]], rows: int) -> None:
-    before, after = seen[first, True][0].tree, seen[other, True][0].tree
-    if before is None or after is None:
-        raise SystemExit("the microscope saw nothing: the workload never entered its timed interval")
-    (was, called), (is_now, calls) = _by_function(before), _by_function(after)
-    change = {name: is_now[name] - was[name] for name in {*was, *is_now}}
-    print(f"\n  {first} → {other}: {sum(change.values()):+,} instructions in {before.windows} iterations")
-    print(f"    {'change':>12}{'before':>14}{'after':>14}{'calls':>12}{'calls after':>13}  function")
-    for name in sorted(change, key=lambda name: (-abs(change[name]), name))[:rows]:
-        if change[name]:
-            print(
-                f"    {change[name]:+12,}{was[name]:14,}{is_now[name]:14,}{called[name]:12,}{calls[name]:13,}  {name}"
-            )
-    print(
-        f"    {sum(not one for one in change.values())} of {len(change)} functions: no instruction more or less"
-    )
 
 
 if __name__ == "__main__":

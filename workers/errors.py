@@ -154,3 +154,24 @@ class ClaimLost(WorkersError):
 
 class SourceMissing(WorkersError):
     """A build's commit that this machine can get from nowhere."""
+
+
+class BmcFailed(WorkersError):
+    """A BMC does not answer, not in time, says to come again, or did not carry out what it accepted; without its password."""
+
+    retry = True
+
+
+class BmcRefused(WorkersError):
+    """A BMC answers and will not: another user or password, no such machine, a certificate that is not trusted.
+
+    So does one whose password cannot be read on this worker.
+    """
+
+
+class ServiceFailed(WorkersError):
+    """A program of the service that does not come up; `detail` holds the end of its log."""
+
+
+class ServiceDown(WorkersError):
+    """There is no service to ask."""

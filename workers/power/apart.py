@@ -19,8 +19,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lab.targets.access_schema import Access, IpmiPower, PowerAccess, RedfishPower
+from workers.errors import BmcFailed, BmcRefused
 from workers.power.base import SETTLE_S, STATE_DEADLINE_S, Power
-from workers.power.errors import BMC_ERRORS, BmcFailed
 from workers.power.ipmi import Ipmi
 from workers.power.redfish import Redfish
 
@@ -86,7 +86,7 @@ class Apart:
                 done.stderr[-4000:],
             ) from None
         if "error" in answer:
-            raise BMC_ERRORS[answer["error"]](answer["message"])
+            raise (BmcRefused if answer["error"] == "BmcRefused" else BmcFailed)(answer["message"])
         return answer["answer"]
 
 
@@ -108,7 +108,7 @@ def main() -> None:
     access: RedfishPower | IpmiPower = TypeAdapter(spoken).validate_python(question["access"])
     try:
         answer = {"answer": getattr(backend(access), question["ask"])()}
-    except tuple(BMC_ERRORS.values()) as error:
+    except (BmcFailed, BmcRefused) as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     print(json.dumps(answer), flush=True)
     # The libraries' threads are of no use any more, and one of them waits 300 s.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from workers.power.errors import BmcFailed, BmcRefused
+from workers.errors import BmcFailed, BmcRefused
 
 STATE_DEADLINE_S = 60.0
 """From a command to the state it asked for; servers take some seconds to cut their power."""

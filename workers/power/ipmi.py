@@ -21,8 +21,8 @@ from pyghmi.ipmi.command import Command
 from pyghmi.ipmi.private.session import Session
 
 from lab.targets.access_schema import IpmiPower, host_and_port
+from workers.errors import BmcFailed, BmcRefused
 from workers.power.base import await_state, read_password
-from workers.power.errors import BmcFailed, BmcRefused
 
 CHASSIS, STATUS, CONTROL = 0, 1, 2
 POWER_DOWN, POWER_UP = 0, 1

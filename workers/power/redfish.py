@@ -18,8 +18,8 @@ from sushy.auth import BasicAuth
 from sushy.resources.system.system import System
 
 from lab.targets.access_schema import RedfishPower
+from workers.errors import BmcFailed, BmcRefused
 from workers.power.base import await_state, read_password
-from workers.power.errors import BmcFailed, BmcRefused
 
 CONNECT_S, READ_S = 10, 20
 PXE = sushy.BOOT_SOURCE_TARGET_PXE

@@ -17,8 +17,8 @@ from pyghmi.exceptions import IpmiException
 from pyghmi.ipmi.console import Console
 
 from lab.targets.access_schema import IpmiPower, host_and_port
+from workers.errors import BmcRefused
 from workers.power.base import read_password
-from workers.power.errors import BmcRefused
 from workers.power.ipmi import obey_the_bmcs_choice
 
 TURN_S = 0.5

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from lab.environment import state_root
 from lab.errors import LabError
-from workers.errors import WorkersError
-from workers.service.errors import ServiceDown
+from workers.errors import ServiceDown, WorkersError
 from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import Supervisor, environment
 from workers.service.up import bring_down, bring_up, bring_up_stores, wishes_of

@@ -15,8 +15,7 @@ import psycopg
 from psycopg import sql
 
 from kernels.processes.environment import minimal
-from workers.errors import MachineUnfit
-from workers.service.errors import ServiceFailed
+from workers.errors import MachineUnfit, ServiceFailed
 from workers.service.place import ServicePlace, account, folder_of
 
 # Debian keeps each version's programs in a folder of its own.

@@ -12,8 +12,7 @@ from urllib.parse import quote
 from redis import Redis
 from redis.exceptions import RedisError
 
-from workers.errors import MachineUnfit
-from workers.service.errors import ServiceFailed
+from workers.errors import MachineUnfit, ServiceFailed
 from workers.service.place import ServicePlace, account, folder_of, write
 
 USER = "redis"

@@ -16,7 +16,7 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from workers.service.errors import ServiceDown, ServiceFailed
+from workers.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace
 
 # By this in its environment a process is known as part of the service of a home.

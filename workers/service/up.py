@@ -20,10 +20,9 @@ from urllib.request import urlopen
 
 from lab.environment import read_flag, read_number, read_variable
 from lab.errors import SettingWrong
-from workers.errors import MachineUnfit
+from workers.errors import MachineUnfit, ServiceDown, ServiceFailed
 from workers.service import leftover_processes as left
 from workers.service import postgres, programs, redis
-from workers.service.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace, write
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, Supervisor, environment

@@ -17,6 +17,7 @@ from lab.targets.netboot.boots import left_on
 from workers.drivers.base import Machine
 from workers.drivers.metal import MetalDriver
 from workers.errors import (
+    BmcFailed,
     BootFailed,
     ClaimLost,
     GuestPanicked,
@@ -26,7 +27,6 @@ from workers.errors import (
     TargetVanished,
     WrongKernel,
 )
-from workers.power.errors import BmcFailed
 from workers.tests.metalbench import BYE, RELEASE, Bench, metal_bench
 from workers.tests.pretendmachine import MAC, PretendMachine
 from workloads.guest.records import gather

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from lab.targets.access_schema import IpmiPower, RedfishPower
+from workers.errors import BmcFailed, BmcRefused
 from workers.power import apart, base
 from workers.power.apart import Apart, power_of
-from workers.power.errors import BmcFailed, BmcRefused
 from workers.tests.liar import Liar
 from workers.tests.machines import StandIn, free_port
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from workers.errors import ServiceFailed
 from workers.service import postgres
-from workers.service.errors import ServiceFailed
 from workers.service.place import ServicePlace
 
 

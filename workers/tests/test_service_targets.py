@@ -11,9 +11,9 @@ from time import monotonic, sleep
 import pytest
 
 from lab.models import Target
+from workers.errors import ServiceDown
 from workers.service import leftover_processes as left
 from workers.service import programs
-from workers.service.errors import ServiceDown
 from workers.service.place import ServicePlace, write
 from workers.service.programs import Program
 from workers.service.supervising import State, Supervisor

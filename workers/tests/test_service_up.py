@@ -20,10 +20,9 @@ import pytest
 
 from lab.environment import adopt, read_variable
 from lab.errors import SettingWrong
-from workers.errors import MachineUnfit
+from workers.errors import MachineUnfit, ServiceDown, ServiceFailed
 from workers.service import control, postgres, programs, redis, up
 from workers.service import leftover_processes as left
-from workers.service.errors import ServiceDown, ServiceFailed
 from workers.service.place import ROOT, ServicePlace, folder_of
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
