@@ -24,8 +24,7 @@ from lab.people.tokens import issue_token
 from lab.tests.factories import make_user
 from lab.tests.fetchers import a_fetcher
 from workers import labctl, local
-from workers.ctl.clients import http
-from workers.ctl.clients.base import Asking
+from workers.ctl.clients import base, http
 from workers.ctl.options import EXIT_REGRESSION
 from workers.ctl.preferences import config_file
 from workers.tests.conftest import FakeLab, opens
@@ -259,7 +258,7 @@ def test_a_lost_answer_queues_nothing_twice(
 ) -> None:
     real, lost = http.Server._send, iter([True])
 
-    def loses_the_first(self: http.Server, asking: Asking) -> Any:
+    def loses_the_first(self: http.Server, asking: base.Asking) -> Any:
         answer = real(self, asking)
         if asking.path == "experiments/" and next(lost, False):
             raise httpx.ReadError("connection reset")
