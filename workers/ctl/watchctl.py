@@ -124,11 +124,10 @@ def _headline(client: Client, experiment_id: int) -> str:
 @through_client
 def show(client: Client, experiment_id: ExperimentId, form: Format = TABLE) -> None:
     """Show how an experiment stands, or how it ended."""
-    found = client.experiment(experiment_id)
     if form == JSON:
-        print_json(found)
+        print_json(client.document(f"experiments/{experiment_id}/"))
     else:
-        show_end(client, found)
+        show_end(client, client.experiment(experiment_id))
 
 
 @through_client
