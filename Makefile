@@ -73,8 +73,8 @@ fast:
 process:
 	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -n 4 -m 'process and not ($(ALONE))'
 
-# The queue's tests, its races among them, where the lab's data is in a fleet.
-QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py claim_statements.py) workers/tests/test_lease.py
+# Where the lab's data is in a fleet: the queue's tests, its races among them, and what pages and lists read.
+QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py claim_statements.py) workers/tests/test_lease.py web/tests/test_whole_tables.py
 
 postgres:
 	@KPERFLAB_TEST_DATABASE=postgres .venv/bin/pytest $(QUEUE)
@@ -171,7 +171,7 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 	@$(PYTHON) -m bench.wait_noise
 	@$(PYTHON) -m bench.profile_view
 
-bench-service: setup-dev  ## pages, fifty people, claims a second, idle workers, what the lab costs beside each boot: PART=pages|people|claims|idle|overhead
+bench-service: setup-dev  ## pages, fifty people, claims a second, idle workers, what the lab costs beside each boot: PART=pages|people|data|claims|idle|overhead
 	@$(PYTHON) -m bench.service $(PART)
 
 bench-fleet: setup-dev  ## a service with simulated targets, a day of submissions at 60 times its speed: TARGETS=1000 HOURS=24 SPEED=60; GROWTH=1: the cost of a run for 1 to 1,000 targets

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make bench-service`: what the service costs, each figure beside its peer's or its goal.
 
-    python -m bench.service [pages|people|claims|idle|overhead]
+    python -m bench.service [pages|people|data|claims|idle|overhead]
 
 pages: CPU time and queries of pages, lists and /metrics. people: fifty of them while a kernel builds. claims: a second,
-beside a bare SKIP LOCKED. idle: workers that wait. overhead: of the lab beside each boot. Without a name all of them run, each in its own process.
+beside a bare SKIP LOCKED. idle: workers that wait. overhead: of the lab beside each boot. data: every page and list
+on ten million samples and 1,000 targets, beside the same at a hundredth; not run without its name. Without a name the others run, each in its own process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from bench.service import claims, idle, overhead, pages, people
+from bench.service import claims, idle, overhead, pages, people, scale
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 cli.command("idle")(idle.main)
@@ -40,6 +41,12 @@ def run_all(context: typer.Context) -> None:
 def measure_pages(experiments: int = 1000, rounds: int = 100) -> None:
     """Measure pages, lists and /metrics."""
     pages.main(experiments, rounds)
+
+
+@cli.command("data")
+def measure_data(rounds: int = 20, small: str = "", large: str = "", only: str = "") -> None:
+    """Measure every page and list of a large lab. small, large: URLs of filled databases, made where none is given."""
+    scale.main(rounds, small, large, only)
 
 
 @cli.command("people")

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.tests.postgres import start_cluster
+
 GOAL_MS = 100.0
 _ROW = "{:<34} {:>8} {:>7} {:>7} {:>7} {:>7}"
 _BUILD = """
@@ -40,7 +42,7 @@ Builder(home).build(request)
 def main(users: int, seconds: int, build: bool) -> None:
     """Print one row for each page. Raises SystemExit if any request failed."""
     with tempfile.TemporaryDirectory(prefix="kperflab-load-") as home:
-        environment = {**os.environ, "KPERFLAB_HOME": home}
+        environment = {**os.environ, "KPERFLAB_HOME": home, "KPERFLAB_DATABASE": start_cluster()}
         subprocess.run([sys.executable, "-m", "bench.load_store"], env=environment, check=True)
         port = _free_port()
         with _server(port, environment), _build(idle=not build):
