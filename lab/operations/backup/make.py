@@ -44,13 +44,15 @@ def back_up(file: Path, *, files: Files = "none", say: Say) -> Made:
     """Write a backup while the lab goes on working; there is a whole file or none. Raises BackupRefused."""
     if file.is_dir():
         raise BackupRefused(f"{file} is a folder: name the file that the backup is to be")
-    with writing(file.absolute()) as archive, snapshot() as (columns, rows):
-        applied = MigrationRecorder(connection).applied_migrations()
-        tables = {}
-        for name, named in columns.items():
-            counting = _Counting(rows(name))
-            archive.add(f"tables/{name}", counting)
-            tables[name] = TableDump(columns=named, rows=counting.lines)
+    with writing(file.absolute()) as archive:
+        # The server ends a transaction in which nothing happens for a minute: files are added after it.
+        with snapshot() as (columns, rows):
+            applied = MigrationRecorder(connection).applied_migrations()
+            tables = {}
+            for name, named in columns.items():
+                counting = _Counting(rows(name))
+                archive.add(f"tables/{name}", counting)
+                tables[name] = TableDump(columns=named, rows=counting.lines)
         total = sum(table.rows for table in tables.values())
         say(f"{len(tables)} tables with {total:,} rows")
         archive.add(SECRET, [settings.SECRET_KEY.encode()])
