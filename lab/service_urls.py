@@ -29,6 +29,8 @@ _SERVER_SIDE = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
     "idle_in_transaction_session_timeout": "60s",
+    # Disks seek at once, and most of what pages read is in memory: some hundred look-ups are less than a whole table.
+    "random_page_cost": "1.1",
     # Compiling a plan takes longer than any of ours runs.
     "jit": "off",
     # Of the prepared statements (lab/leases/prepared.py): one plan for all values.

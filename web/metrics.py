@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -28,6 +28,7 @@ from lab.runs.queue_list import queue_lines
 from lab.runs.queues import target_queue
 from lab.runs.workers import WorkerLine, worker_lines
 from lab.targets.health_overview import target_healths
+from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 from web.durations import collected
 from web.metrics_storage import storage_figures
 
@@ -47,7 +48,7 @@ class _Lab(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families, read now."""
-        workers = worker_lines()
+        workers, waiting = worker_lines(), waiting_boots()
         yield _gauge("kperflab_info", "The code that answers.", ("version",), {(version("kperflab"),): 1})
         yield _gauge(
             "kperflab_ready",
@@ -55,9 +56,9 @@ class _Lab(Collector):
             ("check",),
             {(one.name,): one.ok for one in readiness()},
         )
-        yield from _queues(workers)
+        yield from _queues(workers, waiting)
         yield from _leases()
-        yield from _targets(workers)
+        yield from _targets(workers, waiting)
         yield from _workers(workers)
         yield from storage_figures()
         yield from _last_hour()
@@ -94,8 +95,8 @@ def _gauge(name: str, about: str, labels: tuple[str, ...], values: Values) -> Ga
     return family
 
 
-def _queues(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
-    lines = queue_lines(tuple(workers))
+def _queues(workers: Sequence[WorkerLine], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
+    lines = queue_lines(workers, waiting)
     for name, about, values in (
         ("waiting", "Builds or boots that could be taken.", {(line.name,): line.waiting for line in lines}),
         ("running", "Builds or boots under way.", {(line.name,): line.running for line in lines}),
@@ -128,9 +129,9 @@ def _leases() -> Iterator[Metric]:
         )
 
 
-def _targets(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
+def _targets(workers: Iterable[WorkerLine], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
     served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
-    lines = target_healths()
+    lines = target_healths(waiting=waiting)
     enabled = {(line.name,): float(line.enabled) for line in lines}
     quarantined = {(line.name,): float(line.quarantined_at is not None) for line in lines}
     up = {

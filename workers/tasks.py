@@ -22,6 +22,7 @@ from lab.standing.alerts import raise_alerts, tell_alerts
 from lab.standing.new_revisions import due_standings, look
 from lab.targets.netboot.boots import forget_old_netboots
 from lab.targets.operator_mails import tell_operators
+from lab.trends.summary import refresh_trends
 from workers.app import app
 from workers.drivers.metal import MetalDriver
 from workers.task_rules import OneAtATime, seldom
@@ -44,6 +45,13 @@ def settle_experiments() -> None:
     """End experiments of which nothing is open any more, as a process leaves that is killed at the wrong moment."""
     for experiment_id in settle_open():
         log.info("experiment %s is over", experiment_id)
+
+
+@app.task(base=OneAtATime)
+def summarise_trends() -> None:
+    """Compute the summaries of trends whose points have changed, so that no list has to."""
+    if number := refresh_trends():
+        log.info("%s trends summarised", number)
 
 
 @app.task(base=OneAtATime)

@@ -13,6 +13,7 @@ LOOK_S = 60.0
 UPKEEP: tuple[tuple[Any, float], ...] = (
     (tasks.return_dead, 5.0),
     (tasks.settle_experiments, 15.0),
+    (tasks.summarise_trends, 15.0),
     (tasks.poll_standing, 5.0),
     (tasks.raise_and_tell_alerts, 15.0),
     (tasks.advance_automatic_bisections, 5.0),

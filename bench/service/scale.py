@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each page and list reads and takes on a large lab, beside the same on one of a hundredth of its size.
+"""Measure what each page and list reads and takes on a large lab, beside the same on one of a hundredth of its size.
 
 Each size is measured in a process of its own: rows and pages of 8 KiB that PostgreSQL looks at (EXPLAIN ANALYZE of every SELECT), CPU time of
 this process and time by the clock, over Django's client.

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from lab.models import AuditEntry, User
+from lab.models.bounded import leaf
 
 PER_PAGE = 100
 
@@ -69,4 +70,4 @@ def audit_page(number: int, *, name: str = "", refused: bool = False) -> Page[Au
         rows = rows.filter(name=name)
     if refused:
         rows = rows.exclude(rule="")
-    return Paginator(rows, PER_PAGE).get_page(number)
+    return leaf(rows, PER_PAGE, number)

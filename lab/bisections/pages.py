@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read bisections for pages: each step and its answer, and the conclusion."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.core.paginator import Page
 
 from lab.errors import one_row
 from lab.models import Bisection, BisectionStep, Revision
+from lab.models.bounded import leaf
 from lab.models.states import BisectionState
 from lab.trends.page import RevisionView, StepView, TrendLine
+
+PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +79,39 @@ class BisectionPage:
     before: BisectionStepView | None
 
 
-def bisection_list() -> tuple[BisectionLine, ...]:
-    """All bisections, the newest first."""
-    rows = Bisection.objects.select_related("tree", "target").prefetch_related("steps")
-    return tuple(_line(row) for row in rows)
+def bisection_list(number: int = 1) -> tuple[tuple[BisectionLine, ...], Page[Bisection]]:
+    """Return one page of all bisections, the newest first; a number beyond the last is the last."""
+    rows = Bisection.objects.select_related("tree", "target").prefetch_related("steps").order_by("-pk")
+    page = leaf(rows, PAGE_SIZE, number)
+    return tuple(_line(row) for row in page), page
 
 
 def bisections_of(line: TrendLine, step: StepView) -> tuple[BisectionLine, ...]:
     """The bisections that search a step of a trend: same case, its commits within theirs; the newest first."""
-    rows = Bisection.objects.filter(
-        tree=line.tree_id,
-        workload=line.workload,
-        preset=line.preset,
-        metric=line.metric,
-        clock=line.clock,
-        verdict=step.verdict,
+    return bisections_of_each([(line, step)])[0]
+
+
+def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tuple[BisectionLine, ...]]:
+    """Return the bisections that search each of these steps, in two questions."""
+    rows = list(
+        Bisection.objects.filter(
+            tree__in={line.tree_id for line, _ in steps},
+            workload__in={line.workload for line, _ in steps},
+            metric__in={line.metric for line, _ in steps},
+        )
+        .select_related("tree", "target")
+        .prefetch_related("steps")
+        if steps
+        else ()
     )
-    ends = {step.good.commit, step.bad.commit}
-    rows = rows.filter(Q(target__group=line.target) | Q(target__group="", target__name=line.target))
-    rows = rows.select_related("tree", "target").prefetch_related("steps")
-    return tuple(_line(row) for row in rows if row.params == line.params and ends <= set(row.line))
+    return [tuple(_line(row) for row in rows if _searches(row, line, step)) for line, step in steps]
+
+
+def _searches(row: Bisection, line: TrendLine, step: StepView) -> bool:
+    case = (row.tree_id, row.workload, row.preset, row.metric, row.clock, row.params, row.verdict)
+    asked = (line.tree_id, line.workload, line.preset, line.metric, line.clock, line.params, step.verdict)
+    there = (row.target.group or row.target.name) == line.target
+    return case == asked and there and {step.good.commit, step.bad.commit} <= set(row.line)
 
 
 def _line(row: Bisection) -> BisectionLine:

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
+from lab.comparisons.triage import note_decisions
 from lab.models import BasePoint, Case, Comparison, Effect, Experiment, Run, Sample, Variant
 from lab.models.states import Purpose, Role, RunState, VariantState
 from lab.statistics.arms import Arm, Shift
@@ -80,6 +81,7 @@ def compare_experiment(experiment_id: int) -> int:
         effect.q_value = q_value
     # In one step: a page that reads meanwhile sees the old or the new.
     with transaction.atomic():
+        note_decisions(experiment_id, comparisons)
         Comparison.objects.filter(experiment=experiment_id).delete()
         Comparison.objects.bulk_create(comparisons)
         Effect.objects.filter(experiment=experiment_id).delete()

@@ -4,13 +4,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.paginator import Page, Paginator
-from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
+from django.core.paginator import Page
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from lab.comparisons.triage import Regression
 from lab.errors import UnknownRow
-from lab.models import BisectionStep, Case, Comparison, Experiment, Tree, Triage
+from lab.models import BisectionStep, Case, Comparison, Experiment, Target, Tree, Triage
+from lab.models.bounded import distinct_values, leaf
 from lab.models.states import Role
 from lab.statistics.verdict_words import words_of
 
@@ -49,12 +50,12 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
     With each what was decided newest, as `triaged` (its state), `fixed_by` and `decided_by`.
     Bisections are left out: they boot what is known to be slower.
     """
-    searched = BisectionStep.objects.filter(experiment__isnull=False).values("experiment")
+    searched = BisectionStep.objects.filter(experiment=OuterRef("experiment"))
     rows = (
         Comparison.objects.filter(verdict__in=words_of("regression"), variant__role=Role.CANDIDATE)
-        .exclude(experiment__in=searched)
+        .filter(~Exists(searched))
         .annotate(
-            triaged=_newest("state", "new"),
+            triaged=F("triage"),
             fixed_by=_newest("fixed_by", ""),
             decided_by=_newest("author__username", ""),
         )
@@ -74,23 +75,26 @@ def regression_rows(chosen: RegressionFilter) -> QuerySet[Any]:
         found = Q(experiment__name__icontains=text) | Q(variant__name__icontains=text)
         rows = rows.filter(found | Q(metric__icontains=text))
     if chosen.state != "all":
-        rows = rows.filter(triaged__in=OPEN if chosen.state == "open" else (chosen.state,))
+        rows = rows.filter(triage__in=OPEN if chosen.state == "open" else (chosen.state,))
     return rows.order_by("-experiment_id", "case__position", "variant__position", "-primary", "metric")
 
 
 def regression_page(chosen: RegressionFilter, number: int) -> Page[Any]:
     """Return one page of `regression_rows`; a number beyond the last is the last."""
-    return Paginator(regression_rows(chosen), PAGE_SIZE).get_page(number)
+    return leaf(regression_rows(chosen), PAGE_SIZE, number)
 
 
 def regression_choices() -> RegressionChoices:
     """Return what there is to filter by: of trees, workloads and targets that experiments used."""
-    used = Experiment.objects.order_by()
     return RegressionChoices(
         states=STATES,
         trees=tuple(Tree.objects.order_by("name").values_list("name", flat=True)),
-        workloads=tuple(Case.objects.order_by("workload").values_list("workload", flat=True).distinct()),
-        targets=tuple(used.values_list("target__name", flat=True).distinct().order_by("target__name")),
+        workloads=tuple(distinct_values(Case, "workload")),
+        targets=tuple(
+            Target.objects.filter(pk__in=distinct_values(Experiment, "target_id"))
+            .order_by("name")
+            .values_list("name", flat=True)
+        ),
     )
 
 

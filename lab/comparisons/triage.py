@@ -2,6 +2,7 @@
 """Decisions about a regression: new, acknowledged, expected, or fixed by a commit. All decisions are stored."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -53,6 +54,9 @@ def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) ->
             _must_be_one(on)
         if (newest.pk if newest else None) != seen:
             raise Outdated(_told(newest))
+        Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric).update(
+            triage=kept.state
+        )
         return Triage.objects.create(
             case_id=on.case_id,
             variant_id=on.variant_id,
@@ -68,6 +72,14 @@ def newest_decision(on: Regression) -> Triage | None:
     """The decision that counts, None while it is new."""
     own = Triage.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric)
     return own.select_related("author").order_by("-pk").first()
+
+
+def note_decisions(experiment_id: int, comparisons: Iterable[Comparison]) -> None:
+    """Write the newest decisions into comparisons of an experiment that are about to be stored."""
+    rows = Triage.objects.filter(case__experiment=experiment_id).order_by("pk")
+    decided = {(row.case_id, row.variant_id, row.metric): row.state for row in rows}
+    for row in comparisons:
+        row.triage = decided.get((row.case_id, row.variant_id, row.metric), Triage.State.NEW)
 
 
 def _must_be_one(on: Regression) -> None:

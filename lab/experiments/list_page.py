@@ -13,6 +13,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from lab.experiments.counts import count_experiments
 from lab.experiments.priority import PRIORITIES, priority_name
 from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
+from lab.models.bounded import AHEAD, MOST_COUNTED, bounded_count, distinct_values
 from lab.models.states import ExperimentState, Role
 from lab.statistics.verdict_words import VERDICTS
 
@@ -74,12 +75,13 @@ class ExperimentLine:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page: its lines, its number from 1, how many pages and experiments there are that fit."""
+    """One page: its lines, its number from 1, how many pages and experiments there are that fit; more: than are counted."""
 
     lines: tuple[ExperimentLine, ...]
     page: int
     pages: int
     total: int
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +111,26 @@ def experiments_found(asked: ExperimentFilter) -> QuerySet[Experiment]:
         rows = rows.filter(Exists(Case.objects.filter(experiment=OuterRef("pk"), workload=asked.workload)))
     down = asked.ordering.startswith("-")
     columns = ORDERS.get(asked.ordering.removeprefix("-"), ORDERS["created_at"])
-    last = {"nulls_last": True}
-    return rows.order_by(*(F(one).desc(**last) if down else F(one).asc(**last) for one in columns))
+    if columns == ("pk",):
+        return rows.order_by("-pk" if down else "pk")
+    if not down:
+        return rows.order_by(*(F(one).asc(nulls_last=True) for one in columns))
+    # As an index has them, read from its end: what is open comes first. Nobody's experiments come last.
+    side = {"nulls_last": True} if columns == ORDERS["submitter"] else {"nulls_first": True}
+    return rows.order_by(*(F(one).desc(**side) for one in columns))
 
 
 def list_page(asked: ExperimentFilter, page: int = 1, *, size: int = PAGE_SIZE) -> ListPage:
     """Return one page of what fits; a number beyond the last page means the last."""
     rows = experiments_found(asked)
-    total = rows.count()
+    # What other tables decide is counted so far as people leaf at once; further on, further.
+    searching = asked.search or asked.verdict or asked.workload
+    most = min(MOST_COUNTED, (max(1, page) + AHEAD) * size) if searching else MOST_COUNTED
+    total = bounded_count(rows, most)
+    more, total = total > most, min(total, most)
     pages = max(1, -(-total // size))
     page = min(max(1, page), pages)
-    return ListPage(lines(rows[(page - 1) * size : page * size]), page, pages, total)
+    return ListPage(lines(rows[(page - 1) * size : page * size]), page, pages, total, more)
 
 
 def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
@@ -156,24 +167,21 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
 
 
 def filter_choices() -> FilterChoices:
-    """Return what there is to choose from, in six questions."""
-    used = User.objects.filter(Exists(Experiment.objects.filter(submitter=OuterRef("pk"))))
-    asked = set(Experiment.objects.order_by().values_list("priority", flat=True).distinct())
-    groups = Experiment.objects.exclude(group="").order_by("group").values_list("group", flat=True).distinct()
+    """Return what there is to choose from, in five questions."""
+    used = User.objects.filter(pk__in=distinct_values(Experiment, "submitter_id"))
+    groups = [name for name in distinct_values(Experiment, "group") if name]
     return FilterChoices(
         states=tuple(ExperimentState.values),
         trees=_names(Tree.objects.order_by("name"), "name"),
         verdicts=tuple(VERDICTS),
         targets=(*_names(Target.objects.order_by("name"), "name"), *groups),
-        workloads=_names(Case.objects.order_by("workload").distinct(), "workload"),
+        workloads=tuple(distinct_values(Case, "workload")),
         submitters=_names(used.order_by("username"), "username"),
-        priorities=tuple(name for name, number in PRIORITIES.items() if number in asked),
+        priorities=tuple(PRIORITIES),
     )
 
 
-def _names(
-    rows: QuerySet[Tree] | QuerySet[Target] | QuerySet[Case] | QuerySet[User], column: str
-) -> tuple[str, ...]:
+def _names(rows: QuerySet[Tree] | QuerySet[Target] | QuerySet[User], column: str) -> tuple[str, ...]:
     found: Sequence[str] = list(rows.values_list(column, flat=True))
     return tuple(found)
 
@@ -195,7 +203,10 @@ def _equal(asked: ExperimentFilter) -> Q:
     if asked.created_before:
         wanted["created_at__lt"] = asked.created_before
     # No target is called as a group is.
-    place = Q(group=asked.target) | Q(target__name=asked.target) if asked.target else Q()
+    place = Q()
+    if asked.target:
+        targets = Target.objects.filter(name=asked.target).values_list("pk", flat=True)
+        place = Q(group=asked.target) | Q(target__in=list(targets))
     return Q(**wanted) & place
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Page
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from lab.models import Delivery, Hook, User
+from lab.models.bounded import leaf
 from lab.people.permissions import may
 
 PAGE_SIZE = 50
@@ -23,7 +24,7 @@ def hook_rows(user: User) -> QuerySet[Any]:
 
 def delivery_page(hook_id: int, number: int) -> Page[Any]:
     """Return one page of a hook's deliveries, the newest first."""
-    return Paginator(Delivery.objects.filter(hook=hook_id).order_by("-pk"), PAGE_SIZE).get_page(number)
+    return leaf(Delivery.objects.filter(hook=hook_id).order_by("-pk"), PAGE_SIZE, number)
 
 
 def last_mail(user: User) -> Delivery | None:

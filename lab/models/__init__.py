@@ -11,7 +11,7 @@ from lab.models.note import Note, Triage
 from lab.models.people import IdempotencyKey, Token, User
 from lab.models.standing import Alert, Delivery, Hook, Standing
 from lab.models.tree import Tree
-from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision, StepDecision
+from lab.models.trend import BasePoint, Bisection, BisectionStep, Revision, StepDecision, Trend
 
 __all__ = [
     "Alert",
@@ -47,6 +47,7 @@ __all__ = [
     "Target",
     "Token",
     "Tree",
+    "Trend",
     "Triage",
     "User",
     "Variant",

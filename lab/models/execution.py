@@ -61,6 +61,7 @@ class Build(Claimed):
             models.Index(fields=["state", "lease_until"], name="build_waiting"),
             models.Index(fields=["queue", "state"], name="build_by_queue"),
             models.Index(fields=["finished_at"], name="build_by_end"),
+            models.Index(fields=["-id"], condition=models.Q(corrupted__gt=0), name="build_corrupted"),
         )
 
     def __str__(self) -> str:
@@ -139,6 +140,13 @@ class Run(Claimed):
                 fields=["experiment", "position"],
                 condition=models.Q(state=RunState.QUEUED),
                 name="waiting_run_in_order",
+            ),
+            # Few of all, and what people look for across experiments.
+            models.Index(fields=["-id"], condition=models.Q(state=RunState.FAILED), name="run_failed"),
+            models.Index(
+                fields=["target", "finished_at"],
+                condition=models.Q(finished_at__isnull=False),
+                name="run_of_target_by_end",
             ),
             models.Index(fields=["experiment", "block"], name="run_by_block"),
             models.Index(fields=["target", "state"], name="run_by_target"),

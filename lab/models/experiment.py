@@ -62,6 +62,14 @@ class Experiment(models.Model):
         indexes = (
             models.Index(fields=["state", "-id"], name="experiment_by_state"),
             models.Index(fields=["-created_at"], name="experiment_by_date"),
+            # Orders of the list.
+            models.Index(fields=["name", "id"], name="experiment_by_name"),
+            models.Index(fields=["finished_at", "id"], name="experiment_by_end"),
+            models.Index(fields=["group"], name="experiment_by_group"),
+            # The latest of each standing experiment.
+            models.Index(fields=["standing", "-id"], name="experiment_of_standing"),
+            # The question of machine and model: the newest of one source tree.
+            models.Index(fields=["base_tree_id", "-id"], name="experiment_by_source"),
             # Claims look for what waits for a target, or for its group.
             models.Index(
                 fields=["group", "target"],
@@ -163,6 +171,7 @@ class Case(models.Model):
     class Meta:
         ordering = ("position",)
         constraints = (models.UniqueConstraint(fields=["experiment", "position"], name="case_position_once"),)
+        indexes = (models.Index(fields=["workload"], name="case_by_workload"),)
 
     def __str__(self) -> str:
         return f"{self.workload} ({self.preset})"

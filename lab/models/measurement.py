@@ -99,6 +99,8 @@ class Comparison(models.Model):
     notes = models.JSONField(default=list)
     margin = models.FloatField()
     method = models.CharField(max_length=200, blank=True, default="")
+    # Of a regression: the state of the newest decision (models/note.py), so that lists find what is open by an index.
+    triage = models.CharField(max_length=15, default="new", db_default="new")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -109,6 +111,11 @@ class Comparison(models.Model):
                 fields=["-experiment", "primary"],
                 name="comparison_regressions",
                 condition=models.Q(verdict="regression"),
+            ),
+            models.Index(
+                fields=["-experiment", "primary"],
+                name="comparison_open",
+                condition=models.Q(verdict="regression", triage__in=("new", "acknowledged")),
             ),
         )
 

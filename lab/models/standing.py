@@ -70,6 +70,10 @@ class Alert(models.Model):
         constraints = (
             models.UniqueConstraint(fields=["standing", "trend", "commit"], name="alert_once_a_step"),
         )
+        indexes = (
+            models.Index(fields=["-id"], condition=models.Q(seen_at=None), name="alert_unseen"),
+            models.Index(fields=["id"], condition=models.Q(told_at=None), name="alert_to_tell"),
+        )
 
     def __str__(self) -> str:
         return self.text[:60]

@@ -45,9 +45,54 @@ class BasePoint(models.Model):
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["case", "metric"], name="base_point_once"),)
+        indexes = (models.Index(fields=["trend", "commit"], name="base_point_of_revision"),)
 
     def __str__(self) -> str:
         return f"{self.metric} at {self.commit[:12]}"
+
+
+class Trend(models.Model):
+    """A trend as lists show it, computed from its points (lab/trends/summary.py); stale while these have changed since."""
+
+    # As BasePoint.trend.
+    key = models.CharField(max_length=12, unique=True)
+    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="trends")
+    workload = models.CharField(max_length=100)
+    preset = models.CharField(max_length=50)
+    params = models.JSONField(default=dict)
+    # The name of a group, or of a target that is in none.
+    target = models.CharField(max_length=100)
+    clock = models.CharField(max_length=15)
+    config = models.CharField(max_length=8)
+    metric = models.CharField(max_length=60)
+    unit = models.CharField(max_length=30, blank=True, default="")
+    better = models.CharField(max_length=10)
+    margin = models.FloatField()
+    primary = models.BooleanField(default=False)
+    # The case that fed it last.
+    latest_case = models.PositiveBigIntegerField()
+    # Counts the changes of its points: a summary is of the points as they were at one of them.
+    changes = models.PositiveIntegerField(default=1)
+    stale = models.BooleanField(default=True)
+    points = models.PositiveIntegerField(default=0)
+    # Measured revisions whose place in the history nobody noted.
+    unplaced = models.PositiveIntegerField(default=0)
+    # The newest point: its revision, and its newest experiment.
+    revision = models.CharField(max_length=64, blank=True, default="")
+    experiment = models.PositiveBigIntegerField(default=0)
+    # The medians of its latest points, the newest last, and its steps as lab/trends/summary.py writes them.
+    course = models.JSONField(default=list)
+    steps = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ("-latest_case", "key")
+        indexes = (
+            models.Index(fields=["-latest_case", "key"], name="trend_by_feed"),
+            models.Index(fields=["key"], condition=models.Q(stale=True), name="trend_stale"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.workload} ({self.preset})"
 
 
 class StepDecision(models.Model):

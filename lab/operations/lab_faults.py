@@ -109,4 +109,4 @@ def corrupt_artifacts() -> tuple[Build, ...]:
 
 def corrupt_artifacts_ever() -> int:
     """Return how often a changed artifact was found."""
-    return Build.objects.aggregate(times=Sum("corrupted"))["times"] or 0
+    return Build.objects.filter(corrupted__gt=0).aggregate(times=Sum("corrupted"))["times"] or 0

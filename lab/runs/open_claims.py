@@ -4,9 +4,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Prefetch
 from django.utils import timezone
 
-from lab.models import Build, Run
+from lab.models import Build, Experiment, Run
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
 from lab.runs.take_back import lease_name
@@ -48,9 +49,9 @@ def open_claims() -> tuple[ClaimLine, ...]:
     """Every open claim, builds first."""
     now = timezone.now()
     builds = Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
-    runs = Run.objects.filter(state=RunState.RUNNING).select_related(
-        "variant", "experiment", "case", "target"
-    )
+    # Some hundreds of boots: their names by key, where a join would read whole tables.
+    named = Prefetch("experiment", Experiment.objects.only("name"))
+    runs = Run.objects.filter(state=RunState.RUNNING).prefetch_related("variant", named, "case", "target")
     held: list[tuple[str, Build | Run, str]] = [("build", build, build.commit[:12]) for build in builds]
     held += [
         ("run", run, f"{run.experiment.name}: {run.variant.name}, {run.case}")

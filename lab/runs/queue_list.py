@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Min
-from django.db.models.functions import Coalesce, Greatest
 from django.utils import timezone
 
 from lab.models import Build, Run, Target
-from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
+from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.queues import target_queue, waiting_queues
 from lab.runs.workers import WorkerLine, worker_lines
+from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,21 @@ class QueueLine:
         return bool(self.waiting) and not self.workers
 
 
-def queue_lines(workers: Sequence[WorkerLine] | None = None) -> tuple[QueueLine, ...]:
-    """Every queue that something waits in, that somebody takes from, or that a target has; by name."""
+def queue_lines(
+    workers: Sequence[WorkerLine] | None = None, waiting: Sequence[WaitingBoots] | None = None
+) -> tuple[QueueLine, ...]:
+    """Every queue that something waits in, that somebody takes from, or that a target has; by name.
+
+    workers, waiting: all workers, and the boots that wait, where they are known.
+    """
+    boots = waiting_boots() if waiting is None else waiting
     seen = worker_lines() if workers is None else workers
     takers, paused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for worker in seen:
         for queue in worker.queues:
             if not worker.gone:
                 (paused if worker.idle_reason else takers)[queue].append(worker.name)
-    waits, since = waiting_queues(), _oldest()
+    waits, since = waiting_queues(boots), _oldest(boots)
     running = _running()
     names = {
         *waits,
@@ -77,19 +83,20 @@ def _running() -> dict[str, int]:
     return found
 
 
-def _oldest() -> dict[str, datetime]:
+def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, datetime]:
     """By queue, since when the oldest could have been taken: from its submission, a boot from its kernel's end on."""
     builds = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
     found = dict(builds.values_list("queue").annotate(since=Min("created_at")))
-    runs = Run.objects.filter(
-        state=RunState.QUEUED, experiment__state__in=OPEN_EXPERIMENT, variant__state=VariantState.READY
-    ).order_by()
-    ready = Greatest("created_at", Coalesce("variant__build__finished_at", "created_at"))
-    rows = runs.values_list("target", "experiment__group", "experiment__target").annotate(since=Min(ready))
+    places: dict[tuple[int | None, str, int], datetime] = {}
+    for boots in waiting:
+        if boots.ready:
+            place = boots.target, boots.group, boots.asked
+            ready = max(boots.queued_at, boots.built_at or boots.queued_at)
+            places[place] = min(places.get(place, ready), ready)
     targets = list(Target.objects.values_list("pk", "name", "group"))
-    for target, group, asked, since in rows:
+    for (target, group, asked), since in places.items():
         for pk, name, of_group in targets:
             if pk == target or (target is None and (of_group == group if group else pk == asked)):
                 queue = target_queue(name)

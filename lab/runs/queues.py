@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantStat
 from lab.runs.order import OPEN_BUILD
 from lab.targets.health_checks import due_checks
 from lab.targets.usable import usable_targets
+from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 # A worker that was not heard of for so long is gone.
 GONE_S = 30.0
@@ -54,12 +55,19 @@ def build_queue(request: Mapping[str, Any]) -> str:
     return f"build.{BUILT.name}.{request['cc']}"[:100]
 
 
-def waiting_queues() -> Mapping[str, WaitingQueue]:
-    """Every queue in which something is ready to be taken, by its name."""
+def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str, WaitingQueue]:
+    """Every queue in which something is ready to be taken, by its name. waiting: the boots that wait, where they are known."""
     idle = _idle_queues()
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
     # What waits to be booted comes first: checks are for machines that have nothing else to do.
-    found = {one.name: one for one in [*checks, *_build_queues(), *_target_queues()]}
+    found = {
+        one.name: one
+        for one in [
+            *checks,
+            *_build_queues(),
+            *_target_queues(waiting_boots() if waiting is None else waiting),
+        ]
+    }
     return {name: replace(one, free=one.free and name not in idle) for name, one in found.items()}
 
 
@@ -145,19 +153,19 @@ def _ready_runs() -> QuerySet[Run]:
     )
 
 
-def _target_queues() -> list[WaitingQueue]:
+def _target_queues(waiting: Iterable[WaitingBoots]) -> list[WaitingQueue]:
     """A boot of a group that has begun no block waits for each target of the group."""
-    ready = _ready_runs().order_by()
     by_target: Counter[int] = Counter()
     by_group: Counter[str] = Counter()
-    rows = ready.values_list("target", "experiment__group", "experiment__target").annotate(number=Count("pk"))
-    for target, group, asked, number in rows:
-        if target is not None:
-            by_target[target] += number
-        elif group:
-            by_group[group] += number
+    for boots in waiting:
+        if boots.building or not (boots.ready and boots.built):
+            continue
+        if boots.target is not None:
+            by_target[boots.target] += boots.number
+        elif boots.group:
+            by_group[boots.group] += boots.number
         else:
-            by_target[asked] += number
+            by_target[boots.asked] += boots.number
     running = set(Run.objects.filter(state=RunState.RUNNING).values_list("target", flat=True))
     usable = set(usable_targets().values_list("pk", flat=True))
     return [

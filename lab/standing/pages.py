@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.paginator import Page, Paginator
-from django.db.models import Count, Q
+from django.core.paginator import Page
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from lab.models import Alert, Experiment, Revision, Standing
+from lab.models.bounded import leaf
 from lab.standing.changes import find_standing
 from lab.standing.new_revisions import boots_of_a_day
 from lab.standing.quiet_hours import is_quiet, quiet_until
@@ -48,9 +49,9 @@ def standing_lines() -> tuple[StandingLine, ...]:
     """All of them by name."""
     unseen = Count("alerts", filter=Q(alerts__seen_at=None))
     rows = list(Standing.objects.select_related("owner", "tree").annotate(unseen=unseen))
-    newest: dict[int, Experiment] = {}
-    for experiment in Experiment.objects.filter(standing__in=rows).order_by("pk"):
-        newest[experiment.standing_id or 0] = experiment
+    latest = Experiment.objects.filter(standing=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    keys = Standing.objects.annotate(latest=Subquery(latest)).values("latest")
+    newest = {one.standing_id: one for one in Experiment.objects.filter(pk__in=keys).defer("spec")}
     return tuple(_line(row, newest.get(row.pk), row.unseen) for row in rows)
 
 
@@ -74,7 +75,7 @@ def standing_page(name: str) -> StandingPage:
 def alert_page(number: int, *, unseen: bool = False) -> Page[Any]:
     """Return one page of all alerts, the newest first; a number beyond the last is the last."""
     rows = Alert.objects.select_related("standing", "seen_by", "experiment").order_by("-pk")
-    return Paginator(rows.filter(seen_at=None) if unseen else rows, PAGE_SIZE).get_page(number)
+    return leaf(rows.filter(seen_at=None) if unseen else rows, PAGE_SIZE, number)
 
 
 def unseen_alerts() -> int:

@@ -16,6 +16,7 @@ from lab.experiments.spec import ExperimentSpec, spec_from_mapping
 from lab.models import Revision, Tree
 from lab.submission.sources import OnProgress, find_source, open_source
 from lab.submission.tree_rows import registered_sources, tree_row
+from lab.trends.stale import mark_unplaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ def remember(row: Tree, commits: Iterable[Logged]) -> None:
         ignore_conflicts=True,
         batch_size=500,
     )
+    mark_unplaced(row)
 
 
 def remember_base(row: Tree, tree: SourceTree, commit: str) -> None:

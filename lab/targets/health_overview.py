@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the state of targets: their latest boots, and reasons to doubt them."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Max, Min, OuterRef, Q, Subquery
+from django.db.models import Count, F, Max, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from lab.models import Build, HealthCheck, Run, Target
-from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
+from lab.models import HealthCheck, Run, Target
+from lab.models.states import OPEN_EXPERIMENT, RunState
 from lab.targets.drivers import DRIVERS
+from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 # What is older says little of a machine now.
 LATELY = timedelta(days=1)
@@ -61,6 +65,11 @@ class _Ended:
     failed: int = 0
     last: datetime | None = None
 
+    def with_more(self, finished: int, failed: int, last: datetime) -> _Ended:
+        """Return these and others."""
+        newest = last if self.last is None else max(last, self.last)
+        return _Ended(self.finished + finished, self.failed + failed, newest)
+
 
 @dataclass(frozen=True, slots=True)
 class _Open:
@@ -71,10 +80,16 @@ class _Open:
     since: datetime | None = None
 
 
-def target_healths(now: datetime | None = None) -> tuple[TargetHealth, ...]:
-    """Every target with how it did, by name."""
+def target_healths(
+    now: datetime | None = None, waiting: Iterable[WaitingBoots] | None = None
+) -> tuple[TargetHealth, ...]:
+    """Every target with how it did, by name. waiting: the boots that wait, where they are known."""
     at = now or timezone.now()
-    ended, still_open, checks = _ended(at), _still_open(), _last_checks()
+    ended, still_open, checks = (
+        _ended(at),
+        _still_open(waiting_boots() if waiting is None else waiting),
+        _last_checks(),
+    )
     return tuple(
         _health(
             target,
@@ -88,36 +103,37 @@ def target_healths(now: datetime | None = None) -> tuple[TargetHealth, ...]:
 
 
 def _ended(at: datetime) -> dict[int, _Ended]:
-    rows = (
-        Run.objects.filter(finished_at__gte=at - LATELY)
-        .order_by()
-        .annotate(place=Coalesce("target", "experiment__target"))
-        .values_list("place")
-        .annotate(
+    lately = Run.objects.filter(finished_at__gte=at - LATELY).order_by()
+    # A boot has its target since it was claimed; of one that never was, its experiment's.
+    parts = (
+        lately.filter(target__isnull=False).annotate(place=F("target")),
+        lately.filter(target__isnull=True).annotate(place=F("experiment__target")),
+    )
+    found: dict[int, _Ended] = {}
+    for part in parts:
+        rows = part.values_list("place").annotate(
             finished=Count("pk"),
             failed=Count("pk", filter=Q(state=RunState.FAILED, blame="lab")),
             last=Max("finished_at"),
         )
-    )
-    return {target: _Ended(finished, failed, last) for target, finished, failed, last in rows}
+        for target, finished, failed, last in rows:
+            found[target] = found.get(target, _Ended()).with_more(finished, failed, last)
+    return found
 
 
-def _still_open() -> dict[int, _Open]:
-    building = Build.objects.filter(state__in=(BuildState.QUEUED, BuildState.BUILDING))
-    ready = Q(state=RunState.QUEUED) & ~Q(experiment__in=building.values("variants__experiment"))
-    rows = (
-        Run.objects.filter(state__in=(RunState.QUEUED, RunState.RUNNING))
-        .filter(experiment__state__in=OPEN_EXPERIMENT)
-        .order_by()
-        .annotate(place=Coalesce("target", "experiment__target"))
-        .values_list("place")
-        .annotate(
-            running=Count("pk", filter=Q(state=RunState.RUNNING)),
-            waiting=Count("pk", filter=Q(state=RunState.QUEUED)),
-            since=Min("created_at", filter=ready),
-        )
-    )
-    return {target: _Open(running, waiting, since) for target, running, waiting, since in rows}
+def _still_open(boots_waiting: Iterable[WaitingBoots]) -> dict[int, _Open]:
+    """By target: its running boots; and those that wait, which a group's experiment has at the target that it names."""
+    running = Run.objects.filter(state=RunState.RUNNING, experiment__state__in=OPEN_EXPERIMENT).order_by()
+    places = running.annotate(place=Coalesce("target", "experiment__target"))
+    counts = Counter(places.values_list("place", flat=True))
+    waiting: Counter[int] = Counter()
+    since: dict[int, datetime] = {}
+    for boots in boots_waiting:
+        place = boots.target or boots.asked
+        waiting[place] += boots.number
+        if not boots.building:
+            since[place] = min(since.get(place, boots.queued_at), boots.queued_at)
+    return {place: _Open(counts[place], waiting[place], since.get(place)) for place in {*counts, *waiting}}
 
 
 Checked = tuple[datetime, bool]
@@ -125,9 +141,10 @@ Checked = tuple[datetime, bool]
 
 def _last_checks() -> dict[int, Checked]:
     """The newest health check of each target."""
-    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk")
-    rows = Target.objects.annotate(at=Subquery(newest.values("at")[:1]), ok=Subquery(newest.values("ok")[:1]))
-    return {pk: (at, ok) for pk, at, ok in rows.values_list("pk", "at", "ok") if at is not None}
+    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk").values("pk")[:1]
+    keys = Target.objects.annotate(newest=Subquery(newest)).values_list("newest", flat=True)
+    rows = HealthCheck.objects.filter(pk__in=[key for key in keys if key is not None])
+    return {target: (at, ok) for target, at, ok in rows.values_list("target", "at", "ok")}
 
 
 def _health(

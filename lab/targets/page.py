@@ -68,10 +68,8 @@ def target_page(name: str) -> TargetPage:
     levels = [median(value for _, value in figures[start:end]) for start, end in pairwise(ends)]
     latest = next((row for row in reversed(rows) if row.metric), None)
     since = timezone.now() - LATELY
-    counted = Run.objects.filter(target=target).aggregate(
-        boots=Count("pk", filter=Q(finished_at__gte=since)),
-        lost=Count("pk", filter=Q(finished_at__gte=since, state=RunState.FAILED, blame="lab")),
-        running=Count("pk", filter=Q(state=RunState.RUNNING)),
+    counted = Run.objects.filter(target=target, finished_at__gte=since).aggregate(
+        boots=Count("pk"), lost=Count("pk", filter=Q(state=RunState.FAILED, blame="lab"))
     )
     return TargetPage(
         target=target,
@@ -81,6 +79,7 @@ def target_page(name: str) -> TargetPage:
         levels=tuple(levels),
         latest=_latest(target),
         kernel=has_kernel(target),
+        running=Run.objects.filter(target=target, state=RunState.RUNNING).count(),
         being_checked=target.checked_until is not None and target.checked_until > timezone.now(),
         **counted,
     )
@@ -90,7 +89,7 @@ def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
     """Each declared setting with what the last boot there found: (name, asked, is)."""
     told = {"target": target, "environment__has_key": "guest"}
     last = HealthCheck.objects.filter(**told).order_by("-at", "-pk").first()
-    run = Run.objects.filter(**told).order_by("-finished_at", "-pk").first()
+    run = Run.objects.filter(**told, finished_at__isnull=False).order_by("-finished_at", "-pk").first()
     found: list[Any] = [one for one in (last, run) if one is not None]
     newest = max(found, key=lambda one: getattr(one, "at", None) or one.finished_at, default=None)
     state = newest.environment["guest"].get("tuning", {}) if newest else {}

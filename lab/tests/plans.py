@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What PostgreSQL reads for a page: every SELECT that it sends, explained while it is sent."""
+"""Tell what PostgreSQL reads for a page: every SELECT that it sends, explained while it is sent."""
 
 from __future__ import annotations
 

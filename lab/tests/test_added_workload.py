@@ -33,7 +33,7 @@ from lab.models import (
 from lab.models.states import Role, RunState, VariantState
 from lab.submission.submit import submit_experiment
 from lab.targets.changes import change_target
-from lab.trends.page import trend_lines
+from lab.trends.summary import trend_lines
 from workloads.catalog import PROGRAMS, load_catalog
 
 pytestmark = [pytest.mark.django_db, pytest.mark.process]

@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef
 from lab.models import Alert, BasePoint, Case, Note, Variant
 from lab.models.hardware import Target
 from lab.statistics.arms import Arm
+from lab.trends.stale import kind_of_machine, mark_stale
 
 # Begins the names of fragments with what a workload needs.
 WORKLOAD_FRAGMENT = "workload "
@@ -42,10 +43,13 @@ def base_point(case: Case, metric: dict[str, Any], base: Variant, ground: Sequen
 
 
 def store_base_points(experiment_id: int, points: Sequence[BasePoint]) -> None:
-    """Replace the points of an experiment."""
+    """Replace the points of an experiment; the summaries of their trends are stale then."""
     with transaction.atomic():
-        BasePoint.objects.filter(case__experiment=experiment_id).delete()
+        old = BasePoint.objects.filter(case__experiment=experiment_id)
+        keys = set(old.values_list("trend", flat=True))
+        old.delete()
         BasePoint.objects.bulk_create(points)
+        mark_stale(keys | {point.trend for point in points})
 
 
 def config_of(request: Mapping[str, Any], workload: str) -> str:
@@ -57,11 +61,6 @@ def config_of(request: Mapping[str, Any], workload: str) -> str:
         if name == own or not name.startswith(WORKLOAD_FRAGMENT)
     ]
     return hashlib.sha256(json.dumps([fragments, request["cc"]]).encode()).hexdigest()[:8]
-
-
-def kind_of_machine(target: Target) -> str:
-    """Return the name under which a trend collects boots: machines of one group are equal."""
-    return target.group or target.name
 
 
 def trend_key(case: Case, metric: str, config: str) -> str:
@@ -91,6 +90,7 @@ def follow_target(target: Target) -> None:
         if key != point.trend:
             moved[point.trend] = key
             BasePoint.objects.filter(pk=point.pk).update(trend=key)
+    mark_stale({*moved, *moved.values()})
     for old, new in moved.items():
         if not BasePoint.objects.filter(trend=old).exists():
             Note.objects.filter(trend=old).update(trend=new)

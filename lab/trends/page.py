@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from lab.errors import FieldRefused, UnknownRow
 from lab.models import BasePoint, Case, Revision
 from lab.statistics.trend_steps import TrendStep, find_steps
-from lab.trends.base_points import kind_of_machine
+from lab.trends.stale import kind_of_machine
 
 # Fewer revisions are no trend.
 LEAST_POINTS = 2
@@ -134,23 +134,17 @@ def trend_list(*, all_metrics: bool = False) -> tuple[TrendPage, ...]:
     return tuple(page for page in _pages(rows) if len(page.points) >= LEAST_POINTS)
 
 
-def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
-    """Return the identities of these trends, in their order, without points."""
-    latest: dict[str, _Measured] = {}
-    rows = BasePoint.objects.filter(trend__in=keys).order_by("case_id", "pk")
-    for trend, case, metric, config in rows.values_list("trend", "case_id", "metric", "config"):
-        latest[trend] = _Measured(case, metric, config, "", (), 0)
-    wanted = {one.case for one in latest.values()}
-    cases = Case.objects.select_related("experiment__tree", "experiment__target").in_bulk(wanted)
-    return tuple(_line(key, cases[latest[key].case], latest[key]) for key in keys if key in latest)
-
-
 def trend_page(key: str) -> TrendPage:
     """Return one trend. Raises UnknownRow."""
     pages = _pages(BasePoint.objects.filter(trend=key))
     if not pages:
         raise UnknownRow(f'there is no trend "{key}"')
     return pages[0]
+
+
+def trend_pages(keys: Sequence[str]) -> dict[str, TrendPage]:
+    """Return these trends by key; none for one without points."""
+    return {page.line.key: page for page in _pages(BasePoint.objects.filter(trend__in=keys))}
 
 
 def fed_by(standing_id: int) -> tuple[TrendPage, ...]:

@@ -13,8 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lab.models import Alert, BasePoint, Revision
+from django.db.models import Exists, OuterRef, QuerySet
 
+from lab.models import Alert, BasePoint, Revision
+from lab.models.bounded import bounded_count
+
+# Alerts before the newest of these say nothing of the lab as it is.
+COUNTED = 200
 # Points before the step that say what its lower level was.
 BEFORE = 5
 
@@ -30,7 +35,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Repeatability:
-    """Counts over all alerts. share: of the repeated ones, None while none was repeated."""
+    """Counts over the newest alerts. share: of the repeated ones, None while none was repeated."""
 
     alerts: int
     repeated: int
@@ -56,27 +61,45 @@ def is_confirmed(before: float, ratio: float, boots: Sequence[float]) -> bool:
 
 
 def repeatability() -> Repeatability:
-    """Count the alerts, those that were measured again, and those that this confirmed."""
+    """Count the newest alerts, those that were measured again, and those that this confirmed."""
     found = repeats()
-    return Repeatability(Alert.objects.count(), len(found), sum(one.confirmed for one in found))
+    alerts = min(COUNTED, bounded_count(Alert.objects.all(), COUNTED))
+    return Repeatability(alerts, len(found), sum(one.confirmed for one in found))
 
 
 def repeats() -> tuple[Repeat, ...]:
-    """Return the alerts that were measured again, the newest first, in three queries."""
-    alerts = list(Alert.objects.exclude(experiment=None).order_by("-pk"))
-    points: dict[str, list[BasePoint]] = defaultdict(list)
-    rows = BasePoint.objects.filter(trend__in={alert.trend for alert in alerts})
-    for row in rows.select_related("case__experiment").defer("case__experiment__spec"):
-        points[row.trend].append(row)
-    commits = {row.commit for of in points.values() for row in of}
+    """Return which of the newest alerts were measured again, the newest first, in five queries."""
+    alerts = list(Alert.objects.order_by("-pk")[:COUNTED])
+    since = alerts[-1].pk if alerts else 0
+    own = Alert.objects.filter(pk__gte=since, trend=OuterRef("trend"), commit=OuterRef("commit"))
+    again = _points(BasePoint.objects.filter(Exists(own)))
+    measured = [alert for alert in alerts if _later(alert, again[alert.trend])]
+    levels = _points(BasePoint.objects.filter(trend__in={alert.trend for alert in measured}))
+    commits = {row.commit for of in levels.values() for row in of}
     places = dict(Revision.objects.filter(commit__in=commits).values_list("commit", "position"))
-    found = (_repeat(alert, points[alert.trend], places) for alert in alerts)
+    found = (_repeat(alert, levels[alert.trend], places) for alert in measured)
     return tuple(one for one in found if one is not None)
 
 
+def _points(rows: QuerySet[BasePoint]) -> dict[str, list[BasePoint]]:
+    points: dict[str, list[BasePoint]] = defaultdict(list)
+    for row in rows.select_related("case").only("trend", "commit", "boots", "case__experiment"):
+        points[row.trend].append(row)
+    return points
+
+
+def _later(alert: Alert, points: Sequence[BasePoint]) -> list[BasePoint]:
+    """Return the points at an alert's revision that later experiments added; none where its own is gone."""
+    first = alert.experiment_id
+    return [
+        row
+        for row in points
+        if first is not None and row.commit == alert.commit and row.case.experiment_id > first
+    ]
+
+
 def _repeat(alert: Alert, points: Sequence[BasePoint], places: dict[str, int]) -> Repeat | None:
-    first = alert.experiment_id or 0
-    again = [row for row in points if row.commit == alert.commit and row.case.experiment_id > first]
+    again = _later(alert, points)
     at = places.get(alert.commit)
     earlier = [row for row in points if at is not None and places.get(row.commit, at) < at]
     earlier.sort(key=lambda row: places[row.commit])

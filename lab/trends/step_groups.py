@@ -8,8 +8,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-from lab.trends.page import StepView, TrendLine, TrendPage
+from lab.trends.page import StepView, TrendLine
+
+
+class Stepped(Protocol):
+    """A trend with its steps."""
+
+    @property
+    def line(self) -> TrendLine:
+        """Return what it is of."""
+
+    @property
+    def steps(self) -> tuple[StepView, ...]:
+        """Return its steps, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +68,12 @@ class StepGroup:
         return f"{'-'.join(one.line.key for one in self.metrics)}:{self.lead.step.bad.commit}"
 
 
-def group_steps(pages: Iterable[TrendPage]) -> tuple[StepGroup, ...]:
+def group_steps(trends: Iterable[Stepped]) -> tuple[StepGroup, ...]:
     """Return the steps of trends by cause: what is sure first, then regressions, then the largest change."""
     groups: dict[tuple[str, ...], list[MetricStep]] = defaultdict(list)
-    for page in pages:
-        for step in page.steps:
-            groups[_cause(page.line, step)].append(MetricStep(page.line, step))
+    for trend in trends:
+        for step in trend.steps:
+            groups[_cause(trend.line, step)].append(MetricStep(trend.line, step))
     found = [
         StepGroup(tuple(sorted(of, key=lambda one: (not one.line.primary, -one.size, one.line.metric))))
         for of in groups.values()

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import Switch
+from lab.models.bounded import MOST_COUNTED, bounded_count
 from lab.submission.choices import submission_choices
 from lab.validation_messages import nearest
 from web.api.filters import Filters, IdFilter, Known, Search, TextFilter, Where, WordFilter
@@ -143,7 +144,7 @@ class Both(Sequence[Any]):
 
     def __init__(self, catalogue: Sequence[Row], keys: QuerySet[Any]) -> None:
         self.catalogue, self.keys = catalogue, keys
-        self.submitted = keys.count()
+        self.submitted = bounded_count(keys, MOST_COUNTED)
 
     def __len__(self) -> int:
         return len(self.catalogue) + self.submitted
@@ -172,7 +173,7 @@ class Patches(Resource):
     def list(self, request: Request) -> Response:
         """A page of them; a filter or a search looks through submitted ones only."""
         keys = self.filter_queryset(self.get_queryset()).order_by("-pk").values_list("pk", flat=True)
-        narrowed = any(name not in {"page", "page_size"} for name in request.query_params)
+        narrowed = any(name not in {"page", "page_size", "after"} for name in request.query_params)
         found: Any = self.paginate_queryset(Both([] if narrowed else _catalogue(), keys))  # type: ignore[arg-type]
         own = [one for one in found if isinstance(one, dict)]
         rows = read_rows(self.get_queryset(), self.rows, [one for one in found if not isinstance(one, dict)])

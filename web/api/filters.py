@@ -78,7 +78,7 @@ class Known(BaseFilterBackend):
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         """The same rows. Raises ParameterRefused."""
-        known = {"page", "page_size"}
+        known = {"page", "page_size", "after"}
         if getattr(view, "filterset_class", None):
             known |= set(view.filterset_class.base_filters)
         if getattr(view, "search_fields", None):

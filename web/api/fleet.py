@@ -8,17 +8,19 @@ from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lab.models import LateAnswer, User, Worker
+from lab.operations.fleet_state import STATES, fleet_state
 from lab.operations.lab_faults import experiments_of
 from lab.runs.claim import Kind
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
 from lab.runs.take_back import take_back
+from lab.runs.workers import worker_lines
 from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row
@@ -79,6 +81,51 @@ class Queues(View):
     def list(self, request: Request) -> Response:
         """Every queue, by name."""
         return Response([asdict(queue_line) for queue_line in queue_lines()])
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "propertyNames": {"enum": list(STATES)},
+        "additionalProperties": {"type": "integer", "minimum": 1},
+    }
+)
+class TargetStates(serializers.JSONField):
+    """Number of targets in each state that there is."""
+
+
+class GroupShape(serializers.Serializer[Any]):
+    """Targets that are equal; group: "" for all that are in none. finished, failed: boots of the last day, and lost by the lab."""
+
+    group = serializers.CharField(allow_blank=True)
+    targets = serializers.IntegerField()
+    states = TargetStates()
+    waiting = serializers.IntegerField()
+    finished = serializers.IntegerField()
+    failed = serializers.IntegerField()
+
+
+class FleetShape(serializers.Serializer[Any]):
+    """All targets by state and by group, what needs a person first."""
+
+    targets = serializers.IntegerField()
+    states = TargetStates()
+    groups = GroupShape(many=True)
+
+
+class Fleet(View):
+    """The targets in one look: what the lab's page begins with."""
+
+    serializer_class = FleetShape
+    pagination_class = None
+    needed: ClassVar = {"show": "operate"}
+
+    @extend_schema(responses=FleetShape)
+    def show(self, request: Request) -> Response:
+        """Return how many targets are in which state, by group."""
+        fleet = fleet_state(worker_lines())
+        groups = [asdict(group) for group in fleet.groups]
+        return Response({"targets": len(fleet.targets), "states": dict(fleet.states), "groups": groups})
 
 
 class ClaimShape(serializers.Serializer[Any]):

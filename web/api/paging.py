@@ -1,26 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages of lists: `?page=` from 1, `?page_size=` up to 500."""
+"""Pages of lists: `?page=` from 1 up to row 10,000, `?after=` a row's number beyond, `?page_size=` up to 500."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
+from lab.models.bounded import MOST_COUNTED, BoundedPaginator
 from web.api.problems import ParameterRefused
 
-_NUMBER = re.compile(r"0*([0-9]{1,9})")
+_NUMBER = re.compile(r"0*([0-9]{1,18})")
+_MOST_NUMBER = 10**9 - 1
+_MOST_ID = 10**18 - 1
+
+
+class _Counted(BoundedPaginator):
+    most = MOST_COUNTED
 
 
 class Pages(PageNumberPagination):
-    """`{count, next, previous, results}`; a page after the last is not there (404)."""
+    """`{count, next, previous, results}`; a page after the last is not there (404).
+
+    No list costs more the longer it is: rows are counted up to MOST_COUNTED, and `count` is null where there are more. Pages end
+    there too; `next` goes on behind a row's number, for ever, in lists that are in the order of these numbers.
+    """
 
     page_size = 50
     max_page_size = 500
     page_size_query_param = "page_size"
     last_page_strings = ()
+    django_paginator_class = _Counted
+    # As Django REST framework leaves them after a page is chosen.
+    page: Any
+    request: Any
+    # Of a page that was asked for by `after`: the last number on it where there is more, 0 where there is not.
+    _last: int | None = None
 
     def get_page_size(self, request: Request) -> int:
         """As asked, within the limits. Raises ParameterRefused."""
@@ -30,20 +50,95 @@ class Pages(PageNumberPagination):
     def get_page_number(self, request: Request, paginator: Any) -> int:
         """As asked, the first where nothing is. Raises ParameterRefused."""
         given = request.query_params.get("page")
-        return 1 if given is None else _number(given, "page", 10**9 - 1)
+        number = 1 if given is None else _number(given, "page", _MOST_NUMBER)
+        if number > max(1, MOST_COUNTED // paginator.per_page) and paginator.more:
+            raise ParameterRefused(
+                "page",
+                f"pages end at row {MOST_COUNTED:,}: narrow the list, or follow `next` in the order of numbers (?after=)",
+            )
+        return number
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """The rows of the page that is asked for. Raises ParameterRefused."""
+        given = request.query_params.get("after")
+        if given is None:
+            return super().paginate_queryset(queryset, request, view) or []
+        if "page" in request.query_params:
+            raise ParameterRefused("after", "give a page or a number, not both")
+        if not _by_number(queryset):
+            raise ParameterRefused("after", "this list is not in the order of its rows' numbers: give a page")
+        self.request = request
+        number, size = _number(given, "after", _MOST_ID), self.get_page_size(request)
+        side = "pk__lt" if queryset.query.order_by[0].startswith("-") else "pk__gt"
+        keys = list(queryset.filter(**{side: number})[: size + 1])
+        self._last = keys[size - 1] if len(keys) > size else 0
+        return keys[:size]
+
+    def get_next_link(self) -> str | None:
+        """The following page; behind the last that is counted, what comes after the last number on it."""
+        if self._last is not None:
+            return self._behind(self._last) if self._last else None
+        page = self.page
+        if page.has_next() or not page.paginator.more:
+            return super().get_next_link()
+        if _by_number(page.paginator.object_list):
+            return self._behind(list(page.object_list)[-1])
+        return replace_query_param(self._here(), "page", page.number + 1)
+
+    def get_previous_link(self) -> str | None:
+        """The page before; none behind a number."""
+        return super().get_previous_link() if self._last is None else None
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """With how many rows there are, null where that is not counted."""
+        known = self._last is None and not self.page.paginator.more
+        return Response(
+            {
+                "count": self.page.paginator.count if known else None,
+                "next": self.get_next_link(),
+                "previous": self.get_previous_link(),
+                "results": data,
+            }
+        )
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """As Django REST framework tells it, but for the count."""
+        told: dict[str, Any] = super().get_paginated_response_schema(schema)
+        told["properties"]["count"] |= {
+            "type": ["integer", "null"],
+            "description": f"Null where there are more than {MOST_COUNTED:,}, and behind a number.",
+        }
+        return told
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         """As the schema tells it."""
         return [
-            _told("page", "Which page, from 1.", maximum=10**9 - 1),
+            _told("page", f"Which page, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER),
             _told("page_size", "Rows on a page.", maximum=self.max_page_size, default=self.page_size),
+            _told(
+                "after",
+                "Rows behind this number, in lists in the order of numbers.",
+                minimum=0,
+                maximum=_MOST_ID,
+            ),
         ]
+
+    def _behind(self, number: int) -> str:
+        return replace_query_param(remove_query_param(self._here(), "page"), "after", number)
+
+    def _here(self) -> str:
+        return str(self.request.build_absolute_uri())
+
+
+def _by_number(rows: Any) -> bool:
+    return isinstance(rows, QuerySet) and rows.query.order_by in (("pk",), ("-pk",), ("id",), ("-id",))
 
 
 def _number(given: str, name: str, most: int) -> int:
     match = _NUMBER.fullmatch(given)
-    if not match or not 1 <= int(match[1]) <= most:
-        raise ParameterRefused(name, f'"{given[:40]}" is not a number from 1 to {most}')
+    least = 0 if name == "after" else 1
+    if not match or not least <= int(match[1]) <= most:
+        raise ParameterRefused(name, f'"{given[:40]}" is not a number from {least} to {most}')
     return int(match[1])
 
 

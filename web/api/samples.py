@@ -6,10 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from lab.models import Sample
 from lab.models.states import Purpose
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
+from web.api.problems import ParameterRefused
 from web.api.resource import Resource
 from web.api.schema import Number
 
@@ -38,6 +41,10 @@ class SampleFilters(Filters):
     purpose = WordFilter(Purpose, field_name="run__purpose")
 
 
+# One of these leaves few enough of all samples to look through for the other filters.
+_BELONGS_TO = ("run", "experiment", "variant", "case")
+
+
 class Samples(Resource):
     """Samples."""
 
@@ -46,3 +53,13 @@ class Samples(Resource):
     filterset_class: Any = SampleFilters
     ordering_fields = ("id",)
     ordering = ("pk",)
+
+    def list(self, request: Request) -> Response:
+        """A page of them; by metric, iteration, warm-up or purpose only within what they belong to."""
+        asked = request.query_params
+        alone = [name for name in SampleFilters.base_filters if name in asked and name not in _BELONGS_TO]
+        if alone and not any(name in asked for name in _BELONGS_TO):
+            raise ParameterRefused(
+                alone[0], f"name what the samples belong to as well: {', '.join(_BELONGS_TO)}"
+            )
+        return super().list(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -14,9 +14,10 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lab.models import BasePoint
+from lab.models import Target, Trend
 from lab.trends.export import point_data, step_data
-from lab.trends.page import trend_lines, trend_page
+from lab.trends.page import trend_page
+from lab.trends.summary import trend_lines
 from web.api.filters import Filters, Known, TextFilter, TruthFilter, Where
 from web.api.resource import Plain, View
 from web.api.rows import Row, finite
@@ -86,13 +87,18 @@ class TrendShape(TrendRow):
 class TrendFilters(Filters):
     """By what makes a trend one."""
 
-    tree = TextFilter(field_name="case__experiment__tree__name")
-    workload = TextFilter(field_name="case__workload")
-    preset = TextFilter(field_name="case__preset")
-    target = TextFilter(field_name="case__experiment__target__name")
-    clock = TextFilter(field_name="case__experiment__clock")
+    tree = TextFilter(field_name="tree__name")
+    workload = TextFilter(field_name="workload")
+    preset = TextFilter(field_name="preset")
+    target = TextFilter(method="on_target")
+    clock = TextFilter(field_name="clock")
     metric = TextFilter(field_name="metric")
     primary = TruthFilter(field_name="primary")
+
+    def on_target(self, queryset: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Trends of a target, or of the group that it is in."""
+        groups = Target.objects.filter(name=value).exclude(group="").values("group")
+        return queryset.filter(Q(target=value) | Q(target__in=groups))
 
 
 KEY = OpenApiParameter("key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}, OpenApiParameter.PATH)
@@ -101,7 +107,7 @@ KEY = OpenApiParameter("key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
 class Trends(View):
     """Trends."""
 
-    queryset = BasePoint.objects.all()
+    queryset = Trend.objects.all()
     filterset_class: Any = TrendFilters
     filter_backends = (Known, Where)
     lookup_url_kwarg = "key"
@@ -110,9 +116,8 @@ class Trends(View):
 
     def list(self, request: Request) -> Response:
         """A page of them, the latest fed first; without points."""
-        found = self.filter_queryset(self.get_queryset()).order_by().values("trend")
-        latest = found.annotate(latest=Max("case")).order_by("-latest", "trend")
-        keys: Any = self.paginate_queryset(latest.values_list("trend", flat=True))
+        found = self.filter_queryset(self.get_queryset()).order_by("-latest_case", "key")
+        keys: Any = self.paginate_queryset(found.values_list("key", flat=True))
         return self.get_paginated_response([self._told(line) for line in trend_lines(keys)])
 
     @extend_schema(parameters=[KEY], responses=TrendShape)

@@ -12,7 +12,7 @@ from web.api.catalogue import Patches, Trees, Workloads
 from web.api.comparisons import Comparisons
 from web.api.experiments import Experiments
 from web.api.fetches import Fetches, LimitsView
-from web.api.fleet import Claims, LateAnswers, Queues, Workers
+from web.api.fleet import Claims, Fleet, LateAnswers, Queues, Workers
 from web.api.hooks import Deliveries, Hooks
 from web.api.me import Login, Me, Tokens
 from web.api.problems import unknown
@@ -55,6 +55,7 @@ urlpatterns = [
     path("login/", Login.as_view({"post": "create"}), name="api-login"),
     path("tokens/", Tokens.as_view({"get": "list", "post": "create"}), name="api-tokens"),
     path("tokens/<slug:id>/", Tokens.as_view({"delete": "destroy"}), name="api-token"),
+    path("fleet/", Fleet.as_view({"get": "show"}), name="api-fleet"),
     path("queues/", Queues.as_view({"get": "list"}), name="api-queues"),
     path("claims/", Claims.as_view({"get": "list"}), name="api-claims"),
     path(

@@ -88,5 +88,5 @@ def test_the_first_page_asks_the_tables_no_more_often_when_there_is_more(
 ) -> None:
     busy_lab(amount)
     make_experiment()
-    with django_assert_max_num_queries(29):
+    with django_assert_max_num_queries(34):
         assert client.get("/").status_code == 200

@@ -154,3 +154,66 @@ def test_a_boot_that_ended_is_in_no_list_of_claims(operator: Client, booting: Ru
     record_run(Claim("run", booting.pk, booting.token), RunRecord(outcome=Outcome.FINISHED))
     assert "nothing is being built or booted" in operator.get("/lab/").content.decode()
     assert Experiment.objects.exists()
+
+
+@pytest.fixture
+def many(db: None) -> list[Target]:
+    """Sixty targets in two groups, of which one is in quarantine and one is disabled."""
+    return Target.objects.bulk_create(
+        Target(
+            name=f"board-{number:02d}",
+            group="amd" if number % 2 else "arm",
+            quarantined_at=timezone.now() if number == 7 else None,
+            enabled=number != 8,
+        )
+        for number in range(60)
+    )
+
+
+def test_many_targets_are_told_by_state_and_by_group_and_a_page_of_them_is_shown(
+    page: Page, operator: Client, many: list[Target]
+) -> None:
+    Target.objects.exclude(name__startswith="board").delete()
+    text = page("/lab/", operator)
+    for words in (
+        "60 targets",
+        "1 quarantine",
+        "1 disabled",
+        "58 no-worker",
+        "?group=amd",
+        "60 targets, page 1 of 3",
+    ):
+        assert words in text, words
+    # What needs a person comes first.
+    assert text.index("board-07") < text.index("board-00")
+    assert text.count("/edit") == 25
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("search=board-3", 10),
+        ("group=arm&search=board-3", 5),
+        ("state=quarantine", 1),
+        ("state=disabled&group=amd", 0),
+        ("state=odd&search=board-07", 1),
+    ],
+)
+def test_the_address_narrows_the_targets_and_the_part_that_updates_itself_too(
+    page: Page, operator: Client, many: list[Target], query: str, shown: int
+) -> None:
+    for address in ("/lab/", "/lab/live"):
+        text = page(f"{address}?{query}", operator)
+        assert text.count("/edit") == shown
+        assert f"/lab/live?{query.replace('&', '&amp;')}" in text
+    assert ("No target matches" in text) == (not shown)
+
+
+def test_page_and_api_count_alike(page: Page, operator: Client, many: list[Target]) -> None:
+    told = operator.get("/api/v1/fleet/").json()
+    text = page("/lab/", operator)
+    assert told["targets"] == Target.objects.count()
+    for state, number in told["states"].items():
+        assert f"{number} {state}" in text
+    assert {group["group"]: group["targets"] for group in told["groups"]}["amd"] == 30
+    assert sum(group["targets"] for group in told["groups"]) == told["targets"]

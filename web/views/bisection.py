@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from lab.bisections.pages import bisection_list, bisection_page
+from web.listing import page_number
 
 _ANSWERS = {
     "commit": "This commit brought it",
@@ -20,7 +21,8 @@ _ANSWERS = {
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """All bisections, the newest first."""
-    return render(request, "web/bisections.html", {"rows": bisection_list()})
+    rows, page = bisection_list(page_number(request))
+    return render(request, "web/bisections.html", {"rows": rows, "page": page})
 
 
 @require_safe

@@ -8,59 +8,84 @@ from collections.abc import Sequence
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import Outdated
+from lab.operations.fleet_state import STATES, FleetFilter, FleetState, GroupLine, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts, lab_faults, late_answers
 from lab.operations.readiness import readiness
 from lab.runs.claim import Kind
 from lab.runs.open_claims import ClaimLine, open_claims
-from lab.runs.queue_list import queue_lines
+from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.queues import target_queue
 from lab.runs.take_back import take_back
-from lab.runs.workers import worker_lines
+from lab.runs.workers import WorkerLine, worker_lines
 from lab.targets.changes import set_target_enabled
-from lab.targets.health_overview import target_healths
 from lab.targets.quarantine import release_target
+from lab.targets.waiting_boots import waiting_boots
 from web.access import needs, person
+from web.listing import kept_filters
 from web.words import duration
 
 # A build and its artifact take some GiB; below this share of the disk the next ones may fail.
 _LOW = 0.05
 
 
+# Rows of each list, what needs a person first; the API has all.
+_TARGETS, _OTHERS = 25, 10
+# Queues without a worker that have a line each.
+_NAMED = 3
+_LIKE = {"quarantine": "failed", "ill": "failed", "no-worker": "failed", "disabled": "inconclusive"}
+_CHIPS = {**_LIKE, "busy": "running", "well": "done"}
+
+
 @needs("operate")
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """Show the state of the lab."""
-    return render(request, "web/lab.html", _now())
+    """Show the state of the lab; the address narrows the list of targets."""
+    if "" in request.GET.values():
+        return redirect(request.path + kept_filters(request.GET.urlencode()))
+    return render(request, "web/lab.html", _now(request))
 
 
 @needs("operate")
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
     """The same without the page around it, which asks for it again and again."""
-    return render(request, "web/lab_live.html", _now())
+    return render(request, "web/lab_live.html", _now(request))
 
 
-def _now() -> dict[str, object]:
+def _asked(given: QueryDict) -> FleetFilter:
+    """Read the address; a state that is none of ours narrows nothing."""
+    search, state = given.get("search", "").replace("\0", "").strip()[:200], given.get("state", "")
+    return FleetFilter(search, given.get("group", "")[:100], state if state in STATES else "")
+
+
+def _now(request: HttpRequest) -> dict[str, object]:
     workers = worker_lines()
-    queues, claims = queue_lines(workers), open_claims()
-    at = {claim.target: claim for claim in claims if claim.kind == "run"}
-    served = {queue.name: queue for queue in queues}
+    waiting = waiting_boots()
+    queues, claims = queue_lines(workers, waiting), open_claims()
     disk = shutil.disk_usage(settings.HOME)
+    forsaken = [one for one in queues if one.forsaken]
+    kept = request.GET.copy()
+    kept.pop("page", None)
     return {
         "lacking": [check for check in readiness() if not check.ok],
-        "targets": [
-            (target_health, at.get(target_health.name), served.get(target_queue(target_health.name)))
-            for target_health in target_healths()
-        ],
-        "queues": queues,
-        "forsaken": [one for one in queues if one.forsaken],
-        "claims": _by_holder(claims),
-        "workers": workers,
+        **_fleet(request, fleet_state(workers, waiting), queues, claims),
+        "queues": _worst(queues),
+        "queues_total": len(queues),
+        "forsaken": forsaken if len(forsaken) <= _NAMED else [],
+        "many_forsaken": forsaken if len(forsaken) > _NAMED else [],
+        "claims": _by_holder(claims)[:_OTHERS],
+        "claims_total": len(claims),
+        "workers": _unwell_first(workers)[:_OTHERS],
+        "workers_total": len(workers),
+        "gone": sum(one.gone for one in workers),
+        "paused": sum(bool(one.idle_reason) and not one.gone for one in workers),
+        "hosts": len({one.host for one in workers}),
         "faults": lab_faults(),
         "late": late_answers(),
         "corrupt": corrupt_artifacts(),
@@ -68,7 +93,48 @@ def _now() -> dict[str, object]:
         "disk": disk,
         "used_percent": round(100 * (disk.total - disk.free) / disk.total),
         "low": disk.free < _LOW * disk.total,
+        "query": request.GET.urlencode(),
+        "kept": kept.urlencode(),
     }
+
+
+def _fleet(
+    request: HttpRequest, fleet: FleetState, queues: Sequence[QueueLine], claims: Sequence[ClaimLine]
+) -> dict[str, object]:
+    """Return the targets that the address asks for, a page of them, and all by state and by group."""
+    asked = _asked(request.GET)
+    page = Paginator([row for row in fleet.targets if row.fits(asked)], _TARGETS).get_page(
+        request.GET.get("page")
+    )
+    at = {claim.target: claim for claim in claims if claim.kind == "run"}
+    served = {queue.name: queue for queue in queues}
+    return {
+        "asked": asked,
+        "page": page,
+        "targets_total": len(fleet.targets),
+        "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
+        "groups": [(one, _troubles(one)) for one in fleet.groups] if len(fleet.groups) > 1 else [],
+        "targets": [
+            (row.health, at.get(row.health.name), served.get(target_queue(row.health.name)), row.state)
+            for row in page
+        ],
+    }
+
+
+def _troubles(group: GroupLine) -> list[tuple[str, str, int]]:
+    return [(state, _CHIPS[state], number) for state, number in group.states.items() if state in _LIKE]
+
+
+def _worst(queues: Sequence[QueueLine]) -> list[QueueLine]:
+    """Return those to look at: without a worker, then of builds, then what has waited longest."""
+    ordered = sorted(
+        queues, key=lambda one: (not one.forsaken, one.name.startswith("target."), -one.oldest_s)
+    )
+    return ordered[:_OTHERS]
+
+
+def _unwell_first(workers: Sequence[WorkerLine]) -> list[WorkerLine]:
+    return sorted(workers, key=lambda one: (not one.gone, not one.idle_reason, one.name))
 
 
 def _by_holder(claims: Sequence[ClaimLine]) -> list[tuple[ClaimLine, str]]:

@@ -3,26 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from lab.bisections.from_trend import bisect_step, why_not_searched
-from lab.bisections.pages import BisectionLine, bisections_of
+from lab.bisections.pages import BisectionLine, bisections_of_each
 from lab.errors import FieldRefused
 from lab.models import StepDecision
-from lab.trends.page import TrendLine, TrendPage
+from lab.trends.page import TrendLine
 from lab.trends.step_decisions import decide_steps, decisions_of
 from lab.trends.step_groups import MetricStep, StepGroup, group_steps
+from lab.trends.summary import TrendSummary
 from web.access import needs, person
 
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
+# Causes on a page.
+_LISTED = 50
 # In a session: what was just decided, until the list has shown it with a way back.
 DECIDED = "decided"
 
@@ -68,21 +72,31 @@ def read_asked(given: QueryDict) -> TrendsAsked:
     )
 
 
-def step_rows(pages: Iterable[TrendPage], asked: TrendsAsked) -> list[StepLine]:
-    """Return the causes that fit, in the order that is asked for."""
-    newest = {page.line.key: page.points[-1].experiments[-1] for page in pages}
-    groups = [group for group in group_steps(pages) if any(_fits(one, asked) for one in group.metrics)]
+@dataclass(frozen=True, slots=True)
+class StepPage:
+    """A page of the causes that fit: its rows, and its place among the others."""
+
+    rows: tuple[StepLine, ...]
+    page: Page[StepGroup]
+
+
+def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | None) -> StepPage:
+    """Return a page of the causes that fit, in the order that is asked for."""
+    newest = {trend.line.key: trend.experiment for trend in trends}
+    groups = [group for group in group_steps(trends) if any(_fits(one, asked) for one in group.metrics)]
     decisions = decisions_of(groups)
-    rows = [
-        _row(group, decisions.get(group.pick))
-        for group in groups
-        if asked.state in ("all", _state(decisions.get(group.pick)))
-    ]
+    groups = [one for one in groups if asked.state in ("all", _state(decisions.get(one.pick)))]
     if asked.sort == "new":
-        rows.sort(key=lambda row: -max(newest[one.line.key] for one in row.group.metrics))
+        groups.sort(key=lambda group: -max(newest[one.line.key] for one in group.metrics))
     elif asked.sort == "name":
-        rows.sort(key=lambda row: (row.group.lead.line.title, row.group.lead.line.target))
-    return rows
+        groups.sort(key=lambda group: (group.lead.line.title, group.lead.line.target))
+    page = Paginator(groups, _LISTED).get_page(number)
+    searched = bisections_of_each([(group.lead.line, group.lead.step) for group in page])
+    rows = (
+        _row(group, decisions.get(group.pick), bisections)
+        for group, bisections in zip(page, searched, strict=True)
+    )
+    return StepPage(tuple(rows), page)
 
 
 def _fits(one: MetricStep, asked: TrendsAsked) -> bool:
@@ -93,13 +107,13 @@ def _state(decision: StepDecision | None) -> str:
     return decision.state if decision else StepDecision.State.OPEN
 
 
-def _row(group: StepGroup, decision: StepDecision | None) -> StepLine:
+def _row(group: StepGroup, decision: StepDecision | None, bisections: Sequence[BisectionLine]) -> StepLine:
     lead = group.lead
     return StepLine(
         group=group,
         others=tuple(group.metrics[1:]),
         decision=decision if decision and decision.state != StepDecision.State.OPEN else None,
-        bisections=bisections_of(lead.line, lead.step),
+        bisections=bisections,
         why_not=why_not_searched(lead.step),
     )
 

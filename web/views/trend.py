@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
@@ -17,8 +18,9 @@ from lab.bisections.pages import BisectionLine, bisections_of
 from lab.models import Note
 from lab.notes.pages import author_name, trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
-from lab.trends.page import StepView, TrendLine, TrendPage, trend_list, trend_page
+from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
+from lab.trends.summary import courses, trend_summaries
 from web.listing import kept_filters
 from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
 from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
@@ -28,6 +30,8 @@ from web.words import change, count, quantity
 _SHORT = 10
 _MOST_DRAWN = 400
 _MOST_LISTED = 300
+# Trends on a page of their list.
+_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +50,29 @@ def listing(request: HttpRequest) -> HttpResponse:
     if "" in request.GET.values():
         # A form sends what was left empty too; an address to share says only what it filters by.
         return redirect(request.path + kept_filters(request.GET.urlencode()))
-    asked, pages = read_asked(request.GET), trend_list(all_metrics=True)
-    shown = [page for page in pages if page.line.primary and asked.fits(page.line)]
+    asked, trends = read_asked(request.GET), trend_summaries()
+    fitting = [one for one in trends if one.line.primary and asked.fits(one.line)]
     if asked.sort == "new":
-        shown.sort(key=lambda page: -page.points[-1].experiments[-1])
+        fitting.sort(key=lambda one: -one.experiment)
     elif asked.sort == "name":
-        shown.sort(key=lambda page: page.line.title)
+        fitting.sort(key=lambda one: one.line.title)
     else:
-        shown.sort(key=lambda page: not page.steps)
+        fitting.sort(key=lambda one: not one.steps)
+    page = Paginator(fitting, _LISTED).get_page(request.GET.get("page"))
+    drawn = courses([one.line.key for one in page])
+    # Of one that was computed anew between the two questions, nothing is drawn.
+    rows = [(one, drawn[one.line.key]) for one in page if drawn.get(one.line.key)]
     ctx = {
-        "steps": step_rows(pages, asked),
-        "rows": [(page, spark([point.median for point in page.points])) for page in shown],
-        "any": bool(pages),
+        "steps": step_rows(trends, asked, request.GET.get("steps")),
+        "rows": [(one, course[-1], spark(course)) for one, course in rows],
+        "page": page,
+        "any": bool(trends),
         "asked": asked,
         "states": STATES,
         "sorts": SORTS.items(),
-        "trees": sorted({page.line.tree for page in pages}),
-        "targets": sorted({page.line.target for page in pages}),
-        "kept": request.GET.urlencode(),
+        "trees": sorted({one.line.tree for one in trends}),
+        "targets": sorted({one.line.target for one in trends}),
+        "kept": kept_filters(request.GET.urlencode()).removeprefix("?"),
         "decided": request.session.pop(DECIDED, None),
         "repeats": repeatability(),
     }

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.operations.fleet_state import FleetState, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_answers
 from lab.operations.last_hour import deliveries_waiting, experiments_by_state
 from lab.operations.readiness import checked_now
@@ -19,13 +20,14 @@ from lab.profiles.exports.data import as_data
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
 from lab.runs.workers import WorkerLine, worker_lines
-from lab.targets.health_overview import TargetHealth, target_healths
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.local import api_here
 from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
 from workers.ctl.plaintext import plain_line
 
 _GIB = 1 << 30
+# Of each list on a screen, what needs a person first; JSON has all.
+_ROWS = 50
 
 
 def register(cli: typer.Typer) -> None:
@@ -52,7 +54,10 @@ def show(form: Format = TABLE) -> None:
     out.print(f"experiments: {experiments or 'none'}; events to tell: {deliveries_waiting()}")
     out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
     seen = worker_lines()
-    for table in (_queues(seen), _targets(), _claims(), _workers(seen)):
+    fleet = fleet_state(seen)
+    told = ", ".join(f"{number} {state}" for state, number in fleet.states.items())
+    out.print(f"targets: {len(fleet.targets)}{f': {told}' if told else ''}")
+    for table in (_groups(fleet), _queues(seen), _targets(fleet), _claims(), _workers(seen)):
         if table.row_count:
             out.print(table)
     faults, late = lab_faults(), late_answers()
@@ -77,6 +82,7 @@ def _document() -> Json:
         "experiments": experiments_by_state(),
         "deliveries_waiting": deliveries_waiting(),
         "disk": {"free_bytes": room.free, "total_bytes": room.total},
+        "fleet": api.document("fleet/"),
         **{name.replace("-", "_"): api.rows(f"{name}/") for name in lists},
         "faults": as_data(lab_faults()),
         "corrupt_artifacts": corrupt_artifacts_ever(),
@@ -97,7 +103,10 @@ def _add(table: Table, *cells: str) -> None:
 
 def _queues(seen: tuple[WorkerLine, ...]) -> Table:
     table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
-    for queue_line in queue_lines(seen):
+    ordered = sorted(
+        queue_lines(seen), key=lambda one: (not one.forsaken, one.name.startswith("target."), one.name)
+    )
+    for queue_line in ordered[:_ROWS]:
         takers = str(len(queue_line.workers)) + (
             f" (+{len(queue_line.paused)} idle)" if queue_line.paused else ""
         )
@@ -113,33 +122,35 @@ def _queues(seen: tuple[WorkerLine, ...]) -> Table:
     return table
 
 
-def _targets() -> Table:
-    table = _table("Targets", "target", "state", "boots in a day", "waiting", "why")
-    for target_health in target_healths():
+def _groups(fleet: FleetState) -> Table:
+    """Return a row a group, where there is more than one."""
+    table = _table("Groups", "group", "targets", "states", "waiting", "boots in a day")
+    for one in fleet.groups if len(fleet.groups) > 1 else ():
+        states = ", ".join(f"{number} {state}" for state, number in one.states.items())
+        name = plain_line(one.group) or "(none)"
+        _add(table, name, str(one.targets), states, str(one.waiting), str(one.finished))
+    return table
+
+
+def _targets(fleet: FleetState) -> Table:
+    """Return what needs a person first, so many that a screen holds them."""
+    title = "Targets" if len(fleet.targets) <= _ROWS else f"Targets, {_ROWS} of {len(fleet.targets)}"
+    table = _table(title, "target", "state", "boots in a day", "waiting", "why")
+    for row in fleet.targets[:_ROWS]:
         _add(
             table,
-            plain_line(target_health.name),
-            _state(target_health),
-            str(target_health.finished),
-            str(target_health.waiting),
-            plain_line("; ".join(target_health.complaints)),
+            plain_line(row.health.name),
+            row.state,
+            str(row.health.finished),
+            str(row.health.waiting),
+            plain_line("; ".join(row.health.complaints)),
         )
     return table
 
 
-def _state(one: TargetHealth) -> str:
-    if one.quarantined_at:
-        return "quarantine"
-    if not one.enabled:
-        return "disabled"
-    if one.complaints:
-        return "ill"
-    return "busy" if one.running else "well"
-
-
 def _claims() -> Table:
     table = _table("Claims", "work", "worker", "lease")
-    for open_claim in open_claims():
+    for open_claim in sorted(open_claims(), key=lambda one: one.left_s)[:_ROWS]:
         lease = f"ran out {-open_claim.left_s:.0f} s ago" if open_claim.over else f"{open_claim.left_s:.0f} s"
         _add(table, f"{open_claim.kind} {open_claim.id}", plain_line(open_claim.claimed_by), lease)
     return table
@@ -147,7 +158,7 @@ def _claims() -> Table:
 
 def _workers(seen: tuple[WorkerLine, ...]) -> Table:
     table = _table("Workers", "worker", "state", "heard of", "queues")
-    for one in seen:
+    for one in sorted(seen, key=lambda one: (not one.gone, not one.idle_reason, one.name))[:_ROWS]:
         _add(
             table,
             plain_line(one.name),

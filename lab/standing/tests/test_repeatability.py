@@ -76,4 +76,7 @@ def test_the_api_publishes_share_and_counts(alert: Alert, client: Client) -> Non
 def test_the_page_of_trends_and_of_alerts_publish_it(alert: Alert, client: Client) -> None:
     again(3, 110.0)
     for address in ("/trends/", "/alerts/"):
-        assert "1 of 1 repeated alert was confirmed (1 alert in all)." in client.get(address).content.decode()
+        assert (
+            "1 of 1 repeated alert was confirmed (of the newest 1 alert)."
+            in client.get(address).content.decode()
+        )

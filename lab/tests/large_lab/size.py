@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How much a made lab holds."""
+"""The size of a made lab."""
 
 from __future__ import annotations
 

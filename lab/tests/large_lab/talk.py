@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What people and the lab itself leave beside experiments: alerts, deliveries, notes, decisions, searches, the audit log."""
+"""Make the rows that people and the lab itself leave beside experiments: alerts, deliveries, notes, decisions, searches, the audit log."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from lab.tests.factories import (
     make_run,
     make_variant,
 )
+from lab.trends.stale import mark_stale
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e\"';--"
 TREND = "a1b2c3d4e5f6"
@@ -82,6 +83,7 @@ def _experiment(submitter: User, folder: Path, number: int) -> Experiment:
         commit=commit,
         boots=[1.0, 2.0],
     )
+    mark_stale([TREND])
     return row
 
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from workers.ctl.clients.base import Asking, Json, Kind, LogChunk, Say, Written
 from workers.ctl.clients.errors import ServerStrange
@@ -51,9 +51,9 @@ class Client:
         """Return the rows of a list of the REST API, of all its pages, or the first `limit`."""
         found: list[Json] = []
         size = PAGE if limit is None else min(PAGE, max(1, limit))
-        page = 1
+        asked: Mapping[str, str | int] = {**params, "page": 1, "page_size": size}
         while True:
-            answer = self._json(Asking("GET", path, params={**params, "page": page, "page_size": size}))
+            answer = self._json(Asking("GET", path, params=asked))
             # Some lists are too short to be paged.
             rows = answer if isinstance(answer, list) else answer.get("results")
             if not isinstance(rows, list):
@@ -63,7 +63,8 @@ class Client:
                 return found[:limit]
             if limit is not None and len(found) >= limit:
                 return found[:limit]
-            page += 1
+            # The server says where it goes on: by page, and behind a row's number in long lists.
+            asked = dict(parse_qsl(urlsplit(str(answer["next"])).query))
 
     def submit(self, description: Json, say: Say) -> Json:
         """Queue an experiment; returns at least {id, state, page}, page being its address for people or "".

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The summaries of trends: their latest points and their steps, so that no list reads all points.
+
+Upkeep computes what is stale, and so does the list itself, for a lab without upkeep. Nothing is locked meanwhile: a summary is
+written only if no point has changed since it was begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+from lab.models import Trend
+from lab.trends.page import LEAST_POINTS, RevisionView, StepView, TrendLine, TrendPage, trend_pages
+
+# A course is drawn 120 pixels wide.
+COURSE = 120
+_AT_ONCE = 20
+_REVISIONS = ("good", "bad", "earliest", "latest")
+
+
+@dataclass(frozen=True, slots=True)
+class TrendSummary:
+    """A trend as lists show it. points: how many; revision, experiment: of the newest point."""
+
+    line: TrendLine
+    points: int
+    revision: str
+    experiment: int
+    steps: tuple[StepView, ...]
+
+
+def refresh_trends(most: int | None = None) -> int:
+    """Compute the summaries that are stale, at most so many; returns how many. Writes nothing where points changed meanwhile."""
+    rows = Trend.objects.filter(stale=True).order_by("key").values_list("key", "changes")
+    stale = list(rows if most is None else rows[:most])
+    for place in range(0, len(stale), _AT_ONCE):
+        part = stale[place : place + _AT_ONCE]
+        pages = trend_pages([key for key, _ in part])
+        for key, changes in part:
+            as_it_was = Trend.objects.filter(key=key, changes=changes)
+            if key in pages:
+                as_it_was.update(stale=False, **_columns(pages[key]))
+            else:
+                as_it_was.delete()
+    return len(stale)
+
+
+def trend_summaries() -> tuple[TrendSummary, ...]:
+    """Return all trends with at least two points, by tree, workload and preset; what is stale is computed first."""
+    refresh_trends()
+    rows = Trend.objects.filter(points__gte=LEAST_POINTS).select_related("tree").defer("course")
+    return tuple(
+        TrendSummary(trend_line(row), row.points, row.revision, row.experiment, _steps(row.steps))
+        for row in rows.order_by("tree__name", "workload", "preset", "pk")
+    )
+
+
+def courses(keys: Sequence[str]) -> Mapping[str, tuple[float, ...]]:
+    """Return by key the medians of the latest points, the newest last."""
+    rows = Trend.objects.filter(key__in=keys).values_list("key", "course")
+    return {key: tuple(course) for key, course in rows}
+
+
+def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
+    """Return the identities of these trends, in their order, without points."""
+    rows = Trend.objects.filter(key__in=keys).select_related("tree").defer("course", "steps")
+    found = {row.key: trend_line(row) for row in rows}
+    return tuple(found[key] for key in keys if key in found)
+
+
+def trend_line(row: Trend) -> TrendLine:
+    """Return what a trend is of."""
+    names = [
+        "workload",
+        "preset",
+        "params",
+        "target",
+        "clock",
+        "config",
+        "metric",
+        "unit",
+        "better",
+        "margin",
+        "primary",
+    ]
+    values = {name: getattr(row, name) for name in names}
+    return TrendLine(key=row.key, tree=row.tree.name, tree_id=row.tree_id, **values)
+
+
+def _columns(page: TrendPage) -> dict[str, Any]:
+    line, last = page.line, page.points[-1] if page.points else None
+    own = ("preset", "unit", "better", "margin", "primary")
+    return {name: getattr(line, name) for name in own} | {
+        "points": len(page.points),
+        "unplaced": page.unplaced,
+        "revision": last.revision.commit if last else "",
+        "experiment": last.experiments[-1] if last else 0,
+        "course": [point.median for point in page.points[-COURSE:]],
+        "steps": [_finite(asdict(step)) for step in page.steps],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return it without numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _steps(written: Iterable[dict[str, Any]]) -> tuple[StepView, ...]:
+    return tuple(
+        StepView(
+            **step
+            | {name: RevisionView(**step[name]) for name in _REVISIONS}
+            | {"suspects": tuple(RevisionView(**one) for one in step["suspects"])}
+        )
+        for step in written
+    )
