@@ -10,13 +10,10 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
 from time import monotonic
-
-from django.db import close_old_connections, connections
 
 from lab.environment import for_own_processes
 from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
@@ -32,6 +29,7 @@ from lab.submission.fetches.queue import (
     return_dead_fetches,
 )
 from workers.processes import Usage, end_all, usage_of
+from workers.repeating import repeating
 
 log = logging.getLogger(__name__)
 
@@ -192,31 +190,7 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:g} s"
 
 
-@contextmanager
-def fetching(make: Callable[[], FetchChildren] = FetchChildren) -> Iterator[None]:
+def fetching() -> AbstractContextManager[None]:
     """Carry out fetches in a thread, and their processes, for as long as the block runs."""
-    stopped = Event()
-
-    def go_on() -> None:
-        hands = make()
-        try:
-            while not stopped.wait(LOOK_S):
-                try:
-                    close_old_connections()
-                    hands.step()
-                except Exception as exc:
-                    # As while the database restarts; the children go on meanwhile.
-                    log.warning("fetches wait: %s", " ".join(str(exc).split())[:300])
-                    connections.close_all()
-                    stopped.wait(FAULT_S)
-        finally:
-            hands.end()
-            connections.close_all()
-
-    thread = Thread(target=go_on, name="fetches", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join(FAULT_S)
+    children = FetchChildren()
+    return repeating("fetching", children.step, every_s=LOOK_S, fault_s=FAULT_S, end=children.end)

@@ -10,16 +10,17 @@ from __future__ import annotations
 import fcntl
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 
-from django.db import close_old_connections, connections
+from django.db import close_old_connections
 
 from workers import tasks
 from workers.errors import MachineUnfit
 from workers.loop import Scope, take_one
+from workers.repeating import repeating
 from workers.upkeep import UPKEEP
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,8 @@ EVERYTHING = Scope()
 IDLE_S = 0.5
 # After a fault of the loop's own, such as a database that does not answer.
 FAULT_S = 10.0
-# How often the thread of deliveries looks, and how long a stop waits for its last one.
-DELIVER_S, LAST_S = 1.0, 15.0
+# How often the thread of deliveries looks.
+DELIVER_S = 1.0
 
 
 def work(stopped: Event) -> None:
@@ -59,28 +60,9 @@ def _upkeep(due: dict[int, float]) -> None:
             due[number] = monotonic() + every_s
 
 
-@contextmanager
-def delivering() -> Iterator[None]:
+def delivering() -> AbstractContextManager[None]:
     """Tell hooks what there is to tell, in a thread, for as long as the block runs."""
-    stopped = Event()
-
-    def deliver() -> None:
-        while not stopped.wait(DELIVER_S):
-            try:
-                tasks.deliver_events()
-            except Exception:
-                log.exception("hooks could not be told; tried again in %g s", FAULT_S)
-                close_old_connections()
-                stopped.wait(FAULT_S)
-        connections.close_all()
-
-    thread = Thread(target=deliver, name="deliveries", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join(LAST_S)
+    return repeating("telling hooks", tasks.deliver_events, every_s=DELIVER_S, fault_s=FAULT_S)
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Something done again and again in a thread of its own, for as long as a block runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from django.db import close_old_connections, connections
+
+log = logging.getLogger(__name__)
+
+# A stop waits so long for the last turn.
+LAST_S = 15.0
+
+
+@contextmanager
+def repeating(
+    what: str,
+    do: Callable[[], object],
+    *,
+    every_s: float,
+    fault_s: float = 0.0,
+    end: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """Call `do` every so many seconds, and `end` after the last time, in a thread; a fault costs a turn and fault_s seconds."""
+    stopped = Event()
+
+    def go_on() -> None:
+        logged = ""
+        try:
+            while not stopped.wait(every_s):
+                try:
+                    close_old_connections()
+                    do()
+                    logged = ""
+                except Exception as exc:
+                    # As while the database restarts: the same fault is logged once.
+                    line = " ".join(str(exc).split())[:300]
+                    if line != logged:
+                        log.warning("%s waits, and is tried again: %s", what, line, exc_info=True)
+                    logged = line
+                    connections.close_all()
+                    stopped.wait(fault_s)
+        finally:
+            end()
+            connections.close_all()
+
+    thread = Thread(target=go_on, name=what, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(LAST_S)
