@@ -34,6 +34,8 @@ OTHERS = {
     "lab.comparisons.explanation": "how much of a result is shown",
     "lab.experiments.list_page": "how much of a list is searched",
     "lab.profiles.case_profiles": "how much of a list is shown",
+    "lab.models.bounded": "how far a list is counted",
+    "web.api.paging": "numbers of pages and rows: a larger one is refused",
     "lab.profiles.claims": "how much of a list is shown",
     "lab.runs.validity": "surroundings of a boot: beyond them it does not count",
     "lab.service_urls": "of the lab's own connections",
