@@ -56,7 +56,8 @@ def exact_changes(rows: list[list[str]]) -> list[dict[str, str]]:
         elif not cells:
             of_the_patch = name == "The patch"
         elif tables and of_the_patch:
-            tables[-1][name.removesuffix("in the diff").removesuffix("not ")] = cells[0]
+            # Below the function's name stand its line and whether the diff touches it.
+            tables[-1][name.split()[0]] = cells[0]
         of_the_patch = of_the_patch and name != "Variant"
     return tables
 
