@@ -39,7 +39,9 @@ def rows_of(client: Client, address: str) -> list[list[str]]:
     """Return the texts of the cells of all tables of a page, a list a row."""
     page = client.get(address)
     assert page.status_code == 200
-    rows = re.findall(r"<tr.*?</tr>", page.content.decode(), flags=re.DOTALL)
+    # What stands below a name is a word of its own.
+    text = page.content.decode().replace('<span class="sub', ' <span class="sub')
+    rows = re.findall(r"<tr.*?</tr>", text, flags=re.DOTALL)
     return [
         [" ".join(html.unescape(re.sub(r"<[^>]+>", "", cell)).split()) for cell in cells]
         for cells in (re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in rows)
