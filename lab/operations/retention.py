@@ -10,7 +10,7 @@ A kernel that is needed again is built again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -78,11 +78,18 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[Holding, ...]:
         return ()
     root, store = home or settings.HOME, lab_store()
     still = set(_going(plan.going, plan.before, timezone.now()))
-    went = []
-    for one in plan.going:
-        if (one.kind, one.name) in still and _remove(one, root, store):
-            _note(one)
-            went.append(one)
+    going = [one for one in plan.going if (one.kind, one.name) in still]
+    went: list[Holding] = []
+    for place in range(0, len(going), _AT_ONCE):
+        removed: list[Holding] = []
+        try:
+            # One by one, for a store may become unreachable at any of them.
+            for one in going[place : place + _AT_ONCE]:
+                if _remove(one, root, store):
+                    removed.append(one)  # noqa: PERF401  what was removed until then is noted
+        finally:
+            _note(removed)
+        went += removed
     return tuple(went)
 
 
@@ -229,15 +236,20 @@ def _remove_stored(store: Store, one: Holding, name: str) -> None:
         store.remove(entry.name)
 
 
-def _note(one: Holding) -> None:
-    """Write down when something was removed, for the pages that showed it."""
+def _note(removed: Sequence[Holding]) -> None:
+    """Write down when things were removed, for the pages that showed them: a statement a kind, since none has an index."""
     now = timezone.now()
-    if one.kind == "artifact":
-        Build.objects.filter(artifact_key=one.name).update(expired_at=now)
-    elif one.kind == "run":
-        Run.objects.filter(pk=int(one.name.partition("-")[0])).update(expired_at=now)
-    elif one.kind == "log":
-        Build.objects.filter(log=f"objects/logs/{one.name}.log").update(expired_at=now)
+    names: dict[Kind, list[str]] = {kind: [one.name for one in removed if one.kind == kind] for kind in KINDS}
+    if names["artifact"]:
+        Build.objects.filter(artifact_key__in=names["artifact"]).update(expired_at=now)
+    if names["run"]:
+        Run.objects.filter(pk__in=[int(name.partition("-")[0]) for name in names["run"]]).update(
+            expired_at=now
+        )
+    if names["log"]:
+        Build.objects.filter(log__in=[f"objects/logs/{name}.log" for name in names["log"]]).update(
+            expired_at=now
+        )
 
 
 def bytes_left(plan: Expiry, went: tuple[Holding, ...]) -> dict[str, dict[str, int]]:

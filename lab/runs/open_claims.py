@@ -7,10 +7,13 @@ from datetime import datetime
 from django.db.models import Prefetch
 from django.utils import timezone
 
-from lab.models import Build, Experiment, Run
+from lab.models import Build, Case, Experiment, Run, Target, Variant
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
 from lab.runs.take_back import lease_name
+
+_SHOWN = ("claimed_by", "started_at", "lease_until", "token", "attempt")
+_NAMED = ("experiment", "variant", "case", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,17 @@ def open_claims() -> tuple[ClaimLine, ...]:
     now = timezone.now()
     builds = Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
     # Some hundreds of boots: their names by key, where a join would read whole tables.
-    named = Prefetch("experiment", Experiment.objects.only("name"))
-    runs = Run.objects.filter(state=RunState.RUNNING).prefetch_related("variant", named, "case", "target")
+    named = (
+        Prefetch("experiment", Experiment.objects.only("name")),
+        Prefetch("variant", Variant.objects.only("name")),
+        Prefetch("case", Case.objects.only("workload", "preset")),
+        Prefetch("target", Target.objects.only("name")),
+    )
+    runs = Run.objects.filter(state=RunState.RUNNING).prefetch_related(*named)
     held: list[tuple[str, Build | Run, str]] = [("build", build, build.commit[:12]) for build in builds]
     held += [
         ("run", run, f"{run.experiment.name}: {run.variant.name}, {run.case}")
-        for run in runs.defer("environment", "extras").order_by("pk")
+        for run in runs.only(*_SHOWN, *_NAMED).order_by("pk")
     ]
     return tuple(
         ClaimLine(

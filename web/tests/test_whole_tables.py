@@ -36,6 +36,7 @@ COUNTED = 500
 _WALKS = (
     "a filter walks over experiments until a page is full; of boots, samples and profiles it reads nothing"
 )
+_AGAIN = "alerts that were measured again: the levels before them, from the points of their trends"
 ALLOWED = {
     **{
         (begin, f"lab_{table}"): _WALKS
@@ -43,11 +44,19 @@ ALLOWED = {
             "/experiments/?",
             "/api/v1/experiments/?verdict",
             "/regressions/?",
+            "regressions",
             "/api/v1/comparisons/?verdict",
         )
         for table in ("experiment", "case", "variant", "comparison", "switch")
     },
+    **{
+        (begin, f"lab_{table}"): _AGAIN
+        for begin in ("alerts", "api-alerts-repeatability", "trends", "/trends/?")
+        for table in ("basepoint", "case", "revision")
+    },
     ("/api/v1/experiments/?page_size=500", "lab_run"): "counts the boots of 500 experiments",
+    ("/api/v1/experiments/?page_size=500", "lab_comparison"): "counts the verdicts of 500 experiments",
+    ("/api/v1/comparisons/?page_size=500", "lab_case"): "names of 500 rows, of a table that is hardly larger",
     ("metrics", "lab_healthcheck"): "a month of checks of each target, which drift is seen in",
     ("metrics", "lab_experiment"): "experiments by state, from the index",
     ("people", "lab_experiment"): "operators see how many experiments each person has",
