@@ -7,13 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
+
 from lab.runs.queues import target_queue
 from lab.runs.workers import WorkerLine
 from lab.targets.health_overview import TargetHealth, target_healths
 from lab.targets.waiting_boots import WaitingBoots
 
-# The states of a target, what needs a person first. well: it could boot and has nothing to.
-STATES = ("quarantine", "ill", "no-worker", "disabled", "busy", "well")
+# The states of a target, what needs a person first. unserved: no living worker takes from its queue. well: it could boot
+# and has nothing to.
+STATES = ("quarantine", "ill", "unserved", "disabled", "busy", "well")
 # Those that a person has to look at.
 TROUBLE = STATES[:3]
 
@@ -71,7 +74,11 @@ class FleetState:
 def fleet_state(workers: Sequence[WorkerLine], waiting: Sequence[WaitingBoots] | None = None) -> FleetState:
     """Return the state of all targets. workers: all that report; waiting: the boots that wait, where they are known."""
     served = {queue for one in workers if not one.gone for queue in one.queues}
-    rows = [TargetState(one, state_of(one, served)) for one in target_healths(waiting=waiting)]
+    healths = target_healths(waiting=waiting)
+    if not settings.REDIS and not workers:
+        # The one worker of a lab without a service reports nowhere.
+        served = {target_queue(target.name) for target in healths}
+    rows = [TargetState(one, state_of(one, served)) for one in healths]
     rows.sort(key=lambda row: (STATES.index(row.state), row.health.name))
     by_group: dict[str, list[TargetState]] = defaultdict(list)
     for row in rows:
@@ -91,7 +98,7 @@ def state_of(target: TargetHealth, served: Collection[str]) -> str:
         return "ill"
     if target.running:
         return "busy"
-    return "well" if target_queue(target.name) in served else "no-worker"
+    return "well" if target_queue(target.name) in served else "unserved"
 
 
 def _group(name: str, rows: Sequence[TargetState]) -> GroupLine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -170,16 +171,25 @@ def many(db: None) -> list[Target]:
     )
 
 
-def test_many_targets_are_told_by_state_and_by_group_and_a_page_of_them_is_shown(
+def test_targets_of_a_lab_whose_one_worker_reports_nowhere_are_well(
     page: Page, operator: Client, many: list[Target]
 ) -> None:
+    text = page("/lab/", operator)
+    assert f"{Target.objects.count() - 2} well" in text
+    assert "unserved" not in text
+
+
+def test_many_targets_are_told_by_state_and_by_group_and_a_page_of_them_is_shown(
+    page: Page, operator: Client, many: list[Target], settings: Any
+) -> None:
+    settings.REDIS = "redis://:secret@localhost:6379/0"
     Target.objects.exclude(name__startswith="board").delete()
     text = page("/lab/", operator)
     for words in (
         "60 targets",
         "1 quarantine",
         "1 disabled",
-        "58 no-worker",
+        "58 unserved",
         "?group=amd",
         "60 targets, page 1 of 3",
     ):

@@ -38,7 +38,7 @@ _LOW = 0.05
 _TARGETS, _OTHERS = 25, 10
 # Queues without a worker that have a line each.
 _NAMED = 3
-_LIKE = {"quarantine": "failed", "ill": "failed", "no-worker": "failed", "disabled": "inconclusive"}
+_LIKE = {"quarantine": "failed", "ill": "failed", "unserved": "failed", "disabled": "inconclusive"}
 _CHIPS = {**_LIKE, "busy": "running", "well": "done"}
 
 
