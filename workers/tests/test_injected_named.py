@@ -64,18 +64,21 @@ def exact_changes(rows: list[list[str]]) -> list[dict[str, str]]:
     return tables
 
 
+def size(change: str) -> float:
+    """Return how large a change of instructions is that a page shows."""
+    return abs(float(change.replace("−", "-").replace(",", "")))
+
+
 def test_the_exact_profile_names_forty_instructions_more_and_a_counters_two(
     monkeypatch: pytest.MonkeyPatch, client: Client
 ) -> None:
     experiment = submitted(monkeypatch, "instructions")
     longer, counter = exact_changes(rows_of(client, f"/experiments/{experiment.pk}/comparison/"))
     assert longer["generic_fillattr"] == "+40"
-    assert all(
-        abs(float(change.replace("−", "-"))) < 10
-        for name, change in longer.items()
-        if name != "generic_fillattr"
-    )
-    assert counter == {"vfs_getattr_nosec": "+1", "vfs_statx": "+1"}, "the only sign of it on one CPU"
+    assert all(size(change) < 10 for name, change in longer.items() if name != "generic_fillattr")
+    # Another hash chain may be longer by one in a hundred stats.
+    counted = {name: change for name, change in counter.items() if size(change) >= 0.1}
+    assert counted == {"vfs_getattr_nosec": "+1", "vfs_statx": "+1"}, "the only sign of it on one CPU"
     verdicts = experiment.comparisons.filter(metric="instructions_per_stat", variant__role="candidate")
     assert dict(verdicts.values_list("variant__name", "verdict")) == {
         "longer-stat": "regression",
