@@ -15,7 +15,7 @@ from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilt
 from rest_framework.request import Request
 
 from lab.validation_messages import nearest
-from web.api.problems import Fault, ParameterRefused, Problem, Refusal
+from web.api.problems import Fault, ParameterRefused, ParametersDisagree, Problem, Refusal
 
 LONGEST = 200
 # SQLite refuses conditions that are nested deeper than some hundreds.
@@ -103,13 +103,12 @@ class Search(SearchFilter):
     """`?search=`: rows in which each word is found in one of the fields."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        """Those rows. Raises ParameterRefused."""
+        """Those rows. Raises ParameterRefused, ParametersDisagree."""
         given = request.query_params.get("search", "")
         if len(given) > LONGEST or "\0" in given:
             raise ParameterRefused("search", f"give at most {LONGEST} characters, and no NUL")
         if len(given.split()) > MOST_WORDS:
-            fault = Fault(f"give at most {MOST_WORDS} words", parameter="search")
-            raise Refusal(Problem(422, f"search: {fault.detail}", "refused", (fault,)))
+            raise ParametersDisagree("search", f"give at most {MOST_WORDS} words")
         return super().filter_queryset(request, queryset, view)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

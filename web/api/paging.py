@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from lab.models.bounded import MOST_COUNTED, BoundedPaginator
-from web.api.problems import ParameterRefused
+from web.api.problems import ParameterRefused, ParametersDisagree
 
 _NUMBER = re.compile(r"0*([0-9]{1,18})")
 _MOST_NUMBER = 10**9 - 1
@@ -48,25 +48,27 @@ class Pages(PageNumberPagination):
         return self.page_size if given is None else _number(given, "page_size", self.max_page_size)
 
     def get_page_number(self, request: Request, paginator: Any) -> int:
-        """As asked, the first where nothing is. Raises ParameterRefused."""
+        """As asked, the first where nothing is. Raises ParameterRefused, ParametersDisagree."""
         given = request.query_params.get("page")
         number = 1 if given is None else _number(given, "page", _MOST_NUMBER)
         if number > max(1, MOST_COUNTED // paginator.per_page) and paginator.more:
-            raise ParameterRefused(
+            raise ParametersDisagree(
                 "page",
                 f"pages end at row {MOST_COUNTED:,}: narrow the list, or follow `next` in the order of numbers (?after=)",
             )
         return number
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """The rows of the page that is asked for. Raises ParameterRefused."""
+        """The rows of the page that is asked for. Raises ParameterRefused, ParametersDisagree."""
         given = request.query_params.get("after")
         if given is None:
             return super().paginate_queryset(queryset, request, view) or []
         if "page" in request.query_params:
-            raise ParameterRefused("after", "give a page or a number, not both")
+            raise ParametersDisagree("after", "give a page or a number, not both")
         if not _by_number(queryset):
-            raise ParameterRefused("after", "this list is not in the order of its rows' numbers: give a page")
+            raise ParametersDisagree(
+                "after", "this list is not in the order of its rows' numbers: give a page"
+            )
         self.request = request
         number, size = _number(given, "after", _MOST_ID), self.get_page_size(request)
         side = "pk__lt" if queryset.query.order_by[0].startswith("-") else "pk__gt"

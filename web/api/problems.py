@@ -100,6 +100,13 @@ class ParameterRefused(Refusal):
         super().__init__(Problem(400, f"{name}: {detail}", "validation", (Fault(detail, parameter=name),)))
 
 
+class ParametersDisagree(Refusal):
+    """A query parameter that is as the schema says, but cannot go with the others or with this list."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(Problem(422, f"{name}: {detail}", "refused", (Fault(detail, parameter=name),)))
+
+
 def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:
     """DRF's exception handler: the problem that an exception is; None for a fault of ours, which is a 500."""
     problem = problem_of(exc)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from lab.models import Sample
 from lab.models.states import Purpose
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
-from web.api.problems import ParameterRefused
+from web.api.problems import ParametersDisagree
 from web.api.resource import Resource
 from web.api.schema import Number
 
@@ -59,7 +59,7 @@ class Samples(Resource):
         asked = request.query_params
         alone = [name for name in SampleFilters.base_filters if name in asked and name not in _BELONGS_TO]
         if alone and not any(name in asked for name in _BELONGS_TO):
-            raise ParameterRefused(
+            raise ParametersDisagree(
                 alone[0], f"name what the samples belong to as well: {', '.join(_BELONGS_TO)}"
             )
         return super().list(request)

@@ -105,6 +105,8 @@ class Schema(AutoSchema):
         found = {400, 401, 403, 406, 429}
         if "{" in self.path or self._is_list_view():
             found.add(404)
+        if self._is_list_view():
+            found.add(422)
         if self.method in _BODIED:
             found |= {413, 415, 422}
         return found | set(getattr(self.view, "also_answers", {}).get(getattr(self.view, "action", ""), ()))

@@ -40,13 +40,13 @@ def test_next_goes_on_behind_the_rows_that_are_counted(ask: As, lab: Experiment)
 
 def test_pages_end_where_counting_does(ask: As, lab: Experiment) -> None:
     answer = ask().get("runs/?page_size=2&page=3")
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "?after=" in answer.json()["detail"]
     # In another order no number says where to go on.
     assert ask().get("runs/?page_size=4&ordering=state").json()["next"].count("page=2")
-    assert ask().get("runs/?page_size=4&ordering=state&page=2").status_code == 400
-    assert ask().get("runs/?ordering=state&after=1").status_code == 400
-    assert ask().get("runs/?page=1&after=1").status_code == 400
+    assert ask().get("runs/?page_size=4&ordering=state&page=2").status_code == 422
+    assert ask().get("runs/?ordering=state&after=1").status_code == 422
+    assert ask().get("runs/?page=1&after=1").status_code == 422
 
 
 def test_a_short_list_is_counted_as_ever(ask: As, lab: Experiment) -> None:
@@ -56,6 +56,6 @@ def test_a_short_list_is_counted_as_ever(ask: As, lab: Experiment) -> None:
 
 def test_samples_are_looked_through_only_within_what_they_belong_to(ask: As, lab: Experiment) -> None:
     answer = ask().get("samples/?metric=ns_per_open")
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "run, experiment, variant, case" in answer.json()["detail"]
     assert ask().get("samples/").json()["results"]
