@@ -45,7 +45,7 @@ def measure_pages(experiments: int = 1000, rounds: int = 100) -> None:
 
 @cli.command("data")
 def measure_data(rounds: int = 20, small: str = "", large: str = "", only: str = "") -> None:
-    """Measure every page and list of a large lab. small, large: URLs of filled databases, made where none is given."""
+    """Measure every page and list of a large lab. small, large: URLs of filled databases, which are created and filled if not given."""
     scale.main(rounds, small, large, only)
 
 
