@@ -29,4 +29,4 @@ def get_note(note_id: int) -> Note:
 
 def author_name(note: Note) -> str:
     """Return who wrote a note, as people read it."""
-    return note.author.username if note.author else "somebody who is gone"
+    return note.author.username if note.author else "a deleted account"

@@ -22,7 +22,7 @@ CountedExperiment = tuple[Experiment, ExperimentCounts]
 class FrontPage:
     """Everything at a glance. running: those being worked on first; waiting: how many open ones are not shown.
 
-    regressions: as `regression_rows` has them. more_regressions: whether there are more open ones than these. targets: all, for who is ill see their complaints.
+    regressions: the newest open ones, as `regression_rows` returns them. more_regressions: whether more are open. targets: all of them; one that is ill has complaints.
     """
 
     running: tuple[ExperimentProgress, ...]

@@ -75,7 +75,7 @@ class Lab:
         return Access(_least(PEOPLE, people), _least(SCOPES, tokens))
 
     def keeps(self, route: Route, method: str, wanted: Access | None) -> bool:
-        """Return whether the operator, the least who is to be let in and the one before are treated so."""
+        """Check the operator, the person of the lowest role that may, and the one of the role below."""
         operators = self.status_of("operator", route, method)
         if wanted is None or operators == 405:
             return wanted is None and operators == 405
