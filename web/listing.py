@@ -92,7 +92,7 @@ def columns(given: Mapping[str, str], ordering: str) -> list[Column]:
     heads = [
         ("Name", "name", False),
         ("State", "state", False),
-        ("Verdicts", "", False),
+        ("Answer", "", False),
         ("Boots", "", True),
         ("Variants", "", True),
         ("Tree and base", "tree", False),

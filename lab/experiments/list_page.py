@@ -71,6 +71,7 @@ class ExperimentLine:
     group: str = ""
     priority: str = "normal"
     switches: tuple[str, ...] = ()
+    headline: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
             group=row.group,
             priority=priority_name(row.priority),
             switches=tuple(switches[row.pk]),
+            headline=row.headline,
         )
         for row in found
     )

@@ -41,6 +41,8 @@ class Experiment(models.Model):
     verify = models.BooleanField()
     seed = models.BigIntegerField()
     problem = models.TextField(blank=True, default="")
+    # The conclusion in one line, as it was when the experiment ended; lists show it. Pages draw the conclusion anew.
+    headline = models.CharField(max_length=200, blank=True, default="", db_default="")
     # Who asked; nobody where it came from this machine's own terminal.
     submitter = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="experiments"

@@ -6,6 +6,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
+from lab.comparisons.conclusion.collect import experiment_facts
+from lab.comparisons.conclusion.conclude import conclude
 from lab.experiments.kernel_notes import note_kernels
 from lab.hooks.events import tell_experiment
 from lab.models import Build, Experiment, Run, Standing, User, Variant
@@ -127,6 +129,8 @@ def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
             cancel_builds(experiment_id, running=True)
             compare_experiment(experiment_id)
             _tell_over(experiment_id, by)
+    if moved:
+        _keep_headline(experiment_id)
     return moved
 
 
@@ -166,7 +170,15 @@ def settle(experiment_id: int) -> bool:
         ended = move(Experiment, experiment_id, ExperimentState.RUNNING, to, problem=problem, finished_at=now)
         if ended:
             _tell_over(experiment_id)
+    if ended:
+        _keep_headline(experiment_id)
     return ended
+
+
+def _keep_headline(experiment_id: int) -> None:
+    """Store the conclusion in one line for lists. After the end and not with it: nothing may keep an experiment open."""
+    row = Experiment.objects.get(pk=experiment_id)
+    Experiment.objects.filter(pk=experiment_id).update(headline=conclude(experiment_facts(row)).headline)
 
 
 def _tell_over(experiment_id: int, by: User | None = None) -> None:

@@ -63,6 +63,9 @@ class ExperimentRow(serializers.Serializer[Any]):
     name = serializers.CharField()
     state = serializers.ChoiceField(ExperimentState.choices)
     problem = serializers.CharField(allow_blank=True)
+    headline = serializers.CharField(
+        allow_blank=True, help_text="The conclusion in one line, once it has ended."
+    )
     kept = serializers.BooleanField()
     tree = serializers.CharField(source="tree.name")
     base_name = serializers.CharField()

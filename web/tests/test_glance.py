@@ -50,6 +50,16 @@ def test_the_first_page_shows_what_runs_what_is_slower_and_what_is_new(page: Pag
     assert "/experiments/new" in text
 
 
+@pytest.mark.parametrize("address", ["/", "/experiments/"])
+def test_lists_show_the_answer_of_what_has_ended(page: Page, address: str) -> None:
+    experiment = make_grid()
+    Experiment.objects.update(state="done", headline=f"Regression: {SCRIPT} makes showgids worse.")
+    text = page(address)
+    assert "makes showgids worse." in text
+    assert SCRIPT not in text
+    assert experiment.name in text
+
+
 def test_what_is_settled_is_not_slower_any_more(alice: User) -> None:
     busy_lab(1)
     row = Experiment.objects.get().comparisons.get()

@@ -159,16 +159,18 @@ def list_experiments(  # noqa: PLR0913  an argument is an option
     if not lines:
         err.print(Text(f"no experiment{' like that' if any(filters.values()) else ' yet'} on {client.where}"))
         return
-    table = plain_rows("no", "state", "boots", "name", "verdicts")
+    table = plain_rows("no", "state", "boots", "name", "answer")
     for line in lines:
         table.add_row(*(Text(cell) for cell in _cells(line)))
     out.print(table)
 
 
 def _cells(line: Json) -> tuple[str, str, str, str, str]:
-    verdicts = ", ".join(count for _, count in counted_verdicts(line["verdicts"]))
+    # A server of before has no headline, and neither has what ended there.
+    counted = ", ".join(count for _, count in counted_verdicts(line["verdicts"]))
+    answer = line.get("headline") or counted
     boots = f"{line['boots_over']}/{line['boots_total']}"
-    return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), verdicts
+    return str(line["id"]), str(line["state"]), boots, plain_line(line["name"]), plain_line(answer)
 
 
 def _one_of(option: str, given: str, valid: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 import pytest
 
 from lab.errors import LabError
+from lab.comparisons.conclusion.collect import conclusion_data
 from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
 from lab.models.states import Outcome
 from lab.profiles.analysis.frame_tree import build_tree, stacks_of, unpack
@@ -313,6 +314,8 @@ def test_the_last_boot_ends_the_experiment_with_its_comparisons() -> None:
     assert experiment.finished_at is not None
     (comparison,) = Comparison.objects.all()
     assert (comparison.verdict, comparison.boots, comparison.primary) == ("regression", 5, True)
+    assert experiment.headline.startswith("Regression: p makes showgids worse")
+    assert experiment.headline == conclusion_data(experiment)["headline"]
     assert not settle(experiment.pk)
 
 
@@ -337,6 +340,7 @@ def test_cancelling_leaves_what_was_measured_and_stops_the_rest() -> None:
     assert Sample.objects.count() == 2
     experiment.refresh_from_db()
     assert experiment.state == "cancelled"
+    assert experiment.headline == conclusion_data(experiment)["headline"] != ""
     assert not cancel_experiment(experiment.pk)
 
 
