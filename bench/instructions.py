@@ -29,6 +29,7 @@ from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
 from workers.drivers.leftovers import BootId
 from workers.drivers.libvirt import LibvirtDriver
+from workers.processes import usage_of
 from workloads.catalog import Workload, load_catalog
 from workloads.instruction_clock import Clock
 
@@ -138,10 +139,13 @@ def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, clock: Clock, d
 
 
 def cpu_seconds(driver: LibvirtDriver) -> float:
-    """Return what this process's QEMU has used up to now, in seconds: the last field of virDomainGetInfo."""
+    """Return what this process's QEMU has used up to now, in seconds, from /proc.
+
+    virDomainGetInfo says 0 where libvirtd was started in a control group that it cannot account for.
+    """
     running = driver.hypervisor.domains(driver.traces.prefix)
     (name,) = (name for name in running if BootId.read(name).pid == os.getpid())
-    return float(driver.hypervisor.connection.lookupByName(name).info()[4]) / 1e9
+    return usage_of(int(Path("/run/libvirt/qemu", f"{name}.pid").read_text())).cpu_s
 
 
 def _print_case(
