@@ -208,10 +208,10 @@ def test_a_panic_is_an_outcome_and_no_deadline_waited_for(driver: LibvirtDriver,
     a_day_s = 86_400.0
     asked = ask(sh("echo c > /proc/sysrq-trigger; sleep 30"))
     request = replace(asked, silence_deadline_s=a_day_s)
-    with driver.boot(request) as session:
-        # Nothing is waited for before it: a panic overtakes what the guest's agent had no CPU yet to send.
-        with pytest.raises(GuestPanicked, match="sysrq triggered crash") as caught:
-            list(session.records(a_day_s))
+    # Nothing is waited for before it: a panic overtakes what the guest's agent had no CPU yet to send.
+    panics = pytest.raises(GuestPanicked, match="sysrq triggered crash")
+    with driver.boot(request) as session, panics as caught:
+        list(session.records(a_day_s))
     assert "sysrq_handle_crash" in caught.value.detail
     assert "Kernel panic" in request.console.read_text()
 

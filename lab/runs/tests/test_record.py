@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
 
-from lab.errors import LabError
 from lab.comparisons.conclusion.collect import conclusion_data
+from lab.errors import LabError
 from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
 from lab.models.states import Outcome
 from lab.profiles.analysis.frame_tree import build_tree, stacks_of, unpack
