@@ -60,7 +60,10 @@ def read_number(typed: str) -> int:
     """Return the whole number that was typed. Raises ValueError, whose text says what to type."""
     if typed.isascii() and typed.isdecimal() and len(typed) < 20:
         return int(typed)
-    raise ValueError(f"“{typed[:40]}” is not a whole number." if typed else "Give a whole number.")
+    if not typed:
+        raise ValueError("Give a whole number.")
+    negative = typed.startswith("-") and typed[1:].isascii() and typed[1:].isdecimal()
+    raise ValueError(f"“{typed[:40]}” is {'below 0' if negative else 'not a whole number'}.")
 
 
 def questions(part: type[BaseModel]) -> Iterator[FieldQuestion]:
