@@ -25,8 +25,10 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-# How often the claim is looked at; it is renewed three times a lease.
-LOOK_S = 0.5
+# How often the claim is looked at, so how late a cancelled one is noticed; it is renewed three times a lease. Each busy
+# worker of a fleet asks the database that often.
+LOOK_S = 2.0
+RETRY_S = 0.5
 # The work notices by itself at its next beat; where it makes none for so long, as in a wait, it is interrupted.
 NOTICE_S = 1.0
 # Work that beats no more is stuck, in a library or in a call that does not come back.
@@ -97,7 +99,7 @@ class Lease:
                     raise
                 log.warning("%s %s waits to be recorded: %s", self.claim.kind, self.claim.id, _line(exc))
                 connection.close()
-                sleep(LOOK_S)
+                sleep(RETRY_S)
 
     def _check(self) -> None:
         if not self._lost and monotonic() > self._good_until:
@@ -112,7 +114,8 @@ class Lease:
 
     def _keep(self) -> None:
         try:
-            while not self._lost and not self._over.wait(LOOK_S):
+            # A short lease is looked at often enough that one renewal may fail.
+            while not self._lost and not self._over.wait(min(LOOK_S, self._lease_s / 6)):
                 self._look()
             # Repeated: the first interrupt may come where it has no effect.
             while not self._over.wait(NOTICE_S):

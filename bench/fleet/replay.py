@@ -49,6 +49,7 @@ class Replay:
                     at = started + (one.at_s - begin_s) / self.speed
                     waits.append(pool.submit(self._submit, client, one, at))
                 if now >= poll:
+                    self.fleet.look_at_farms()
                     poll = now + POLL_S
                     waits += [pool.submit(self._look, client, *item) for item in self._newest.items()]
                 time.sleep(0.02)

@@ -40,7 +40,7 @@ _TAKEN = {
     "finished_at": "NULL",
     "attempt": "r.attempt + 1",
 }
-# Each worker that is at work asks twice a second whether its claim stands.
+# Each worker that is at work asks every two seconds whether its claim stands.
 _STANDS = {
     "build": "lab_build {} WHERE id = %(id)s AND token = %(token)s AND state = 'building'",
     "run": "lab_run {} WHERE id = %(id)s AND token = %(token)s AND state = 'running'",
