@@ -13,21 +13,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
+from typing import TypeVar
 
 from django.conf import settings
 
 from kernels.artifacts.store import METADATA, Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from kernels.files.scratch import locked
-from lab.errors import LabError
+from lab.errors import LabError, StoreUnreachable
 from lab.storage.artifact_locks import artifact_lock, in_use, unless_in_use
 from lab.storage.artifacts import artifacts_of, drop_artifact, fetch_artifact, in_store, send_artifact
 from lab.storage.store import lab_store
 
 log = logging.getLogger(__name__)
 
+_Done = TypeVar("_Done")
+
 # Of the disk, where KPERFLAB_CACHE_GIB does not say.
 CACHE_SHARE = 4
+# A store that is away is waited for: nothing is wrong with the boot or the build, whose attempts would be used up in seconds.
+AWAY_S, PAUSE_S = 600.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def bring(home: Path, key: str, on_wait: Callable[[], None] = lambda: None) -> A
             return artifacts.get(key)
         make_room(home)
         try:
-            return fetch_artifact(store, artifacts, key, on_wait)
+            return _until_it_answers(lambda: fetch_artifact(store, artifacts, key, on_wait), on_wait)
         except ArtifactCorrupt:
             log.warning("artifact %s in the store is corrupt: removed there, to be built again", key[:12])
             drop_artifact(store, key)
@@ -89,13 +95,27 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
     if store is None:
         return
     try:
-        if sent := send_artifact(store, artifact, on_wait):
+        if sent := _until_it_answers(lambda: send_artifact(store, artifact, on_wait), on_wait):
             log.info("artifact %s sent: %.1f MiB", artifact.key[:12], sent / (1 << 20))
     except ArtifactCorrupt:
         log.warning("artifact %s on this machine is corrupt: removed, to be built again", artifact.key[:12])
         artifacts_of(home).remove(artifact.key)
         raise
     make_room(home)
+
+
+def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]) -> _Done:
+    """Do it again while the store is away, for AWAY_S at most. Raises StoreUnreachable, and what `transfer` and `on_wait` raise."""
+    until = monotonic() + AWAY_S
+    while True:
+        try:
+            return transfer()
+        except StoreUnreachable as exc:
+            if monotonic() > until:
+                raise
+            log.warning("waiting for the store: %s", exc)
+            sleep(PAUSE_S)
+            on_wait()
 
 
 def make_room(home: Path) -> int:

@@ -13,6 +13,7 @@ import pytest
 from kernels.artifacts.store import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from lab.models import Build, Experiment, Run
+from lab.runs.claim import MOST_ATTEMPTS
 from lab.runs.settle import settle
 from lab.storage.artifact_locks import in_use
 from lab.storage.artifacts import artifacts_of, in_store, send_artifact
@@ -24,6 +25,7 @@ from lab.tests.stores import directory_store
 from lab.tests.stores import moto as moto
 from lab.tests.stores import store as store
 from workers import artifact_transfer as carry
+from workers.errors import ClaimLost
 from workers.loop import Scope, take_all, take_one
 from workers.run import MOST_CORRUPT, Bench
 from workers.tests.conftest import FakeLab
@@ -171,9 +173,44 @@ def test_a_build_worker_takes_what_the_store_has(
     assert (build.state, build.cached, build.cpu_seconds) == ("built", True, 0)
 
 
+def test_a_store_that_comes_back_costs_a_boot_none_of_its_attempts(
+    machines: Machines, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory_store(settings, tmp_path / "store")
+    machines.submit()
+    machines.build()
+    kernels, away = tmp_path / "store" / "artifacts", tmp_path / "away"
+    kernels.rename(away)
+    kernels.write_text("in the way")
+    looked: list[float] = []
+
+    def pause(seconds: float) -> None:
+        looked.append(seconds)
+        if len(looked) == MOST_ATTEMPTS + 1:
+            kernels.unlink()
+            away.rename(kernels)
+
+    monkeypatch.setattr(carry, "sleep", pause)
+    machines.boot(1)
+    assert len(looked) == MOST_ATTEMPTS + 1
+    assert Run.objects.get(state="done").attempt == 1
+
+
+def test_waiting_for_a_store_ends_when_the_work_is_cancelled(settings: Any, tmp_path: Path) -> None:
+    directory_store(settings, tmp_path / "store")
+    (tmp_path / "store" / "artifacts").write_text("in the way")
+
+    def cancelled() -> None:
+        raise ClaimLost("cancelled")
+
+    with pytest.raises(ClaimLost):
+        carry.bring(tmp_path, KEY, cancelled)
+
+
 def test_a_build_whose_store_does_not_answer_is_tried_again(
     machines: Machines, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(carry, "AWAY_S", 0.0)
     directory_store(settings, tmp_path / "store")
     machines.submit()
     (tmp_path / "store" / "artifacts").write_text("in the way")
