@@ -10,7 +10,6 @@ so that their difference is libvirt's. virtme-ng boots its bzImage its own way, 
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import select
@@ -20,19 +19,22 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Annotated
 
-import django
+import typer
 
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from bench.command import installed, run
 from kernels.architecture import BUILT
 from kernels.artifacts.store import Artifact
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.toolchain import detect_toolchain
 from kernels.configs.request import ConfigRequest, Fragment
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
+from lab.submission.prepare import CONFIG_BASE, _base_fragments
 from workers.accelerator import choose_accelerator
 from workers.drivers.base import BootRequest, Machine
 from workers.drivers.domain_xml import PORT_NAME, kernel_cmdline
@@ -63,13 +65,13 @@ MARK = b"workload starts"
 PLAN = Plan((Step("start", ("/bin/echo", MARK.decode()), 10, "measure"),))
 
 Boot = Callable[[], float]
+HOME = Path(tempfile.gettempdir()) / "kperflab-bench-boot"
+Home = Annotated[Path, typer.Option(help="a state root; its kernels are used if they fit")]
 
 
-def main() -> int:
+def main(rounds: int = 10, home: Home = HOME, seed: int = 1) -> None:
     """Race them and print the table."""
-    options = _options()
-    generator = random.Random(options.seed)
-    home = Path(options.home)
+    generator = random.Random(seed)
     artifact = _kernel(home)
     vng = _vng(home / "peers")
     with tempfile.TemporaryDirectory(dir=home) as scratch:
@@ -82,29 +84,13 @@ def main() -> int:
             "QEMU": lambda: raw_qemu(request),
             "vng": lambda: virtme_ng(vng, artifact, request),
         }
-        rounds = [_round(boots, generator, number, options.rounds) for number in range(options.rounds + 1)]
+        took = [_round(boots, generator, number, rounds) for number in range(rounds + 1)]
         driver.close()
-    _print_table(rounds[1:], request)
-    return 0
-
-
-def _options() -> argparse.Namespace:
-    home = Path(tempfile.gettempdir()) / "kperflab-bench-boot"
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--home", default=str(home), help="a state root; its kernels are used if they fit")
-    parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args()
+    _print_table(took[1:], request)
 
 
 def _kernel(home: Path) -> Artifact:
     """Our guests' kernel with what virtme-ng needs, built over the base that experiments use."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
-    django.setup()
-    from lab.submission.prepare import CONFIG_BASE, _base_fragments
-
     tree = import_archive("debian-6.1", DEFAULT_ARCHIVES["debian-6.1"], home / "trees")
     base = resolve(tree, "")
     own = tuple(_base_fragments())
@@ -121,14 +107,8 @@ def _kernel(home: Path) -> Artifact:
 
 
 def _vng(place: Path) -> Path:
-    """virtme-ng's command, in an environment of its own."""
-    directory = place / VNG
-    command = directory / "bin" / "vng"
-    if not command.exists():
-        print(f"installing {VNG}", file=sys.stderr)
-        venv.create(directory, with_pip=True)
-        subprocess.run([str(directory / "bin" / "pip"), "install", "--quiet", VNG], check=True, timeout=600)
-    return command
+    """Return virtme-ng's command, in an environment of its own."""
+    return installed(VNG, place) / "vng"
 
 
 def _request(home: Path, directory: Path, artifact: Artifact) -> BootRequest:
@@ -277,4 +257,4 @@ def _told(ratio: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

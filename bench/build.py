@@ -14,22 +14,25 @@ A row takes 20 to 50 CPU minutes with all four ways, and each base as much once.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from bench.build_edits import commit, edits, names, series
+from bench.command import run as run_benchmark
+from bench.command import spent
 from kernels.artifacts.elf_sections import NOTE, sections
 from kernels.artifacts.elf_segments import without_build_id
 from kernels.artifacts.store import Artifact, ArtifactStore
@@ -45,6 +48,7 @@ from kernels.sandbox.command import Layer, Limits, SandboxPlace, run
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 
 WAYS = ("clean", "ccache", "ours", "front")
+HOME = Path(tempfile.gettempdir()) / "kperflab-bench-build"
 CCACHE_SCRIPT = """set -e
 cores=$1; shift
 make -C /build/linux O=/build/obj --no-print-directory -j "$cores" "$@" all
@@ -61,40 +65,44 @@ class Cost:
     note: str = ""
 
 
-def main() -> int:
+def main(
+    wanted: Annotated[str, typer.Option("--edits", help=f"some of {', '.join(names())}")] = ",".join(names()),
+    ways: Annotated[str, typer.Option(help=f"some of {', '.join(WAYS)}")] = ",".join(WAYS),
+    commits: Annotated[int, typer.Option(help="of a made series, one after the other")] = 10,
+    archive: Annotated[str, typer.Option("--tree", help=" or ".join(DEFAULT_ARCHIVES))] = "debian-6.1",
+    seed: int = 1,
+    home: Path = HOME,
+) -> int:
     """Run the comparison and print it as a table; 1 if anything differs or a base was touched."""
-    options = _options()
-    home = Path(options.home)
-    if "ccache" in options.ways and shutil.which("ccache", path="/usr/bin") is None:
+    chosen = _some_of(WAYS, ways)
+    if "ccache" in chosen and shutil.which("ccache", path="/usr/bin") is None:
         print("bench: ccache is missing; run: apt-get install ccache", file=sys.stderr)
         return 2
-    tree = import_archive(options.tree, DEFAULT_ARCHIVES[options.tree], home / "trees")
+    tree = import_archive(archive, DEFAULT_ARCHIVES[archive], home / "trees")
     base = resolve(tree, "")
     config = ConfigRequest("tiny", (load_fragment("guest"),))
     # The tree is Debian's own source package: what the base compiles may answer every later build.
     request = BuildRequest(tree, base, base, config, detect_toolchain(), trusted=True)
-    layers = {
-        front: _base(home, request, front=front) for front in sorted({w == "front" for w in options.ways})
-    }
+    layers = {front: _base(home, request, front=front) for front in sorted({w == "front" for w in chosen})}
     before = {path: _digest(path) for path in layers.values()}
-    generator = random.Random(options.seed)
-    primed = _primed(home, request) if "ccache" in options.ways else home
-    _head(options.ways)
+    generator = random.Random(seed)
+    primed = _primed(home, request) if "ccache" in chosen else home
+    _head(chosen)
     same = True
-    for edit in edits(options.edits, tree, base, next(iter(layers.values())), generator):
+    for edit in edits(_some_of(names(), wanted), tree, base, next(iter(layers.values())), generator):
         _say(f"{edit.name}: {', '.join(edit.files)}")
         patched = replace(request, revision=commit(tree, base, edit))
-        costs = _costs(home, patched, options.ways, generator, primed)
+        costs = _costs(home, patched, chosen, generator, primed)
         same &= _equal(costs)
-        _row(edit.name, costs, options.ways)
-    ways = [way for way in options.ways if way in ("clean", "front")]
-    for edit, revision in series(options.commits, tree, base, next(iter(layers.values())), generator):
+        _row(edit.name, costs, chosen)
+    alone_ways = [way for way in chosen if way in ("clean", "front")]
+    for edit, revision in series(commits, tree, base, next(iter(layers.values())), generator):
         _say(f"{edit.name}: {', '.join(edit.files)}")
         # A revision of its own is a base of its own: built from nothing, by the front out of what it compiled before.
         alone = replace(request, base=revision, revision=revision)
-        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in ways}
+        costs = {way: _by_builder(home, alone, layered=False, front=way == "front") for way in alone_ways}
         same &= _equal(costs)
-        _row(edit.name, costs, ways)
+        _row(edit.name, costs, alone_ways)
     touched = any(_digest(path) != digest for path, digest in before.items())
     print(
         f"\nThe object directories of the bases are {'CHANGED' if touched else 'unchanged'}, names, times and bytes."
@@ -102,24 +110,11 @@ def main() -> int:
     return int(touched or not same)
 
 
-def _options() -> argparse.Namespace:
-    def several(known: tuple[str, ...]) -> Callable[[str], list[str]]:
-        def read(text: str) -> list[str]:
-            unknown = [name for name in text.split(",") if name and name not in known]
-            if unknown:
-                raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
-            return [name for name in text.split(",") if name]
-
-        return read
-
-    parser = argparse.ArgumentParser(prog="bench.build", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--edits", type=several(tuple(names())), default=names())
-    parser.add_argument("--ways", type=several(WAYS), default=list(WAYS))
-    parser.add_argument("--commits", type=int, default=10, help="of a made series, one after the other")
-    parser.add_argument("--tree", default="debian-6.1", choices=sorted(DEFAULT_ARCHIVES))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--home", default=str(Path(tempfile.gettempdir()) / "kperflab-bench-build"))
-    return parser.parse_args()
+def _some_of(known: Sequence[str], text: str) -> list[str]:
+    chosen = [name for name in text.split(",") if name]
+    if unknown := [name for name in chosen if name not in known]:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(known)}")
+    return chosen
 
 
 def _base(home: Path, request: BuildRequest, *, front: bool) -> Path:
@@ -235,14 +230,9 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
 @contextmanager
 def _used() -> Iterator[list[float]]:
     """CPU seconds used meanwhile, by this process and by all that ended: the sandbox and what it started among them."""
-
-    def so_far() -> float:
-        usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-    used = [-so_far()]
+    used = [-spent(own=True)]
     yield used
-    used[0] += so_far()
+    used[0] += spent(own=True)
 
 
 def _digest(folder: Path) -> str:
@@ -286,4 +276,4 @@ def _follow(done: int, expected: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_benchmark(main)

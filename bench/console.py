@@ -11,15 +11,17 @@ what holds for each half of a corpus, split by a hash of the names, so that rule
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run
 from bench.console_speed import LAVA, print_speeds
 from workers.collect.dmesg import Finding, scan_console
 
@@ -67,26 +69,22 @@ class Score:
         return f"{self.seen:4}/{self.crashes:<4} {self.seen / max(1, self.crashes):6.1%}  {self.flagged:3}/{self.clean}"
 
 
-def main() -> int:
+def main(
+    directories: Annotated[list[Path] | None, typer.Argument()] = None,
+    show: Annotated[bool, typer.Option("--show", help="print each miss")] = False,
+) -> None:
     """Print detection, imagination and speed of both; the misses by name."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("directories", type=Path, nargs="*", default=[FOREIGN, OWN])
-    parser.add_argument("--show", action="store_true", help="print each miss")
-    options = parser.parse_args()
     everything: list[Sample] = []
-    for directory in options.directories:
+    for directory in directories or [FOREIGN, OWN]:
         if not directory.is_dir():
             print(f"no corpus in {directory.name}: nothing measured")
             continue
         samples = [read_sample(path) for path in sorted(directory.glob("*.txt"))]
         everything += samples
-        report(directory.name, samples, options.show)
+        report(directory.name, samples, show)
     if everything:
         lines = (line for sample in everything for line in sample.console.split(b"\n"))
         print_speeds([line for line in lines if not scan_console(line)])
-    return 0
 
 
 def report(name: str, samples: list[Sample], show: bool) -> None:
@@ -149,4 +147,4 @@ def _show(sample: Sample, found: list[Finding]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -9,14 +9,17 @@ a format, with the call and the file that it comes from. Run this over a new ker
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run
 from workers.collect.dmesg import scan_console
 
 REPORT_PATHS = (
@@ -263,19 +266,12 @@ def read_table(text: str) -> dict[Format, str]:
     return {Format(path, call, json.loads(quoted)): kind for kind, path, call, quoted in rows}
 
 
-def main() -> int:
+def main(trees: list[Path], new_to: Annotated[Path | None, typer.Option(metavar="TABLE")] = None) -> None:
     """Print the formats of the trees with their kinds, or only those that a table lacks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("trees", type=Path, nargs="+")
-    parser.add_argument("--new-to", type=Path, metavar="TABLE")
-    options = parser.parse_args()
-    formats = set().union(*(formats_of_tree(tree) for tree in options.trees))
-    known = read_table(options.new_to.read_text()).keys() if options.new_to else set()
+    formats = set().union(*(formats_of_tree(tree) for tree in trees))
+    known = read_table(new_to.read_text()).keys() if new_to else set()
     sys.stdout.write(table(entry for entry in formats - known if any(map(str.isalpha, entry.text))))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -11,7 +11,6 @@ on the machine. A replay of fewer CPUs takes the first ones of it. Without keys 
 
 from __future__ import annotations
 
-import argparse
 import random
 import resource
 import sys
@@ -21,8 +20,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
-from bench.instructions import DEADLINE_S, MEMORY_MIB, Case, artifact_of, case_of
+import typer
+
+from bench.command import run, spent
+from bench.instructions import DEADLINE_S, HOME, MEMORY_MIB, Case, artifact_of, case_of
 from workers.boot_request import Job, boot_request
 from workers.collect.waiting_reader import chain
 from workers.drivers.base import Machine
@@ -61,27 +64,24 @@ class Boot:
         return float(cycles[picked].sum()) / result.total.total
 
 
-def main() -> int:
+def main(
+    keys: Annotated[list[str] | None, typer.Argument(metavar="KEY")] = None,
+    home: Path = HOME,
+    cpus: int = 8,
+    case: str = "showgids/smoke",
+    machine: str = "one-socket",
+    rows: int = 10,
+) -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("keys", nargs="*", metavar="KEY")
-    parser.add_argument("--home", type=Path, default=Path("/var/lib/kperflab"))
-    parser.add_argument("--cpus", type=int, default=8)
-    parser.add_argument("--case", default="showgids/smoke")
-    parser.add_argument("--machine", default="one-socket")
-    parser.add_argument("--rows", type=int, default=10)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.home if options.keys else None) as name:
+    with tempfile.TemporaryDirectory(dir=home if keys else None) as name:
         place = Path(name)
         place.chmod(0o711)
         program = compile_replay(place)
         known_answers(program, place)
         try:
-            case = case_of(f"{options.case},cpus={options.cpus}", "contention")
-            boots = [record(options.home, place, key, case, options.cpus) for key in options.keys]
-            real_boots(program, boots, machine_model(options.machine), options.rows)
+            recorded = case_of(f"{case},cpus={cpus}", "contention")
+            boots = [record(home, place, key, recorded, cpus) for key in keys or ()]
+            real_boots(program, boots, machine_model(machine), rows)
         except WorkersError as exc:
             print(exc, file=sys.stderr)
             return 1
@@ -126,9 +126,9 @@ def mean_value_analysis(cpus: int, work: float, service: float) -> float:
 
 def timed(program: Path, trace: Trace, roles: str, machine: MachineModel) -> tuple[Contention, float]:
     """Return a replay and the CPU seconds it took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    before = spent()
     result = replay(program, trace, roles, machine)
-    return result, max(1e-3, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    return result, max(1e-3, spent() - before)
 
 
 def record(home: Path, place: Path, key: str, case: Case, cpus: int) -> Boot:
@@ -226,4 +226,4 @@ def table(title: str, boots: Sequence[Boot], rows: Iterator[tuple[str, list[str]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -11,10 +11,8 @@ must be equal. The kernel's tree and its build are only read. The exit status is
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import resource
 import shlex
 import shutil
 import subprocess
@@ -25,7 +23,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run, spent
 from bench.front_changes import change
 from kernels.builds.front_program import FLAGS, SOURCES, compile_front, compiler_identity, place_front
 
@@ -79,9 +81,9 @@ class Trial:
         """Compile a file as the kernel's build does, against the copy of the headers."""
         out = self.place / "out.o"
         out.unlink(missing_ok=True)
-        before = _cpu()
+        before = spent()
         done = self.run(str(compiler), *file.flags, *more, "-c", "-o", str(out), file.path)
-        cpu = _cpu() - before
+        cpu = spent() - before
         return Compiled(b"" if done.returncode else out.read_bytes(), done.stderr, cpu)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -196,11 +198,6 @@ def _object(trial: Trial, flags: list[str], text: str) -> bytes:
     return out.read_bytes() if out.exists() else b""
 
 
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def _print(trial: Trial) -> bool:
     """Print the counts; return whether everything was equal."""
     count, cpu = trial.count, trial.cpu
@@ -214,19 +211,16 @@ def _print(trial: Trial) -> bool:
     return count["equal"] == count["compiled both ways"] and count["same"] == count["compared"]
 
 
-def main() -> int:
+def main(
+    build: Annotated[Path | None, typer.Option(help="a kernel's build directory")] = None,
+    source: Annotated[Path | None, typer.Option(help="the tree it was built from")] = None,
+    files: Annotated[int, typer.Option(help="files for each trial")] = 60,
+    changes: Annotated[int, typer.Option(help="headers to change")] = 200,
+    minutes: Annotated[float, typer.Option(help="stop after so long; half for each trial")] = 20,
+    seed: int = 1,
+) -> int:
     """Run both trials."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--build", type=Path, help="a kernel's build directory")
-    parser.add_argument("--source", type=Path, help="the tree it was built from")
-    parser.add_argument("--files", type=int, default=60, help="files for each trial")
-    parser.add_argument("--changes", type=int, default=200, help="headers to change")
-    parser.add_argument("--minutes", type=float, default=20, help="stop after so long; half for each trial")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    if not asked.build or not asked.source or not (asked.build / "include/config/auto.conf").exists():
+    if not build or not source or not (build / "include/config/auto.conf").exists():
         print(
             "bench.front: no kernel's build; name one with --build and its tree with --source: `make demo` leaves"
             " them below the state root as objects/*/obj and sources/*",
@@ -234,12 +228,12 @@ def main() -> int:
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="kperflab-front-") as place:
-        trial = Trial(asked.build.resolve(), asked.source.resolve(), Path(place), asked.seed)
-        files, start = trial.sources(2 * asked.files), time.monotonic()
-        change_headers(trial, files[: asked.files], asked.changes, start + 30 * asked.minutes)
-        recompile(trial, files[asked.files :], time.monotonic() + 30 * asked.minutes)
+        trial = Trial(build.resolve(), source.resolve(), Path(place), seed)
+        drawn, start = trial.sources(2 * files), time.monotonic()
+        change_headers(trial, drawn[:files], changes, start + 30 * minutes)
+        recompile(trial, drawn[files:], time.monotonic() + 30 * minutes)
         return 0 if _print(trial) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -13,7 +13,6 @@ KEY: an artifact's key in the home, or its beginning; the first is the one that 
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -22,8 +21,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run
 from kernels.artifacts.store import Artifact, ArtifactStore
 from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
@@ -34,6 +38,7 @@ from workloads.catalog import Workload, load_catalog
 from workloads.instruction_clock import Clock
 
 CASES = ("stat-walk/smoke,cache=warm", "stat-walk/smoke", "showgids/smoke", "bh-lookup/smoke")
+HOME = Path("/var/lib/kperflab")
 MEMORY_MIB = 1024
 DEADLINE_S = 900.0
 
@@ -55,43 +60,33 @@ class Boot:
     cpu_s: float
 
 
-def main() -> int:
+def main(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY")],
+    home: Path = HOME,
+    boots: int = 6,
+    wall: Annotated[int, typer.Option(help="boots on the wall clock, of the first kernel")] = 0,
+    load: Annotated[int, typer.Option(help="busy loops on the host meanwhile")] = 2,
+    case: Annotated[list[str] | None, typer.Option(help="WORKLOAD/PRESET,NAME=VALUE,…")] = None,
+) -> None:
     """Boot them all and print three tables."""
-    options = _options()
-    home = Path(options.home)
-    artifacts = [artifact_of(home, key) for key in options.keys]
-    cases = [case_of(text) for text in options.case or CASES]
-    boots: dict[tuple[str, str, Clock], list[Boot]] = {}
+    artifacts = [artifact_of(home, key) for key in keys]
+    cases = [case_of(text) for text in case or CASES]
+    results: dict[tuple[str, str, Clock], list[Boot]] = {}
     driver = LibvirtDriver(home)
-    with tempfile.TemporaryDirectory(dir=home) as scratch, _loaded(options.load):
+    with tempfile.TemporaryDirectory(dir=home) as scratch, _loaded(load):
         directory = Path(scratch)
         directory.chmod(0o711)
-        rounds: list[tuple[Clock, int]] = [("instructions", options.boots), ("wall", options.wall)]
+        rounds: list[tuple[Clock, int]] = [("instructions", boots), ("wall", wall)]
         for clock, count in rounds:
-            for _ in range(count):
-                for case in cases:
-                    for artifact in artifacts if clock == "instructions" else artifacts[:1]:
-                        boot = _boot(driver, case, artifact, clock, directory)
-                        key = (case.name, artifact.metadata.release, clock)
-                        boots.setdefault(key, []).append(boot)
-                        print(f"{key}: {boot.cpu_s:.1f} CPU s {boot.values}", file=sys.stderr, flush=True)
+            for _, one in product(range(count), cases):
+                for artifact in artifacts if clock == "instructions" else artifacts[:1]:
+                    boot = _boot(driver, one, artifact, clock, directory)
+                    key = (one.name, artifact.metadata.release, clock)
+                    results.setdefault(key, []).append(boot)
+                    print(f"{key}: {boot.cpu_s:.1f} CPU s {boot.values}", file=sys.stderr, flush=True)
     driver.close()
-    for case in cases:
-        _print_case(case, artifacts, boots)
-    return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("keys", nargs="+", metavar="KEY")
-    parser.add_argument("--home", default="/var/lib/kperflab")
-    parser.add_argument("--boots", type=int, default=6)
-    parser.add_argument("--wall", type=int, default=0, help="boots on the wall clock, of the first kernel")
-    parser.add_argument("--load", type=int, default=2, help="busy loops on the host meanwhile")
-    parser.add_argument("--case", action="append", help="WORKLOAD/PRESET,NAME=VALUE,…")
-    return parser.parse_args()
+    for one in cases:
+        _print_case(one, artifacts, results)
 
 
 def artifact_of(home: Path, key: str) -> Artifact:
@@ -177,4 +172,4 @@ def _print_case(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -11,14 +11,16 @@ KEY: an artifact's key in the home, or its beginning.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from bench.instructions import DEADLINE_S, MEMORY_MIB, Case, artifact_of, case_of, cpu_seconds
+import typer
+
+from bench.command import run
+from bench.instructions import DEADLINE_S, HOME, MEMORY_MIB, Case, artifact_of, case_of, cpu_seconds
 from kernels.artifacts.store import Artifact
 from workers.boot_request import Job, boot_request
 from workers.drivers.base import Machine
@@ -28,7 +30,6 @@ from workers.microscope.looking import look_at
 from workloads.compile import compile_programs
 
 ITERATIONS = 3
-DEFAULT_CASE = "showgids/smoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,19 @@ class Seen:
     calls_bytes: int
 
 
-def main() -> int:
+def main(
+    keys: Annotated[list[str], typer.Argument(metavar="KEY")],
+    home: Path = HOME,
+    boots: Annotated[int, typer.Option(help="of each kernel, with and without")] = 2,
+    text: Annotated[str, typer.Option("--case")] = "showgids/smoke",
+) -> None:
     """Boot them all and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("keys", nargs="+", metavar="KEY")
-    parser.add_argument("--home", type=Path, default=Path("/var/lib/kperflab"))
-    parser.add_argument("--boots", type=int, default=2, help="of each kernel, with and without")
-    parser.add_argument("--case", default=DEFAULT_CASE)
-    options = parser.parse_args()
-    case = case_of(options.case)
-    artifacts = [artifact_of(options.home, key) for key in options.keys]
-    driver = LibvirtDriver(options.home)
+    case, artifacts = case_of(text), [artifact_of(home, key) for key in keys]
+    driver = LibvirtDriver(home)
     seen: dict[tuple[str, bool], list[Seen]] = {}
-    with tempfile.TemporaryDirectory(dir=options.home) as scratch:
+    with tempfile.TemporaryDirectory(dir=home) as scratch:
         Path(scratch).chmod(0o711)
-        for number in range(options.boots):
+        for number in range(boots):
             for artifact in artifacts:
                 for looked in (False, True):
                     directory = Path(scratch, f"{number}-{artifact.metadata.release}-{looked}")
@@ -67,7 +64,6 @@ def main() -> int:
     print(case.name)
     for artifact in artifacts:
         _print_cost(artifact.metadata.release, seen)
-    return 0
 
 
 def _boot(driver: LibvirtDriver, case: Case, artifact: Artifact, directory: Path, *, looked: bool) -> Seen:
@@ -112,4 +108,4 @@ def _by_stack(tree: CallTree) -> dict[tuple[str, ...], int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

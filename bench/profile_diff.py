@@ -9,16 +9,18 @@ bench/profile_noise.py; real ones are the base's and its twin's in the lab's own
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
+import typer
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from bench.command import run
 from bench.profile_noise import SHAPES, null_page
 from lab.models import Case, Profile
 from lab.models.states import Role
@@ -34,15 +36,14 @@ GOAL_MS = 50.0
 DESIGNS = ((3, 3), (6, 3), (5, 5), (4, 2), (6, 3, 3, 3))
 
 
-def main() -> None:
+def main(
+    pages: Annotated[int, typer.Option(help="made pages a cell of the table")] = 200,
+    real: Annotated[int, typer.Option(help="draws from a case's real base boots")] = 300,
+) -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=int, default=200, help="made pages a cell of the table")
-    parser.add_argument("--real", type=int, default=300, help="draws from a case's real base boots")
-    options = parser.parse_args()
     _speed()
-    _made_pages(options.pages)
-    for line in _real_pages(options.real):
+    _made_pages(pages)
+    for line in _real_pages(real):
         print(line)
 
 
@@ -153,4 +154,4 @@ def _real_rate(tree: UnitedTree, boots: int, draws: int) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,18 +9,19 @@ is read back, which waits for the drawing). The goal: 16 ms a frame in the media
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from playwright.sync_api import Page, Route, sync_playwright
 
+from bench.command import run
 from lab.profiles.analysis.frame_tree import FrameTree, grow_tree, pack
 
 BUILT = Path(__file__).resolve().parents[1] / "web" / "static"
@@ -59,18 +60,13 @@ def big_tree(nodes: int, *, seed: int = 1) -> FrameTree:
     return grow_tree(names, np.array(frames), np.array(lengths), np.array(counts))
 
 
-def main() -> None:
+def main(
+    nodes: Annotated[int, typer.Option(help="frames to make; some coincide")] = 1_150_000, zooms: int = 12
+) -> int:
     """Draw the tree, zoom in and out, print the figures; exit status 1 where the goal is missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=1_150_000, help="frames to make; some coincide")
-    parser.add_argument("--zooms", type=int, default=12)
-    given = parser.parse_args()
-    tree = big_tree(given.nodes)
-    result = measure(tree, zooms=given.zooms)
+    result = measure(big_tree(nodes), zooms=zooms)
     print(json.dumps(result, indent=2))
-    raise SystemExit(result["zoom_frame_ms_median"] > GOAL_MS)
+    return int(result["zoom_frame_ms_median"] > GOAL_MS)
 
 
 def measure(tree: FrameTree, *, zooms: int) -> dict[str, Any]:
@@ -144,4 +140,4 @@ _PAGE = """<!doctype html><link rel="stylesheet" href="/static/app.css">
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,8 +9,6 @@ start of the interpreter included; ours writes the packed tree, the others folde
 
 from __future__ import annotations
 
-import argparse
-import resource
 import shlex
 import statistics
 import subprocess
@@ -19,11 +17,16 @@ import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run, spent
 from bench.profile_recording import LEAST_SAMPLES, Recording, record
 from lab.profiles.analysis.frame_tree import pack, unpack
 from workers.collect.perfdata import ExpectedKernel, read_perf_data
 
+HOME = Path(tempfile.gettempdir()) / "kperflab-bench-profiles"
 INFERNO = "0.12.8"
 DEADLINE_S = 900.0
 # What stackcollapse-perf.pl does at the least: a regular expression a line, a hash of joined stacks.
@@ -45,17 +48,22 @@ def ours(recording: Recording, out: Path) -> None:
     out.write_bytes(pack(read_perf_data(recording.perf_data, ExpectedKernel(recording.system_map)).tree))
 
 
-def main() -> int:
+def main(
+    perf_data: Path | None = None,
+    system_map: Path | None = None,
+    rounds: int = 7,
+    home: Path = HOME,
+    only_ours: Annotated[Path | None, typer.Option(hidden=True)] = None,
+) -> None:
     """Race them and print the table."""
-    options = _options()
-    home = Path(options.home)
-    if options.only_ours:
-        ours(Recording(Path(options.perf_data), Path(options.system_map)), Path(options.only_ours))
-        return 0
-    recording = _recording(options, home)
+    recording = Recording(perf_data, system_map) if perf_data and system_map else _recording(home)
+    if only_ours:
+        ours(recording, only_ours)
+        return
+    home.mkdir(parents=True, exist_ok=True)
     ways = _ways(recording, home)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for name, command in ways.items():
             seconds[name].append(_cpu(command))
     tree = unpack((home / "ours").read_bytes())
@@ -66,27 +74,11 @@ def main() -> int:
     print(f"{len(tree)} nodes, {len(tree.names)} names, deepest {tree.depth.max()}")
     if tree.samples < LEAST_SAMPLES:
         print(f"fewer samples than the {LEAST_SAMPLES} that the claim is for")
-    _print_table(home, seconds, options.rounds)
-    return 0
+    _print_table(home, seconds, rounds)
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--perf-data", default="")
-    parser.add_argument("--system-map", default="")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--home", default=str(Path(tempfile.gettempdir()) / "kperflab-bench-profiles"))
-    parser.add_argument("--only-ours", default="", help=argparse.SUPPRESS)
-    return parser.parse_args()
-
-
-def _recording(options: argparse.Namespace, home: Path) -> Recording:
-    """Return the requested recording, or a recording of this machine with enough samples."""
-    home.mkdir(parents=True, exist_ok=True)
-    if options.perf_data:
-        return Recording(Path(options.perf_data), Path(options.system_map))
+def _recording(home: Path) -> Recording:
+    """Return a recording of this machine with enough samples."""
     for times in (1, 2, 4):
         made = record(home, times=times)
         if read_perf_data(made.perf_data, ExpectedKernel(made.system_map)).samples >= LEAST_SAMPLES:
@@ -116,27 +108,16 @@ def _inferno(home: Path) -> Path:
     binary = root / "bin" / "inferno-collapse-perf"
     if not binary.exists():
         print(f"building inferno {INFERNO}", file=sys.stderr)
-        install = [
-            "cargo",
-            "install",
-            "inferno",
-            "--locked",
-            "--quiet",
-            "--version",
-            INFERNO,
-            "--root",
-            str(root),
-        ]
-        subprocess.run(install, check=True, timeout=DEADLINE_S)
+        install = ["cargo", "install", "inferno", "--locked", "--quiet", "--version", INFERNO]
+        subprocess.run([*install, "--root", str(root)], check=True, timeout=DEADLINE_S)
     return binary
 
 
 def _cpu(command: str) -> float:
     """CPU seconds of a shell command and all it starts."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = spent()
     subprocess.run(["sh", "-c", command], check=True, timeout=DEADLINE_S)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent() - before
 
 
 def _print_table(home: Path, seconds: Mapping[str, list[float]], rounds: int) -> None:
@@ -157,4 +138,4 @@ def _stored(made: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

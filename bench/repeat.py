@@ -10,17 +10,19 @@ the number of metrics. Two such comparisons may share a group, so they are not i
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
-import django
+import typer
 
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from bench import command
+from lab.models import Case, Sample
+from lab.models.states import Purpose, Role, RunState
 from lab.statistics.arms import Arm, boot_number
 from lab.statistics.estimate import estimate
 from lab.statistics.verdict import judge
@@ -29,30 +31,22 @@ from lab.statistics.verdict import judge
 Boots = Mapping[tuple[str, str, str], list[tuple[float, ...]]]
 
 
-def main() -> int:
+def main(
+    experiments: Annotated[list[int], typer.Argument(metavar="EXPERIMENT")],
+    size: Annotated[int, typer.Option("--boots", help="boots in a group")] = 3,
+) -> int:
     """Print both tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("experiments", nargs="+", type=int, metavar="EXPERIMENT")
-    parser.add_argument("--boots", type=int, default=3, help="boots in a group")
-    options = parser.parse_args()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
-    django.setup()
-    boots, metrics = read(options.experiments)
+    boots, metrics = read(experiments)
     if not boots:
         print("these experiments have no counted boots of a primary metric", file=sys.stderr)
         return 1
-    for line in (*spread(boots), "", *false_alarms(boots, metrics, options.boots)):
+    for line in (*spread(boots), "", *false_alarms(boots, metrics, size)):
         print(line)
     return 0
 
 
 def read(numbers: Sequence[int]) -> tuple[Boots, dict[str, dict[str, Any]]]:
     """Return the counted boots of the experiments' primary metrics, and those metrics by name."""
-    from lab.models import Case, Sample
-    from lab.models.states import Purpose, Role, RunState
-
     boots: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     metrics: dict[str, dict[str, Any]] = {}
     for case in Case.objects.filter(experiment__in=numbers).order_by("pk"):
@@ -116,4 +110,4 @@ def arm(name: str, boots: Sequence[tuple[float, ...]]) -> Arm:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -13,15 +13,17 @@ a thousand of code. The goal is a ratio of at most 1.02.
 
 from __future__ import annotations
 
-import argparse
 import random
-import resource
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run as run_benchmark
+from bench.command import spent
 from kernels.processes.environment import minimal
 from kernels.sandbox.command import NICE, Layer, Limits, SandboxPlace, build_owner, run
 
@@ -31,42 +33,33 @@ SCRIPT = 'for n in $(seq "$1"); do gcc -std=gnu11 -O2 -w -c "$2" -o "$3" || exit
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": "/tmp"}
 
 
-def main() -> int:
+def main(
+    preprocessed: Annotated[Path | None, typer.Option("--source")] = None,
+    pairs: int = 9,
+    count: Annotated[int, typer.Option("--files")] = FILES,
+    seed: int = 1,
+) -> int:
     """Measure, print a line for each number of files; returns 1 where the larger build misses the goal."""
-    options = _options()
-    generator = random.Random(options.seed)
+    generator = random.Random(seed)
     ratio = 0.0
     with tempfile.TemporaryDirectory() as folder:
         place = _place(Path(folder))
         source = place.source.lower / "file.i"
-        source.write_bytes(options.source.read_bytes() if options.source else _made().encode())
+        source.write_bytes(preprocessed.read_bytes() if preprocessed else _made().encode())
         source.chmod(0o644)
-        print(
-            f"{source.stat().st_size >> 10} KiB of preprocessed C, {options.pairs} pairs each, CPU seconds\n"
-        )
+        print(f"{source.stat().st_size >> 10} KiB of preprocessed C, {pairs} pairs each, CPU seconds\n")
         print("| files | bare | sandbox | ratio, median | range |\n|---|---|---|---|---|")
-        for files in (1, options.files):
-            pairs = [_pair(files, source, place, generator) for _ in range(options.pairs)]
-            ratios = [ours / bare for bare, ours in pairs]
-            bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))
+        for files in (1, count):
+            costs = [_pair(files, source, place, generator) for _ in range(pairs)]
+            ratios = [ours / bare for bare, ours in costs]
+            bare, ours = (statistics.median(side) for side in zip(*costs, strict=True))
             ratio = statistics.median(ratios)
             print(
                 f"| {files} | {bare:.2f} | {ours:.2f} | {ratio:.3f} | {min(ratios):.3f} to {max(ratios):.3f} |",
                 flush=True,
             )
-    print(
-        f"\nThe goal for a build of {options.files} files is {GOAL}: {'met' if ratio <= GOAL else 'missed'}."
-    )
+    print(f"\nThe goal for a build of {count} files is {GOAL}: {'met' if ratio <= GOAL else 'missed'}.")
     return int(ratio > GOAL)
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench.sandbox", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--source", type=Path)
-    parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--files", type=int, default=FILES)
-    parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args()
 
 
 def _pair(files: int, source: Path, place: SandboxPlace, generator: random.Random) -> tuple[float, float]:
@@ -82,26 +75,21 @@ def _bare(files: int, source: Path) -> float:
     command = ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        before = _spent()
+        before = spent(own=True)
         shell = ["nice", f"-n{NICE}", "sh", "-c", SCRIPT, "sh", str(files), str(source), f"{folder}/file.o"]
         subprocess.run([*command, *shell], check=True, env=minimal() | ENVIRONMENT, timeout=3600)
-        return _spent() - before
+        return spent(own=True) - before
 
 
 def _ours(files: int, place: SandboxPlace) -> float:
-    before = _spent()
+    before = spent(own=True)
     command = ["sh", "-c", SCRIPT, "sh", str(files), "/build/linux/file.i", "/build/obj/file.o"]
     ended = run(command, place, ENVIRONMENT, Limits())
     if ended.status:
         raise SystemExit(f"bench: the compiler ended with status {ended.status} in the sandbox")
-    outside = _spent() - before
+    outside = spent(own=True) - before
     # A process that was collected by one of ours is counted there; what ran in the sandbox tells its own time.
     return outside if outside > ended.cpu_seconds else outside + ended.cpu_seconds
-
-
-def _spent() -> float:
-    kinds: Sequence[int] = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
 
 
 def _place(folder: Path) -> SandboxPlace:
@@ -128,4 +116,4 @@ def _made() -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run_benchmark(main)

@@ -11,14 +11,15 @@ the candidate's n and the base's 2n. A boot counts as one number for all of them
 
 from __future__ import annotations
 
-import argparse
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from math import log1p
+from typing import Annotated
 
 import numpy as np
+import typer
 
+from bench.command import run
 from bench.stats_noise import Floats, Noise, sources
 from bench.stats_null import tables as null_tables
 from bench.stats_rules import ATTEMPTS, RULES, our_stopping, pinpoint_stopping
@@ -37,32 +38,26 @@ ARMS = (3, 4, 6, 10)
 NAME = 26
 
 
-def main() -> int:
+def main(
+    trials: Annotated[int, typer.Option(help=f"experiments a cell, {TRIALS} unless told")] = 0,
+    seed: int = 1,
+    quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK_TRIALS} experiments a cell")] = False,
+) -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trials", type=int, default=0, help=f"experiments a cell, {TRIALS} unless told")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_TRIALS} experiments a cell")
-    options = parser.parse_args()
-    trials = options.trials or (QUICK_TRIALS if options.quick else TRIALS)
+    trials = trials or (QUICK_TRIALS if quick else TRIALS)
     noises = sources()
-    print(
-        f"{trials} experiments a cell, seed {options.seed}; boots are the candidate's, the base has twice as many."
-    )
+    print(f"{trials} experiments a cell, seed {seed}; boots are the candidate's, the base has twice as many.")
     if not any(noise.name.startswith("guest") for noise in noises):
         print("No noise recorded on guests (bench/noise/*.json): MADE NOISE ONLY.")
     for noise in noises:
         print(f"  {noise.name:{NAME}} {noise.sd:.2%} between boots")
     print()
-    for line in null_tables(trials, options.seed):
+    for line in null_tables(trials, seed):
         print(line, flush=True)
     for table in (false_alarms, out_of_order, unequal, power, fewest, more_arms, stopping):
         print()
-        for line in table(noises, trials, options.seed):
+        for line in table(noises, trials, seed):
             print(line, flush=True)
-    return 0
 
 
 def false_alarms(noises: Sequence[Noise], trials: int, seed: int) -> Iterator[str]:
@@ -215,4 +210,4 @@ def _row(name: str, groups: Sequence[Sequence[str]], marks: Sequence[bool] = ())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -10,14 +10,11 @@ in standard deviations of the noise, whose every kind has a standard deviation o
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +22,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.command import installed, run
 from lab.statistics.change_points import LEAST_REVISIONS, TrendNumbers, change_points, steps_of
 
+HOME = Path(tempfile.gettempdir()) / "kperflab-bench-trends"
 OTAVA = "apache-otava==0.8.0"
 # Runs in Otava's own environment: series as JSON in, for each the places of its steps and the CPU seconds out.
 OTAVA_SIDE = """
@@ -61,6 +60,14 @@ class Series:
 
     values: Array
     steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How many series of each kind are drawn, and from which seed."""
+
+    series: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +197,10 @@ def score(series: Sequence[Series], answers: Sequence[Answer]) -> Score:
     )
 
 
-def main() -> int:
+def main(series: int = 1000, seed: int = 1, home: Path = HOME) -> None:
     """Race them and print the tables."""
-    options = _options()
-    python = _otava(Path(options.home))
+    options = Draws(series, seed)
+    python = installed(OTAVA, home) / "python"
     finders: Mapping[str, Finder] = {
         "ours": ours,
         "+ pending": with_pending,
@@ -208,32 +215,9 @@ def main() -> int:
     print("\nfour steps in 300 revisions: +3 sd, back after 12, +8 sd, -1.5 sd")
     _score_table(finders, options, eventful)
     _time_table(finders, options)
-    return 0
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--series", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--home", default=str(Path(tempfile.gettempdir()) / "kperflab-bench-trends"))
-    return parser.parse_args()
-
-
-def _otava(home: Path) -> Path:
-    """Otava's Python, in an environment of its own."""
-    directory = home / OTAVA
-    python = directory / "bin" / "python"
-    if not (directory / "installed").exists():
-        print(f"installing {OTAVA}", file=sys.stderr)
-        venv.create(directory, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", OTAVA], check=True, timeout=600)
-        (directory / "installed").touch()
-    return python
-
-
-def _false_table(finders: Mapping[str, Finder], options: argparse.Namespace) -> None:
+def _false_table(finders: Mapping[str, Finder], options: Draws) -> None:
     print(f"no change in {LENGTH} revisions: share of series with a step")
     print(f"{'noise':20}" + "".join(f"{name:>10}" for name in finders))
     for kind, noise in NOISE.items():
@@ -243,7 +227,7 @@ def _false_table(finders: Mapping[str, Finder], options: argparse.Namespace) -> 
         print(f"{kind:20}" + "".join(f"{share:10.1%}" for share in shares), flush=True)
 
 
-def _short_tables(options: argparse.Namespace) -> None:
+def _short_tables(options: Draws) -> None:
     """Ours in short trends: false steps by autocorrelation, and one lone step that is five revisions old."""
     print("\nours in short trends: series without a change that show a sure step (with pending ones)")
     print(f"{'revisions':20}" + "".join(f"{count:>16}" for count in SHORT))
@@ -270,7 +254,7 @@ def _near(answers: Sequence[Answer], place: int) -> float:
 
 def _score_table(
     finders: Mapping[str, Finder],
-    options: argparse.Namespace,
+    options: Draws,
     make: Callable[[Noise, np.random.Generator], Series],
 ) -> None:
     print(
@@ -285,7 +269,7 @@ def _score_table(
         print(f"{kind:20}{told}", flush=True)
 
 
-def _time_table(finders: Mapping[str, Finder], options: argparse.Namespace) -> None:
+def _time_table(finders: Mapping[str, Finder], options: Draws) -> None:
     """CPU time, each series at its best of a few tries; half of the series have a step in the middle."""
     print("\nCPU time of a series, median")
     print(f"{'revisions':20}" + "".join(f"{name:>12}" for name in finders) + f"{'times faster':>14}")
@@ -303,4 +287,4 @@ def _time_table(finders: Mapping[str, Finder], options: argparse.Namespace) -> N
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

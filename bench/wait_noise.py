@@ -11,12 +11,14 @@ ten only, `signed` ones are differences of two counts.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
+from bench.command import run
 from lab.profiles.analysis.counter_shifts import counter_shifts
 from lab.profiles.analysis.share_shifts import Sides, compare
 from lab.profiles.analysis.wait_shifts import compare_waits
@@ -33,11 +35,8 @@ BLOCKS = ((3, 0), (3, 2), (5, 1))
 COUNTERS = 100
 
 
-def main() -> None:
+def main(pages: Annotated[int, typer.Option(help="made pages a cell")] = 300) -> None:
     """Print the rates."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=int, default=300, help="made pages a cell")
-    pages = parser.parse_args().pages
     print(
         f"pages of lock sites that call one, of 100 ({pages} pages each; goal 5); behind it, what is made for counts"
     )
@@ -142,4 +141,4 @@ def _counter_rate(pages: int, design: tuple[int, ...], shape: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -11,15 +11,17 @@ says what a detector must find. The kernel is built by hand from guest.config, o
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from bench.command import run
 from bench.crashes.machine import BOOTS_TWICE, Machine
 
 HERE = Path(__file__).parent
@@ -50,32 +52,34 @@ def read_failures() -> list[Failure]:
     ]
 
 
-def main() -> int:
+def main(
+    build: Path,
+    directory: Path,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="the kernel has the fragment sanitizers.config")
+    ] = False,
+    suffix: Annotated[
+        str, typer.Option(help="what the names of the consoles end with; default: plain or checks")
+    ] = "",
+    only: Annotated[
+        str, typer.Option(metavar="PATTERN", help="a regular expression that the names match")
+    ] = "",
+    words: Annotated[str, typer.Option(help="for the kernel's command line")] = "",
+) -> None:
     """Make a guest fail in each way and write its consoles."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("build", type=Path)
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--checks", action="store_true", help="the kernel has the fragment sanitizers.config")
-    parser.add_argument("--suffix", help="what the names of the consoles end with; default: plain or checks")
-    parser.add_argument("--only", metavar="PATTERN", help="a regular expression that the names match")
-    parser.add_argument("--words", default="", help="for the kernel's command line")
-    options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
-    suffix = options.suffix or ("checks" if options.checks else "plain")
+    directory.mkdir(parents=True, exist_ok=True)
+    suffix = suffix or ("checks" if checks else "plain")
     with tempfile.TemporaryDirectory() as scratch:
-        initrd = build_initrd(options.build, Path(scratch))
-        machine = Machine(options.build / "vmlinux", initrd, Path(scratch), options.words)
+        initrd = build_initrd(build, Path(scratch))
+        machine = Machine(build / "vmlinux", initrd, Path(scratch), words)
         for failure in read_failures():
-            kind = failure.checked if options.checks else failure.plain
-            if kind == "skip" or (options.only and not re.fullmatch(options.only, failure.name)):
+            kind = failure.checked if checks else failure.plain
+            if kind == "skip" or (only and not re.fullmatch(only, failure.name)):
                 continue
             console = machine.console_of(failure.name, failure.wait_s)
             name = re.sub(r"[^\w=-]+", "-", failure.name)
-            (options.directory / f"{name}-{suffix}.txt").write_bytes(labelled(failure, kind, console))
+            (directory / f"{name}-{suffix}.txt").write_bytes(labelled(failure, kind, console))
             print(failure.name, kind, len(console), flush=True)
-    return 0
 
 
 def build_initrd(build: Path, scratch: Path) -> Path:
@@ -111,4 +115,4 @@ def labelled(failure: Failure, kind: str, console: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)
