@@ -20,13 +20,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from lab.audit.refusals import refusals_of_the_day
+from lab.models import Worker
 from lab.operations import last_hour as vitals
 from lab.operations.lab_faults import corrupt_artifacts_ever
 from lab.operations.readiness import readiness
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
 from lab.runs.queues import target_queue
-from lab.runs.workers import WorkerLine, worker_lines
+from lab.runs.workers import reported_workers
 from lab.targets.health_overview import target_healths
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 from web.durations import collected
@@ -48,7 +49,7 @@ class _Lab(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All families, read now."""
-        workers, waiting = worker_lines(), waiting_boots()
+        workers, waiting = reported_workers(), waiting_boots()
         yield _gauge("kperflab_info", "The code that answers.", ("version",), {(version("kperflab"),): 1})
         yield _gauge(
             "kperflab_ready",
@@ -95,7 +96,7 @@ def _gauge(name: str, about: str, labels: tuple[str, ...], values: Values) -> Ga
     return family
 
 
-def _queues(workers: Sequence[WorkerLine], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
+def _queues(workers: Sequence[Worker], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
     lines = queue_lines(workers, waiting)
     for name, about, values in (
         ("waiting", "Builds or boots that could be taken.", {(line.name,): line.waiting for line in lines}),
@@ -129,7 +130,7 @@ def _leases() -> Iterator[Metric]:
         )
 
 
-def _targets(workers: Iterable[WorkerLine], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
+def _targets(workers: Iterable[Worker], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
     served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
     lines = target_healths(waiting=waiting)
     enabled = {(line.name,): float(line.enabled) for line in lines}
@@ -153,7 +154,7 @@ def _targets(workers: Iterable[WorkerLine], waiting: Sequence[WaitingBoots]) -> 
         yield _gauge(f"kperflab_target_{name}", about, ("target",), values)
 
 
-def _workers(workers: Iterable[WorkerLine]) -> Iterator[Metric]:
+def _workers(workers: Iterable[Worker]) -> Iterator[Metric]:
     states: Counter[tuple[str, ...]] = Counter()
     room = shutil.disk_usage(settings.HOME)
     here = (socket.gethostname(),)

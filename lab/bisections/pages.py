@@ -17,17 +17,10 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class BisectionStepView:
-    """One comparison with the good revision; outcome is empty while it is open."""
+    """One comparison with the good revision, and the revision that is compared."""
 
-    number: int
+    row: BisectionStep
     revision: RevisionView
-    outcome: str
-    verdict: str
-    ratio: float | None
-    low: float | None
-    high: float | None
-    reason: str
-    experiment: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +47,20 @@ class BisectionLine:
 
 @dataclass(frozen=True, slots=True)
 class BisectionPage:
-    """A bisection. verdict: what is searched for. answer: commit, range, no-step, untold, or empty while it runs or where it failed.
+    """A bisection with its revisions. commits: after the good one. left: of them one brought the step, as far as is known.
 
-    left: commits of which one brought it, as far as is known. shift: the earliest bad comparison. before: what the last good revision showed already.
+    shift: the earliest bad comparison. before: what the last good revision showed already.
     """
 
-    id: int
+    row: Bisection
     title: str
-    tree: str
-    target: str
-    clock: str
-    metric: str
-    verdict: str
     commits: int
     left: int
     good: RevisionView
     bad: RevisionView
-    state: str
-    answer: str
-    problem: str
     suspects: tuple[RevisionView, ...]
     steps: tuple[BisectionStepView, ...]
-    shift: BisectionStepView | None
+    shift: BisectionStep | None
     before: BisectionStepView | None
 
 
@@ -145,36 +130,14 @@ def bisection_page(bisection_id: int) -> BisectionPage:
     below = [step for step in good if first and step.revision < first.revision]
     last = max(below, key=lambda step: step.revision, default=None)
     return BisectionPage(
-        id=row.pk,
+        row=row,
         title=_title(row),
-        tree=row.tree.name,
-        target=row.target.name,
-        clock=row.clock,
-        metric=row.metric,
-        verdict=row.verdict,
         commits=len(line) - 1,
         left=(first.revision if first else len(line) - 1) - (last.revision if last else 0),
         good=line[0],
         bad=line[-1],
-        state=row.state,
-        answer=row.answer,
-        problem=row.problem,
         suspects=tuple(view for view in line if view.commit in row.suspects),
-        steps=tuple(_step(line, step) for step in steps),
-        shift=_step(line, first) if first else None,
-        before=_step(line, last) if last else None,
-    )
-
-
-def _step(line: list[RevisionView], step: BisectionStep) -> BisectionStepView:
-    return BisectionStepView(
-        number=step.number,
-        revision=line[step.revision],
-        outcome=step.outcome,
-        verdict=step.verdict,
-        ratio=step.ratio,
-        low=step.low,
-        high=step.high,
-        reason=step.reason,
-        experiment=step.experiment_id,
+        steps=tuple(BisectionStepView(step, line[step.revision]) for step in steps),
+        shift=first,
+        before=BisectionStepView(last, line[last.revision]) if last else None,
     )

@@ -5,6 +5,9 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+# A worker that was not heard of for so long, in seconds, is gone.
+GONE_S = 30.0
+
 
 class Target(models.Model):
     """One machine that boots kernels, virtual or metal."""
@@ -98,6 +101,16 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def silent_s(self) -> float:
+        """Return the seconds since its last report."""
+        return max(0.0, (timezone.now() - self.seen_at).total_seconds())
+
+    @property
+    def gone(self) -> bool:
+        """Return whether it has not reported for GONE_S seconds."""
+        return self.silent_s > GONE_S
 
 
 class SigningKey(models.Model):

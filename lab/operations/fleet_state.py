@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from lab.models import Worker
 from lab.runs.queues import target_queue
-from lab.runs.workers import WorkerLine
 from lab.targets.health_overview import TargetHealth, target_healths
 from lab.targets.waiting_boots import WaitingBoots
 
@@ -71,7 +71,7 @@ class FleetState:
     targets: tuple[TargetState, ...]
 
 
-def fleet_state(workers: Sequence[WorkerLine], waiting: Sequence[WaitingBoots] | None = None) -> FleetState:
+def fleet_state(workers: Sequence[Worker], waiting: Sequence[WaitingBoots] | None = None) -> FleetState:
     """Return the state of all targets. workers: all that report; waiting: the boots that wait, where they are known."""
     served = {queue for one in workers if not one.gone for queue in one.queues}
     healths = target_healths(waiting=waiting)

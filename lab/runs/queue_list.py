@@ -9,10 +9,10 @@ from datetime import datetime
 from django.db.models import Min
 from django.utils import timezone
 
-from lab.models import Build, Run, Target
+from lab.models import Build, Run, Target, Worker
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.queues import target_queue, waiting_queues
-from lab.runs.workers import WorkerLine, worker_lines
+from lab.runs.workers import reported_workers
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 
@@ -34,14 +34,14 @@ class QueueLine:
 
 
 def queue_lines(
-    workers: Sequence[WorkerLine] | None = None, waiting: Sequence[WaitingBoots] | None = None
+    workers: Sequence[Worker] | None = None, waiting: Sequence[WaitingBoots] | None = None
 ) -> tuple[QueueLine, ...]:
     """Every queue that something waits in, that somebody takes from, or that a target has; by name.
 
     workers, waiting: all workers, and the boots that wait, where they are known.
     """
     boots = waiting_boots() if waiting is None else waiting
-    seen = worker_lines() if workers is None else workers
+    seen = reported_workers() if workers is None else workers
     takers, paused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for worker in seen:
         for queue in worker.queues:

@@ -16,14 +16,13 @@ from django.utils import timezone
 
 from kernels.architecture import BUILT
 from lab.models import Build, Experiment, Run, Target, Worker
+from lab.models.hardware import GONE_S
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.order import OPEN_BUILD
 from lab.targets.health_checks import due_checks
 from lab.targets.usable import usable_targets
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
-# A worker that was not heard of for so long is gone.
-GONE_S = 30.0
 TARGET = "target."
 # How many boots of an experiment any target may take, counted no further than some number.
 _FIRST_UNASSIGNED = """(SELECT count(*) FROM (SELECT 1 FROM lab_run q

@@ -17,10 +17,11 @@ from lab.errors import one_row
 from lab.experiments.progress import ExperimentProgress, progress_of
 from lab.leases.process import is_alive
 from lab.models import Build, Experiment, Run, Worker
+from lab.models.hardware import GONE_S
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.claiming import lease_seconds
 from lab.runs.queue_places import queue_places
-from lab.runs.queues import GONE_S, target_queue
+from lab.runs.queues import target_queue
 from lab.targets.usable import usable_targets, why_unusable
 
 # In leases: a worker that was silent for longer, or work that nobody took for longer, is stalled.

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
 
 from django.utils import timezone
 
 from lab.leases.clock import after
 from lab.models import Worker
-from lab.runs.queues import GONE_S
 
 # A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
 FORGOTTEN_S = 24 * 3600.0
@@ -51,43 +49,6 @@ def forget_workers() -> int:
     return removed
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLine:
-    """One worker. gone: no report for GONE_S seconds. idle_reason: why it takes no work, "" while it does."""
-
-    id: int
-    name: str
-    host: str
-    queues: tuple[str, ...]
-    version: str
-    started_at: datetime
-    seen_at: datetime
-    silent_s: float
-    gone: bool
-    disk_free: int | None
-    disk_total: int | None
-    idle_reason: str
-
-
-def worker_lines() -> tuple[WorkerLine, ...]:
+def reported_workers() -> tuple[Worker, ...]:
     """Return all workers that reported recently, by name."""
-    now = timezone.now()
-    return tuple(_line(one, now) for one in Worker.objects.order_by("name"))
-
-
-def _line(one: Worker, now: datetime) -> WorkerLine:
-    silent_s = max(0.0, (now - one.seen_at).total_seconds())
-    return WorkerLine(
-        id=one.pk,
-        name=one.name,
-        host=one.host,
-        queues=tuple(str(queue) for queue in one.queues),
-        version=one.version,
-        started_at=one.started_at,
-        seen_at=one.seen_at,
-        silent_s=silent_s,
-        gone=silent_s > GONE_S,
-        disk_free=one.disk_free,
-        disk_total=one.disk_total,
-        idle_reason=one.idle_reason,
-    )
+    return tuple(Worker.objects.order_by("name"))

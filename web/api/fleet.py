@@ -20,7 +20,7 @@ from lab.runs.claim import Kind
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
 from lab.runs.take_back import take_back
-from lab.runs.workers import worker_lines
+from lab.runs.workers import reported_workers
 from web.api.filters import Filters, TextFilter, WordFilter
 from web.api.resource import Resource, View
 from web.api.rows import Row
@@ -123,7 +123,7 @@ class Fleet(View):
     @extend_schema(responses=FleetShape)
     def show(self, request: Request) -> Response:
         """Return how many targets are in which state, by group."""
-        fleet = fleet_state(worker_lines())
+        fleet = fleet_state(reported_workers())
         groups = [asdict(group) for group in fleet.groups]
         return Response({"targets": len(fleet.targets), "states": dict(fleet.states), "groups": groups})
 

@@ -29,10 +29,10 @@ def listing(request: HttpRequest) -> HttpResponse:
 def show(request: HttpRequest, bisection_id: int) -> HttpResponse:
     """One bisection: what it found, the commits that are left, and each comparison."""
     page = bisection_page(bisection_id)
-    named = page.answer in {"commit", "range"}
+    named = page.row.answer in {"commit", "range"}
     ctx = {
         "page": page,
-        "answer": _ANSWERS.get(page.answer, ""),
+        "answer": _ANSWERS.get(page.row.answer, ""),
         "found": page.shift if named else None,
     }
     return render(request, "web/bisection.html", ctx)

@@ -14,6 +14,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import Outdated
+from lab.models import Worker
 from lab.operations.fleet_state import STATES, FleetFilter, FleetState, GroupLine, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts, lab_faults, late_answers
 from lab.operations.readiness import readiness
@@ -22,7 +23,7 @@ from lab.runs.open_claims import ClaimLine, open_claims
 from lab.runs.queue_list import QueueLine, queue_lines
 from lab.runs.queues import target_queue
 from lab.runs.take_back import take_back
-from lab.runs.workers import WorkerLine, worker_lines
+from lab.runs.workers import reported_workers
 from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import release_target
 from lab.targets.waiting_boots import waiting_boots
@@ -65,7 +66,7 @@ def _asked(given: QueryDict) -> FleetFilter:
 
 
 def _now(request: HttpRequest) -> dict[str, object]:
-    workers = worker_lines()
+    workers = reported_workers()
     waiting = waiting_boots()
     queues, claims = queue_lines(workers, waiting), open_claims()
     disk = shutil.disk_usage(settings.HOME)
@@ -133,7 +134,7 @@ def _worst(queues: Sequence[QueueLine]) -> list[QueueLine]:
     return ordered[:_OTHERS]
 
 
-def _unwell_first(workers: Sequence[WorkerLine]) -> list[WorkerLine]:
+def _unwell_first(workers: Sequence[Worker]) -> list[Worker]:
     return sorted(workers, key=lambda one: (not one.gone, not one.idle_reason, one.name))
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.models import Worker
 from lab.operations.fleet_state import FleetState, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_answers
 from lab.operations.last_hour import deliveries_waiting, experiments_by_state
@@ -19,7 +20,7 @@ from lab.operations.readiness import checked_now
 from lab.profiles.exports.data import as_data
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
-from lab.runs.workers import WorkerLine, worker_lines
+from lab.runs.workers import reported_workers
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.local import api_here
 from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
@@ -53,7 +54,7 @@ def show(form: Format = TABLE) -> None:
     room = shutil.disk_usage(settings.HOME)
     out.print(f"experiments: {experiments or 'none'}; events to tell: {deliveries_waiting()}")
     out.print(f"disk: {room.free / _GIB:.1f} of {room.total / _GIB:.1f} GiB free")
-    seen = worker_lines()
+    seen = reported_workers()
     fleet = fleet_state(seen)
     told = ", ".join(f"{number} {state}" for state, number in fleet.states.items())
     out.print(f"targets: {len(fleet.targets)}{f': {told}' if told else ''}")
@@ -101,7 +102,7 @@ def _add(table: Table, *cells: str) -> None:
     table.add_row(*map(Text, cells))
 
 
-def _queues(seen: tuple[WorkerLine, ...]) -> Table:
+def _queues(seen: tuple[Worker, ...]) -> Table:
     table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
     ordered = sorted(
         queue_lines(seen), key=lambda one: (not one.forsaken, one.name.startswith("target."), one.name)
@@ -156,7 +157,7 @@ def _claims() -> Table:
     return table
 
 
-def _workers(seen: tuple[WorkerLine, ...]) -> Table:
+def _workers(seen: tuple[Worker, ...]) -> Table:
     table = _table("Workers", "worker", "state", "heard of", "queues")
     for one in sorted(seen, key=lambda one: (not one.gone, not one.idle_reason, one.name))[:_ROWS]:
         _add(
@@ -169,7 +170,7 @@ def _workers(seen: tuple[WorkerLine, ...]) -> Table:
     return table
 
 
-def _said(one: WorkerLine) -> str:
+def _said(one: Worker) -> str:
     if one.gone:
         return "gone"
     return f"idle: {one.idle_reason}" if one.idle_reason else "takes work"

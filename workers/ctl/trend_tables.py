@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.bisections.pages import BisectionPage, BisectionStepView
+from lab.models import BisectionStep
 from lab.statistics.verdict_words import shown_verdict
 from lab.trends.page import RevisionView, StepView, TrendPage
 from workers.ctl.table_style import number, percent
@@ -132,39 +133,40 @@ def short(revision: RevisionView) -> str:
 
 def bisection_step(step: BisectionStepView) -> Text:
     """One step in one line."""
-    told = Text(f"{step.number:>3}  {short(step.revision):<61}  ")
-    told.append(f"{step.outcome or 'open':<9}", style=OUTCOME_STYLE.get(step.outcome, ""))
-    if step.ratio is not None:
-        told.append(f"  {percent(100 * (step.ratio - 1))} %")
-    if step.outcome in {"skipped", "ambiguous", "fault", "again"} and step.reason:
-        told.append(f"  {step.reason.splitlines()[0][:120]}", style="dim")
-    if step.experiment:
-        told.append(f"  (experiment {step.experiment})", style="dim")
+    row = step.row
+    told = Text(f"{row.number:>3}  {short(step.revision):<61}  ")
+    told.append(f"{row.outcome or 'open':<9}", style=OUTCOME_STYLE.get(row.outcome, ""))
+    if row.ratio is not None:
+        told.append(f"  {percent(100 * (row.ratio - 1))} %")
+    if row.outcome in {"skipped", "ambiguous", "fault", "again"} and row.reason:
+        told.append(f"  {row.reason.splitlines()[0][:120]}", style="dim")
+    if row.experiment_id:
+        told.append(f"  (experiment {row.experiment_id})", style="dim")
     return told
 
 
 def show_answer(console: Console, page: BisectionPage) -> None:
     """Print how a bisection ended."""
-    if page.state == "failed":
-        console.print(Text(f"stopped without an answer: {page.problem}", style="magenta"))
-    elif page.answer == "no-step":
+    if page.row.state == "failed":
+        console.print(Text(f"stopped without an answer: {page.row.problem}", style="magenta"))
+    elif page.row.answer == "no-step":
         console.print(Text(f"{short(page.bad)} does not show the step: there is nothing to look for"))
-    elif page.answer == "untold":
-        console.print(Text(f"{short(page.bad)} cannot be compared: {page.steps[-1].reason}", style="yellow"))
+    elif page.row.answer == "untold":
+        console.print(
+            Text(f"{short(page.bad)} cannot be compared: {page.steps[-1].row.reason}", style="yellow")
+        )
     elif page.shift:
         many = f"one of {len(page.suspects)} commits" if len(page.suspects) > 1 else "the commit"
-        console.print(Text(f"{many} that changed {page.metric}:", style="bold"))
+        console.print(Text(f"{many} that changed {page.row.metric}:", style="bold"))
         for revision in page.suspects:
             console.print(Text(f"  {short(revision)}  {revision.author}"), soft_wrap=True)
         console.print(Text("  ").append_text(_shift(page.shift)), soft_wrap=True)
-        if page.before and page.before.ratio is not None:
-            before = (
-                f"  before it: {percent(100 * (page.before.ratio - 1))} %, at {short(page.before.revision)}"
-            )
+        if page.before and page.before.row.ratio is not None:
+            before = f"  before it: {percent(100 * (page.before.row.ratio - 1))} %, at {short(page.before.revision)}"
             console.print(Text(before, style="dim"), soft_wrap=True)
 
 
-def _shift(step: BisectionStepView) -> Text:
+def _shift(step: BisectionStep) -> Text:
     if step.ratio is None or step.low is None or step.high is None:
         return Text(step.verdict)
     interval = f"{percent(100 * (step.low - 1))} … {percent(100 * (step.high - 1))}"

@@ -194,7 +194,7 @@ def _bisect(asked: BisectionRequest) -> int:
         row = start_bisection(asked=asked, on_progress=say)
     out.print(f"bisection {row.pk}: {len(row.line) - 1} commits")
     for step in bisection_page(row.pk).steps:
-        if step.outcome:
+        if step.row.outcome:
             out.print(trend_tables.bisection_step(step), soft_wrap=True)
 
     def told(step: BisectionStep) -> None:
@@ -204,6 +204,6 @@ def _bisect(asked: BisectionRequest) -> int:
     bisection.work_through(row.pk, SCREEN, told)
     page = bisection_page(row.pk)
     trend_tables.show_answer(out, page)
-    if page.state == "failed":
+    if page.row.state == "failed":
         return EXIT_LAB
-    return {"commit": EXIT_FOUND, "no-step": EXIT_NO_STEP}.get(page.answer, EXIT_UNTOLD)
+    return {"commit": EXIT_FOUND, "no-step": EXIT_NO_STEP}.get(page.row.answer, EXIT_UNTOLD)
