@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,83 +15,52 @@ _DEPTH = 3
 Schema = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter. place: "path", "query" or "header"."""
-
-    name: str
-    place: str
-    type: str
-    text: str
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One method of one address. body, answer: outlines of the JSON, "" for none."""
-
-    key: str
-    method: str
-    path: str
-    text: str
-    parameters: tuple[Parameter, ...]
-    body: str
-    answer: str
-    statuses: str
-    writes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ApiPage:
-    """All calls by group, and the named shapes that their outlines mention."""
-
-    version: str
-    groups: tuple[tuple[str, tuple[Call, ...]], ...]
-    shapes: tuple[tuple[str, str], ...]
-
-
 @cache
-def api_page() -> ApiPage:
-    """Return the page; the schema is the program's own, so each process makes it once."""
+def api_page() -> dict[str, Any]:
+    """Return all calls by group, and the named shapes that their outlines mention.
+
+    The schema is the program's own, so each process makes it once.
+    """
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    groups: dict[str, list[Call]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for path, methods in schema["paths"].items():
         for method in _METHODS:
             if method in methods:
                 call = _call(path, method, methods[method])
                 groups.setdefault(methods[method].get("tags", ["other"])[0], []).append(call)
     shapes = schema["components"]["schemas"].items()
-    return ApiPage(
-        version=schema["openapi"],
-        groups=tuple((name, tuple(calls)) for name, calls in sorted(groups.items())),
-        shapes=tuple((name, outline(shape)) for name, shape in shapes if not name.startswith("Paginated")),
-    )
+    return {
+        "version": schema["openapi"],
+        "groups": sorted(groups.items()),
+        "shapes": [(name, outline(shape)) for name, shape in shapes if not name.startswith("Paginated")],
+    }
 
 
-def _call(path: str, method: str, described: Schema) -> Call:
+def _call(path: str, method: str, described: Schema) -> dict[str, Any]:
+    """Return one method of one address. body, answer: outlines of the JSON, "" for none."""
     answers = described.get("responses", {})
     good: Schema = next((answer for status, answer in answers.items() if status.startswith("2")), {})
-    return Call(
-        key=described["operationId"],
-        method=method.upper(),
-        path=path,
-        text=" ".join(described.get("description", "").split()),
-        parameters=tuple(_parameter(one) for one in described.get("parameters", ())),
-        body=_content(described.get("requestBody", {})),
-        answer=_content(good),
-        statuses=", ".join(sorted(answers)),
-        writes=method != "get",
-    )
+    return {
+        "key": described["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "text": " ".join(described.get("description", "").split()),
+        "parameters": [_parameter(one) for one in described.get("parameters", ())],
+        "body": _content(described.get("requestBody", {})),
+        "answer": _content(good),
+        "statuses": ", ".join(sorted(answers)),
+        "writes": method != "get",
+    }
 
 
-def _parameter(described: Schema) -> Parameter:
-    return Parameter(
-        name=described["name"],
-        place=described["in"],
-        type=outline(described.get("schema", {})),
-        text=described.get("description", ""),
-        required=described.get("required", False),
-    )
+def _parameter(described: Schema) -> dict[str, Any]:
+    return {
+        "name": described["name"],
+        "place": described["in"],
+        "type": outline(described.get("schema", {})),
+        "text": described.get("description", ""),
+        "required": described.get("required", False),
+    }
 
 
 def _content(described: Schema) -> str:

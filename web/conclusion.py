@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lab.comparisons.shape import ConclusionData
 from web.words import prose
 
@@ -16,20 +14,10 @@ _TONES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConclusionBlock:
-    """The block at the top of a page. tone: the CSS class of a notice. body: how sure it is and why; next: what to do."""
-
-    tone: str
-    headline: str
-    body: str
-    next: str
-
-
-def conclusion_block(data: ConclusionData) -> ConclusionBlock:
-    """Return a conclusion for a page."""
+def conclusion_block(data: ConclusionData) -> dict[str, str]:
+    """Return the block at the top of a page. tone: a notice's CSS class. body: how sure it is and why; next: what to do."""
     text, headline, step = data["text"], data["headline"], data["next"]["text"]
     body = text.removeprefix(headline).removesuffix(step).strip()
     words = {one["outcome"] for one in data["outcomes"]}
     tone = next((tone for tone, some in _TONES if words & some), "")
-    return ConclusionBlock(tone, prose(headline), prose(body), prose(step))
+    return {"tone": tone, "headline": prose(headline), "body": prose(body), "next": prose(step)}

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings as conf
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
-from lab.experiments.questions import FieldQuestion
 from lab.experiments.spec import LINE_SWITCHES, ExperimentSpec
 from lab.experiments.switch_names import name_of_patch
-from lab.submission.choices import SubmissionChoices, SwitchChoice, WorkloadChoice
+from lab.submission.choices import SubmissionChoices, WorkloadChoice
 from lab.submission.preview import Preview, SwitchPreview
 from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
 from lab.submission.usual import UsualChoices
-from web.forms import SLOTS, TypedCase, TypedForm, TypedSwitch
+from web.forms import PARTS, SLOTS, TypedCase, TypedForm, TypedSwitch
 from web.words import NONE, change, count, duration, settings
 
 # Ticked where nothing was measured yet: the shortest to boot of those that say something about most file system patches.
@@ -47,56 +46,6 @@ _GROUPS = (
     *("design", "cases", "case"),
     *(one.name for one in QUESTIONS),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchSlot:
-    """One place to paste a patch or a fragment. name: as typed, or the one that it gets from its subject. errors: by part."""
-
-    id: str
-    number: int
-    typed: TypedSwitch
-    name: str
-    open: bool
-    errors: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LineSlots:
-    """The places for one kind of switch that is given as lines. noun: for the label of each."""
-
-    title: str
-    help: str
-    noun: str
-    slots: Sequence[SwitchSlot]
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogRow:
-    """One switch of the catalogue."""
-
-    choice: SwitchChoice
-    chosen: bool
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class CaseRow:
-    """One workload with what was chosen of it."""
-
-    choice: WorkloadChoice
-    presets: tuple[tuple[str, str], ...]
-    typed: TypedCase
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredQuestion:
-    """One question about the measurement, with what was typed."""
-
-    question: FieldQuestion
-    typed: str
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +104,11 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "previewing": page.previewing,
         "received": page.told,
         "answered": [
-            AnsweredQuestion(one, typed.measure.get(one.name, ""), errors.get(one.name, ""))
+            {
+                "question": one,
+                "typed": typed.measure.get(one.name, ""),
+                "error": errors.get(one.name, ""),
+            }
             for one in QUESTIONS
         ],
         "profiled": [("", "as for all"), *BY_NAME["profile"].options],
@@ -176,7 +129,11 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "patches": _slots("patch", typed.patches, errors),
         "line_switches": [_line_slots(field, typed.lines.get(field, ()), errors) for field in LINE_SWITCHES],
         "catalog": [
-            CatalogRow(one, one.name in typed.catalog, errors.get(f"catalog-{one.name}", ""))
+            {
+                "choice": one,
+                "chosen": one.name in typed.catalog,
+                "error": errors.get(f"catalog-{one.name}", ""),
+            }
             for one in choices.switches
         ],
         "cases": [_case(workload, typed, errors) for workload in choices.workloads],
@@ -222,13 +179,14 @@ def _summary(switch: SwitchPreview) -> str:
     return ", ".join([*parts, count(len(files), "file"), f"+{added} \N{MINUS SIGN}{removed}"])
 
 
-def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -> CaseRow:
-    return CaseRow(
-        choice=choice,
-        presets=tuple((preset.name, settings(preset.params)) for preset in choice.presets),
-        typed=typed.cases.get(choice.name, TypedCase(preset="small")),
-        error=errors.get(f"case-{choice.name}", ""),
-    )
+def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -> dict[str, Any]:
+    """Return one workload with what was chosen of it."""
+    return {
+        "choice": choice,
+        "presets": [(preset.name, settings(preset.params)) for preset in choice.presets],
+        "typed": typed.cases.get(choice.name, TypedCase(preset="small")),
+        "error": errors.get(f"case-{choice.name}", ""),
+    }
 
 
 def _order(key: str) -> tuple[int, int]:
@@ -251,32 +209,37 @@ def _label(key: str) -> str:
     return rest if kind in ("case", "catalog") and rest else key.replace("_", " ").capitalize()
 
 
-def _line_slots(field: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> LineSlots:
+def _line_slots(field: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> dict[str, Any]:
+    """Return the places for one kind of switch that is given as lines. noun: for the label of each."""
     kind, declared = field.removesuffix("s"), ExperimentSpec.model_fields[field]
-    slots = _slots(kind, typed, errors)[: len(typed) + 1]
-    return LineSlots(declared.title or field, declared.description or "", kind.capitalize(), slots)
+    return {
+        "title": declared.title or field,
+        "help": declared.description or "",
+        "noun": kind.capitalize(),
+        "slots": _slots(kind, typed, errors)[: len(typed) + 1],
+    }
 
 
-def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[SwitchSlot]:
-    """Return the pasted patches, then one empty slot, or two where nothing was pasted; slots with errors are open."""
+def _slots(kind: str, typed: tuple[TypedSwitch, ...], errors: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the pasted patches, then one empty slot, or two where nothing was pasted; slots with errors are open.
+
+    name: as typed, or the one that it gets from its subject.
+    """
     empty = 1 if typed else 2
     wanted = [*typed, *[TypedSwitch()] * empty][: max(SLOTS, len(typed))]
     slots = []
     for number, switch in enumerate(wanted):
         key = f"{kind}-{number}"
-        faults = {
-            part: errors.get(f"{key}-{part}", "")
-            for part in ("name", "text", "requires", "excludes", "alternative", "range", "catalog")
+        faults = {part: errors.get(f"{key}-{part}", "") for part in (*PARTS, "text")}
+        slot = {
+            "id": key,
+            "number": number + 1,
+            "typed": switch,
+            "name": switch.name or (name_of_patch(switch.text) if kind == "patch" and switch.text else ""),
+            "open": any(faults.values()) or (switch.filled and len(typed) == 1),
+            "errors": faults,
         }
-        slot = SwitchSlot(
-            id=key,
-            number=number + 1,
-            typed=switch,
-            name=switch.name or (name_of_patch(switch.text) if kind == "patch" and switch.text else ""),
-            open=any(faults.values()) or (switch.filled and len(typed) == 1),
-            errors=faults,
-        )
         slots.append(slot)
     if slots and not typed and kind == "patch":
-        slots[0] = replace(slots[0], open=True)
+        slots[0]["open"] = True
     return slots

@@ -21,7 +21,8 @@ from lab.experiments.spec import LINE_SWITCHES
 SLOTS = 16
 # A value of a parameter; tomllib takes quadratic time for a key of many dotted parts.
 LONGEST_VALUE, MOST_DOTS = 2000, 300
-_PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
+# Of a switch, beside its text.
+PARTS = ("name", "requires", "excludes", "alternative", "range", "catalog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _answer(given: Mapping[str, Any], question: FieldQuestion) -> str:
 
 def _switch(given: Mapping[str, Any], key: str) -> TypedSwitch:
     # Browsers send \r\n; a patch is compared byte for byte with a tree of \n.
-    words = {part: str(given.get(f"{key}-{part}", "")).strip() for part in _PARTS}
+    words = {part: str(given.get(f"{key}-{part}", "")).strip() for part in PARTS}
     text = str(given.get(f"{key}-text", "")).replace("\r\n", "\n")
     return TypedSwitch(text=text, partial=f"{key}-partial" in given, **words)
 
@@ -244,7 +245,7 @@ def _describe_measure(typed: TypedForm, made: Description) -> None:
 
 
 def _places(place: str, key: str, switch: TypedSwitch) -> dict[str, str]:
-    parts = {f"{place}.{part}": f"{key}-{part}" for part in (*_PARTS, "text")}
+    parts = {f"{place}.{part}": f"{key}-{part}" for part in (*PARTS, "text")}
     whole = {place: f"{key}-text", f"{place}.lines": f"{key}-text"}
     return {**whole, **parts, f'switch "{switch.name}"': f"{key}-text"}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpRequest
@@ -26,27 +27,6 @@ _CHOICES = {
 NAMES = (*(field.name for field in fields(ExperimentFilter)), "page")
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
-    """One filter of the form: its name, what to call it, what can be chosen, and what was."""
-
-    name: str
-    label: str
-    options: tuple[str, ...]
-    chosen: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One head of the table: the address that sorts by it, and how it is sorted now as aria-sort has it."""
-
-    label: str
-    address: str
-    sorted: str
-    numeric: bool
-
-
 def read_asked(
     given: Mapping[str, str], choices: FilterChoices
 ) -> tuple[ExperimentFilter, int, dict[str, str]]:
@@ -63,11 +43,7 @@ def read_asked(
     if ordering.removeprefix("-") not in ORDERS:
         errors["ordering"] = f"The list cannot be sorted by “{ordering[:60]}”."
         ordering = NEWEST
-    page = (
-        int(texts["page"])
-        if texts["page"].isascii() and texts["page"].isdecimal() and len(texts["page"]) < 10
-        else 1
-    )
+    page = int(texts["page"]) if re.fullmatch(r"[0-9]{1,9}", texts["page"]) else 1
     words = {name: "" if name in errors else texts[name] for name in ("search", *_CHOICES)}
     return (
         ExperimentFilter(**words, created_after=since, created_before=until, ordering=ordering),
@@ -76,18 +52,24 @@ def read_asked(
     )
 
 
-def selects(given: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]) -> list[Select]:
+def selects(
+    given: Mapping[str, str], choices: FilterChoices, errors: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """The filters that are chosen from a list; those of which there is nothing to choose are left out."""
     return [
-        Select(
-            name, name.capitalize(), getattr(choices, attribute), given.get(name, ""), errors.get(name, "")
-        )
+        {
+            "name": name,
+            "label": name.capitalize(),
+            "options": getattr(choices, attribute),
+            "chosen": given.get(name, ""),
+            "error": errors.get(name, ""),
+        }
         for name, attribute in _CHOICES.items()
         if len(getattr(choices, attribute)) > 1 or given.get(name)
     ]
 
 
-def columns(given: Mapping[str, str], ordering: str) -> list[Column]:
+def columns(given: Mapping[str, str], ordering: str) -> list[dict[str, Any]]:
     """The heads of the table; pressing one that is sorted by already turns it round."""
     heads = [
         ("Name", "name", False),
@@ -108,15 +90,17 @@ def address(given: Mapping[str, str], **changed: str) -> str:
     return f"?{urlencode(kept)}" if kept else "?"
 
 
-def _column(given: Mapping[str, str], ordering: str, label: str, key: str, numeric: bool) -> Column:
+def _column(given: Mapping[str, str], ordering: str, label: str, key: str, numeric: bool) -> dict[str, Any]:
+    """Return one head: the address that sorts by it, and how it is sorted now as aria-sort has it."""
+    column: dict[str, Any] = {"label": label, "numeric": numeric}
     if not key:
-        return Column(label, "", "", numeric)
+        return column
     by, down = ordering.removeprefix("-") == key, ordering.startswith("-")
     # What one wants first: the newest, but names from A on.
     first = f"-{key}" if key == "created_at" else key
     turned = key if down else f"-{key}"
     now = ("descending" if down else "ascending") if by else ""
-    return Column(label, address(given, ordering=turned if by else first), now, numeric)
+    return column | {"address": address(given, ordering=turned if by else first), "sorted": now}
 
 
 def _date(text: str) -> tuple[datetime | None, str]:

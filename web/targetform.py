@@ -9,29 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from lab.errors import FieldRefused
 from lab.models import Target
 from lab.targets.changes import CHANGEABLE, TargetFields
 from lab.targets.drivers import DRIVERS
-from web.targetfields import GROUPS, Field, Group
+from web.targetfields import GROUPS, Group
 
 # Longer than all that a field can be, and short enough to be shown again.
 LONGEST = 20_000
 _FIELDS: Final = {one.key: one for group in GROUPS for one in group.fields}
 _PLACES: Final = {*_FIELDS, *(group.place for group in GROUPS if group.place), "enabled"}
 _VERIFY: Final = {"true": True, "false": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """An input with what is in it, and what is wrong with that."""
-
-    field: Field
-    value: str
-    error: str
 
 
 def typed_in(given: Mapping[str, Any]) -> dict[str, str]:
@@ -89,9 +79,9 @@ def place_of(refused: FieldRefused, typed: Mapping[str, str]) -> str:
     return ".".join(path)
 
 
-def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) -> list[Filled]:
-    """The inputs of a group."""
-    return [Filled(one, typed[one.key], faults.get(one.key, "")) for one in group.fields]
+def filled(group: Group, typed: Mapping[str, str], faults: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the inputs of a group, each with what is in it, and what is wrong with that."""
+    return [{"field": one, "value": typed[one.key], "error": faults.get(one.key, "")} for one in group.fields]
 
 
 def _access(typed: Mapping[str, str]) -> dict[str, Any]:

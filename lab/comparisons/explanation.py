@@ -12,8 +12,7 @@ from lab.comparisons.page import cell_data, invalid_data
 from lab.comparisons.shape import CellData, InvalidData
 from lab.errors import UnknownRow
 from lab.experiments.environment import stored_artifact
-from lab.experiments.shown_description import SwitchView, switch_view
-from lab.models import Comparison, Profile, Run, Variant
+from lab.models import Comparison, Profile, Run, Switch, Variant
 from lab.models.states import Purpose, Role
 from lab.profiles.claims import VariantClaims
 from lab.profiles.counters import CounterCell, CounterPage, Unavailable, change_of, counter_page
@@ -114,7 +113,7 @@ class Explanation:
     waiting: MovedSymbols
     counters: MovedCounters
     exact: tuple[ExactChange, ...]
-    switches: tuple[SwitchView, ...]
+    switches: tuple[Switch, ...]
     configs: tuple[ConfigChange, ...]
     why_no_configs: str
 
@@ -154,9 +153,7 @@ def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explan
         counters=_counters(counter_page(experiment_id, row.case_id), base, row.variant),
         exact=exact_changes(row.case_id, variant=row.variant.name) if row.unit == UNIT else (),
         switches=tuple(
-            switch_view(switch)
-            for switch in row.experiment.switches.all()
-            if switch.name in row.variant.switches
+            switch for switch in row.experiment.switches.all() if switch.name in row.variant.switches
         ),
         configs=configs,
         why_no_configs=why,

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from lab.experiments.counts import count_experiments
-from lab.experiments.priority import PRIORITIES, priority_name
+from lab.experiments.counts import ExperimentCounts, count_experiments
+from lab.experiments.priority import PRIORITIES
 from lab.models import Case, Comparison, Experiment, Switch, Target, Tree, User
 from lab.models.bounded import AHEAD, MOST_COUNTED, bounded_count, distinct_values
 from lab.models.states import ExperimentState, Role
@@ -51,27 +51,11 @@ class ExperimentFilter:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentLine:
-    """One row of the list; verdicts counts primary metrics of candidates only. target: the group's name where there is one."""
+    """One row of the list, with the names of its switches."""
 
-    id: int
-    name: str
-    state: str
-    tree: str
-    base_name: str
-    variants: int
-    pruned: int
-    boots_over: int
-    boots_total: int
-    verdicts: dict[str, int]
-    problem: str
-    created_at: datetime
-    finished_at: datetime | None
-    submitter: str = ""
-    target: str = ""
-    group: str = ""
-    priority: str = "normal"
-    switches: tuple[str, ...] = ()
-    headline: str = ""
+    row: Experiment
+    counts: ExperimentCounts
+    switches: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,30 +126,7 @@ def lines(rows: QuerySet[Experiment]) -> tuple[ExperimentLine, ...]:
     switches: dict[int, list[str]] = {one: [] for one in ids}
     for experiment, name in Switch.objects.filter(experiment__in=ids).values_list("experiment_id", "name"):
         switches[experiment].append(name)
-    return tuple(
-        ExperimentLine(
-            id=row.pk,
-            name=row.name,
-            state=row.state,
-            tree=row.tree.name,
-            base_name=row.base_name,
-            variants=counted[row.pk].variants,
-            pruned=counted[row.pk].pruned,
-            boots_over=counted[row.pk].boots_over,
-            boots_total=counted[row.pk].boots_total,
-            verdicts=counted[row.pk].verdicts,
-            problem=row.problem,
-            created_at=row.created_at,
-            finished_at=row.finished_at,
-            submitter=row.submitter.username if row.submitter else "",
-            target=row.group or row.target.name,
-            group=row.group,
-            priority=priority_name(row.priority),
-            switches=tuple(switches[row.pk]),
-            headline=row.headline,
-        )
-        for row in found
-    )
+    return tuple(ExperimentLine(row, counted[row.pk], tuple(switches[row.pk])) for row in found)
 
 
 def filter_choices() -> FilterChoices:

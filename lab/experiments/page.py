@@ -3,57 +3,19 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from lab.errors import one_row
-from lab.experiments.priority import priority_name
 from lab.experiments.progress import ExperimentProgress, progress
-from lab.experiments.shown_description import CaseView, SwitchView, case_views, switch_view
-from lab.models import Build, Experiment, Run
+from lab.models import Build, Case, Experiment, Run, Switch, Variant
 
 
 @dataclass(frozen=True, slots=True)
-class BuildLine:
-    """One build of the experiment; reused tells that nothing was compiled for this experiment."""
+class ExperimentBuild:
+    """A build with the variants of the experiment that use it; reused: nothing was compiled for this experiment."""
 
-    id: int
-    state: str
-    release: str
-    reused: bool
+    row: Build
     variants: tuple[str, ...]
-    cpu_seconds: float | None
-    wall_seconds: float | None
-    problem: str
-    started_at: datetime | None
-    finished_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """One boot of the experiment; block counts from 0; invalid: why its numbers do not count."""
-
-    id: int
-    position: int
-    block: int
-    variant: str
-    case: str
-    purpose: str
-    state: str
-    outcome: str
-    problem: str
-    invalid: tuple[str, ...]
-    findings: int
-    attempt: int
-    started_at: datetime | None
-    finished_at: datetime | None
-
-    @property
-    def seconds(self) -> float | None:
-        """Return how long the boot took, None while it has not ended."""
-        if self.started_at is None or self.finished_at is None:
-            return None
-        return (self.finished_at - self.started_at).total_seconds()
+    reused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,50 +47,21 @@ class Cell:
 class GridRow:
     """One row of the grid; cells in the order of the page's cases (none for a pruned variant)."""
 
-    id: int
-    name: str
-    switches: tuple[str, ...]
-    state: str
-    problem: str
-    problem_detail: str
-    note: str
-    build: BuildLine | None
+    row: Variant
+    build: ExperimentBuild | None
     cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentPage:
-    """Everything the page of one experiment shows."""
+    """An experiment and everything of it that its page shows."""
 
-    id: int
-    name: str
-    state: str
-    problem: str
-    tree: str
-    base_name: str
-    base_commit: str
-    design: str
-    # The group's name where there is one.
-    target: str
-    group: str
-    priority: str
-    boots: int
-    iterations: int
-    warmup: int
-    profile: bool
-    verify: bool
-    seed: int
-    spec: dict[str, Any]
-    submitter: str
-    origin: int | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    switches: tuple[SwitchView, ...]
-    cases: tuple[CaseView, ...]
+    row: Experiment
+    switches: tuple[Switch, ...]
+    cases: tuple[Case, ...]
     variants: tuple[GridRow, ...]
-    builds: tuple[BuildLine, ...]
-    runs: tuple[RunLine, ...]
+    builds: tuple[ExperimentBuild, ...]
+    runs: tuple[Run, ...]
     progress: ExperimentProgress
 
 
@@ -148,61 +81,26 @@ def find_experiment(experiment_id: int) -> Experiment | None:
 def experiment_page(experiment_id: int) -> ExperimentPage:
     """Return the page of one experiment. Raises UnknownRow."""
     row = get_experiment(experiment_id)
-    cases = case_views(row)
-    builds = _build_lines(row)
-    runs = _run_lines(row)
+    cases, builds = tuple(row.cases.all()), _builds(row)
+    runs = row.runs.select_related("variant", "case").defer("environment", "extras", "problem_detail")
     return ExperimentPage(
-        id=row.pk,
-        name=row.name,
-        state=row.state,
-        problem=row.problem,
-        tree=row.tree.name,
-        base_name=row.base_name,
-        base_commit=row.base_commit,
-        design=row.design,
-        target=row.group or row.target.name,
-        group=row.group,
-        priority=priority_name(row.priority),
-        boots=row.boots,
-        iterations=row.iterations,
-        warmup=row.warmup,
-        profile=row.profile,
-        verify=row.verify,
-        seed=row.seed,
-        spec=row.spec,
-        submitter=row.submitter.username if row.submitter else "",
-        origin=row.origin_id,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        switches=tuple(switch_view(switch) for switch in row.switches.all()),
+        row=row,
+        switches=tuple(row.switches.all()),
         cases=cases,
         variants=_variant_rows(row, cases, builds),
         builds=builds,
-        runs=runs,
+        runs=tuple(runs),
         progress=progress(row.pk),
     )
 
 
-def _build_lines(experiment: Experiment) -> tuple[BuildLine, ...]:
+def _builds(experiment: Experiment) -> tuple[ExperimentBuild, ...]:
     names: dict[int | None, list[str]] = defaultdict(list)
     for variant in experiment.variants.exclude(build=None):
         names[variant.build_id].append(variant.name)
     builds = Build.objects.filter(pk__in=[pk for pk in names if pk]).defer("request", "problem_detail")
     return tuple(
-        BuildLine(
-            id=build.pk,
-            state=build.state,
-            release=build.release,
-            reused=is_reused(build, experiment),
-            variants=tuple(names[build.pk]),
-            cpu_seconds=build.cpu_seconds,
-            wall_seconds=build.wall_seconds,
-            problem=build.problem,
-            started_at=build.started_at,
-            finished_at=build.finished_at,
-        )
-        for build in builds
+        ExperimentBuild(build, tuple(names[build.pk]), is_reused(build, experiment)) for build in builds
     )
 
 
@@ -213,57 +111,17 @@ def is_reused(build: Build, experiment: Experiment) -> bool:
     return build.cached or (build.finished_at is not None and build.finished_at <= experiment.created_at)
 
 
-def _run_lines(experiment: Experiment) -> tuple[RunLine, ...]:
-    runs = (
-        Run.objects.filter(experiment=experiment)
-        .select_related("variant", "case")
-        .defer("environment", "extras", "problem_detail")
-    )
-    return tuple(
-        RunLine(
-            id=run.pk,
-            position=run.position,
-            block=run.block,
-            variant=run.variant.name,
-            case=str(run.case),
-            purpose=run.purpose,
-            state=run.state,
-            outcome=run.outcome,
-            problem=run.problem,
-            invalid=tuple(run.invalid),
-            findings=len(run.findings),
-            attempt=run.attempt,
-            started_at=run.started_at,
-            finished_at=run.finished_at,
-        )
-        for run in runs
-    )
-
-
 def _variant_rows(
-    experiment: Experiment, cases: tuple[CaseView, ...], builds: tuple[BuildLine, ...]
+    experiment: Experiment, cases: tuple[Case, ...], builds: tuple[ExperimentBuild, ...]
 ) -> tuple[GridRow, ...]:
-    by_id = {build.id: build for build in builds}
+    by_id = {build.row.pk: build for build in builds}
     counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
-    for variant_id, case_id, state in Run.objects.filter(experiment=experiment).values_list(
-        "variant_id", "case_id", "state"
-    ):
+    for variant_id, case_id, state in experiment.runs.values_list("variant_id", "case_id", "state"):
         counts[variant_id, case_id][state] += 1
     words = ("queued", "running", "done", "failed", "cancelled")
     rows = []
     for variant in experiment.variants.all():
-        cells = tuple(Cell(case.id, *(counts[variant.pk, case.id][word] for word in words)) for case in cases)
-        rows.append(
-            GridRow(
-                id=variant.pk,
-                name=variant.name,
-                switches=tuple(variant.switches),
-                state=variant.state,
-                problem=variant.problem,
-                problem_detail=variant.problem_detail,
-                note=variant.note,
-                build=by_id.get(variant.build_id) if variant.build_id else None,
-                cells=() if variant.state == "pruned" else cells,
-            )
-        )
+        cells = tuple(Cell(case.pk, *(counts[variant.pk, case.pk][word] for word in words)) for case in cases)
+        build = by_id.get(variant.build_id) if variant.build_id else None
+        rows.append(GridRow(variant, build, () if variant.state == "pruned" else cells))
     return tuple(rows)

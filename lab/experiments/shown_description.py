@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The description of an experiment as pages show it: its switches and its cases."""
+"""The description of an experiment as pages and the API show it, and its cases."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,48 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernels.mails.stored_diff import shown_diff
 from kernels.trees.git import hide_password
 from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
 from lab.experiments.stored_spec import spec_of, stored_description
-from lab.models import Case, Experiment, Switch
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimView:
-    """A claimed effect of a switch from the catalogue: metric, direction and source."""
-
-    workload: str
-    metric: str
-    direction: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchView:
-    """A patch or config fragment of the experiment; report tells what intake repaired,
-    notes which mails of a series it chose.
-
-    text: a diff as kernels.mails.stored_diff keeps it.
-    """
-
-    name: str
-    kind: str
-    title: str
-    author: str
-    link: str
-    text: str
-    requires: tuple[str, ...]
-    excludes: tuple[str, ...]
-    report: tuple[str, ...]
-    claims: tuple[ClaimView, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> str:
-        """The text for people: what is not UTF-8 or hides in it is an escape."""
-        return shown_diff(self.text)
+from lab.models import Case, Experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +38,6 @@ def case_views(experiment: Experiment) -> tuple[CaseView, ...]:
 def case_view(case: Case) -> CaseView:
     """Return one case as pages show it."""
     return CaseView(case.pk, case.position, case.workload, case.preset, case.params)
-
-
-def switch_view(switch: Switch) -> SwitchView:
-    """Return one switch as pages show it."""
-    return SwitchView(
-        name=switch.name,
-        kind=switch.kind,
-        title=switch.title,
-        author=switch.author,
-        link=switch.link,
-        text=switch.text,
-        requires=tuple(switch.requires),
-        excludes=tuple(switch.excludes),
-        report=tuple(switch.report),
-        claims=tuple(ClaimView(**claim) for claim in switch.claims),
-        notes=tuple(switch.notes),
-    )
 
 
 def shown_description(experiment_id: int) -> dict[str, Any]:

@@ -155,6 +155,13 @@ class Run(Claimed):
     def __str__(self) -> str:
         return f"{self.purpose} run {self.position}"
 
+    @property
+    def seconds(self) -> float | None:
+        """Return how long the boot took, None while it has not ended."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
+
 
 class LateAnswer(models.Model):
     """An answer that came when its claim was not held any more: nothing of it was written."""

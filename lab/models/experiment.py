@@ -5,6 +5,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Coalesce
 
+from kernels.mails.stored_diff import shown_diff
 from lab.models.hardware import Target
 from lab.models.states import OPEN_EXPERIMENT, ExperimentState, Role, VariantState
 from lab.models.tree import Tree
@@ -127,6 +128,11 @@ class Switch(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def shown(self) -> str:
+        """The text for people: what is not UTF-8 or hides in it is an escape."""
+        return shown_diff(self.text)
 
 
 class Variant(models.Model):

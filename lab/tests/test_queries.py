@@ -19,7 +19,6 @@ from lab.runs.record import RunRecord, TakenProfile, record_run
 from lab.runs.settle import cancel_experiment
 from lab.runs.work_orders import build_order, run_order
 from lab.submission.choices import submission_choices
-from lab.targets.target_list import target_list
 from lab.tests.factories import (
     claimed_build,
     claimed_run,
@@ -67,12 +66,12 @@ def test_the_list_has_the_newest_first_with_what_came_of_it() -> None:
     done = finished()
     waiting = make_grid()
     first, second = list_page(ExperimentFilter()).lines
-    assert (first.id, second.id) == (waiting.pk, done.pk)
-    assert (second.state, second.verdicts) == ("done", {"regression": 1})
-    assert (second.variants, second.pruned) == (2, 1)
-    assert (second.boots_over, second.boots_total) == (12, 12)
-    assert (first.boots_over, first.boots_total) == (0, 4)
-    assert [line.id for line in list_page(ExperimentFilter(), size=1).lines] == [waiting.pk]
+    assert (first.row, second.row) == (waiting, done)
+    assert (second.row.state, second.counts.verdicts) == ("done", {"regression": 1})
+    assert (second.counts.variants, second.counts.pruned) == (2, 1)
+    assert (second.counts.boots_over, second.counts.boots_total) == (12, 12)
+    assert (first.counts.boots_over, first.counts.boots_total) == (0, 4)
+    assert [line.row.pk for line in list_page(ExperimentFilter(), size=1).lines] == [waiting.pk]
 
 
 def test_the_page_of_an_experiment_has_its_grid_with_states() -> None:
@@ -83,11 +82,11 @@ def test_the_page_of_an_experiment_has_its_grid_with_states() -> None:
     claim = claimed_run(second)
     page = experiment_page(experiment.pk)
     base, patched = page.variants
-    assert (base.name, base.state, base.cells[0].state) == ("base", "ready", "queued")
+    assert (base.row.name, base.row.state, base.cells[0].state) == ("base", "ready", "queued")
     assert (base.cells[0].done, base.cells[0].queued, base.cells[0].total) == (1, 1, 2)
     assert patched.cells[0].state == "running"
     assert patched.build is not None
-    assert patched.build.release == "6.1-k1"
+    assert patched.build.row.release == "6.1-k1"
     assert [run.state for run in page.runs] == ["done", "running", "queued", "queued"]
     assert page.runs[0].seconds is not None
     assert page.runs[3].seconds is None
@@ -98,13 +97,11 @@ def test_the_page_of_an_experiment_has_its_grid_with_states() -> None:
 def test_a_pruned_variant_has_its_reason_and_no_cells() -> None:
     page = experiment_page(finished().pk)
     pruned = page.variants[-1]
-    assert (pruned.state, pruned.cells, pruned.build) == ("pruned", (), None)
-    assert pruned.problem == "q clashes with p in fs/inode.c"
-    assert page.switches[0].report == ("hunk 1: blanks",)
-    assert (page.switches[0].claims[0].metric, page.switches[0].claims[0].direction) == (
-        "ns_per_open",
-        "lower",
-    )
+    assert (pruned.row.state, pruned.cells, pruned.build) == ("pruned", (), None)
+    assert pruned.row.problem == "q clashes with p in fs/inode.c"
+    assert page.switches[0].report == ["hunk 1: blanks"]
+    (claim,) = page.switches[0].claims
+    assert (claim["metric"], claim["direction"]) == ("ns_per_open", "lower")
 
 
 def test_a_build_made_before_the_experiment_counts_as_reused() -> None:
@@ -296,11 +293,6 @@ def test_what_was_cancelled_is_over_and_did_not_fail() -> None:
     assert seen.percent == 100
 
 
-def test_targets_are_told_in_words() -> None:
-    guest = {"name": "guest", "driver": "libvirt", "vcpus": 2, "memory_mib": 1024, "enabled": True}
-    assert target_list() == (guest,)
-
-
 def test_a_form_offers_what_there_is() -> None:
     choices = submission_choices()
     assert choices.targets == ("guest",)
@@ -314,5 +306,5 @@ def test_a_build_with_a_different_release_is_not_mixed_up() -> None:
     assert patched.build
     finish_build(base.build, release="6.1-ka")
     finish_build(patched.build, release="6.1-kb")
-    released = {v.name: v.build.release for v in experiment_page(experiment.pk).variants if v.build}
+    released = {v.row.name: v.build.row.release for v in experiment_page(experiment.pk).variants if v.build}
     assert released == {"base": "6.1-ka", "p": "6.1-kb"}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.claims import CHANGED, UNCHANGED, UNSEEN, ClaimedFunction, Measured, VariantClaims
@@ -13,49 +13,25 @@ from web.words import count, quantity, share
 _MINUS, _THIN = "\N{MINUS SIGN}", "\N{NARROW NO-BREAK SPACE}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedLine:
-    """One function of the diff that the profiles hold. place: file, with the line where it is known. symbol: its name there."""
-
-    function: str
-    place: str
-    hunks: tuple[str, ...]
-    symbol: str
-    measured: str
-    changed: bool
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimTable:
-    """One variant's claims. summary: how many changed, in words. unseen: of the diff, but in no profile. unclaimed: the other way round."""
-
-    variant: str
-    base: str
-    unit: str
-    summary: str
-    lines: tuple[ClaimedLine, ...]
-    unseen: tuple[ClaimedFunction, ...]
-    unclaimed: tuple[str, ...]
-
-
-def claim_tables(claims: Iterable[VariantClaims]) -> list[ClaimTable]:
+def claim_tables(claims: Iterable[VariantClaims]) -> list[dict[str, Any]]:
     """Return the tables of some variants."""
     return [claim_table(one) for one in claims]
 
 
-def claim_table(one: VariantClaims, operation: str = "") -> ClaimTable:
-    """Return one variant's table. operation: what the instructions of exact profiles are counted for, such as "open"."""
-    return ClaimTable(
-        variant=one.variant,
-        base=one.base,
-        unit=_per(one.unit, operation),
-        summary=_summary(one.claims),
-        lines=tuple(_line(claim, claim.measured, one.unit) for claim in one.claims if claim.measured),
-        unseen=tuple(claim for claim in one.claims if claim.measured is None),
-        unclaimed=tuple(measured.symbol for measured in one.unclaimed),
-    )
+def claim_table(one: VariantClaims, operation: str = "") -> dict[str, Any]:
+    """Return one variant's table. operation: what the instructions of exact profiles are counted for, such as "open".
+
+    unseen: of the diff, but in no profile. unclaimed: the other way round.
+    """
+    return {
+        "variant": one.variant,
+        "base": one.base,
+        "unit": _per(one.unit, operation),
+        "summary": _summary(one.claims),
+        "lines": [_line(claim, claim.measured, one.unit) for claim in one.claims if claim.measured],
+        "unseen": [claim for claim in one.claims if claim.measured is None],
+        "unclaimed": [measured.symbol for measured in one.unclaimed],
+    }
 
 
 def _per(unit: Unit, operation: str) -> str:
@@ -75,17 +51,17 @@ def _summary(claims: tuple[ClaimedFunction, ...]) -> str:
     return f"{count(len(claims), 'function')} in the diff: {told}"
 
 
-def _line(claim: ClaimedFunction, found: Measured, unit: Unit) -> ClaimedLine:
-    return ClaimedLine(
-        function=claim.function,
-        place=found.line or claim.path,
-        hunks=claim.hunks,
-        symbol=found.symbol,
-        measured=_measured(claim, found, unit),
-        changed=claim.verdict == CHANGED,
-        before=_amount(found.before, unit),
-        after=_amount(found.after, unit),
-    )
+def _line(claim: ClaimedFunction, found: Measured, unit: Unit) -> dict[str, Any]:
+    return {
+        "function": claim.function,
+        "place": found.line or claim.path,
+        "hunks": claim.hunks,
+        "symbol": found.symbol,
+        "measured": _measured(claim, found, unit),
+        "changed": claim.verdict == CHANGED,
+        "before": _amount(found.before, unit),
+        "after": _amount(found.after, unit),
+    }
 
 
 def _measured(claim: ClaimedFunction, found: Measured, unit: Unit) -> str:

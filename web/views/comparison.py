@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -20,9 +19,7 @@ from lab.comparisons.shape import (
     CellData,
     ComparisonData,
     EffectData,
-    InvalidData,
     MetricData,
-    ModelAndMachineData,
 )
 from lab.experiments.progress import progress
 from lab.profiles.exact import exact_changes
@@ -30,121 +27,14 @@ from lab.statistics.verdict_words import (
     CHANGES,
     CONTROLS,
     DIRECTIONS,
-    VerdictWord,
     shown_verdict,
 )
 from web.charts import Bar, Plot, Span, bar, histogram, span
 from web.conclusion import conclusion_block
-from web.views.contention import CYCLES, ContentionSection, contention
-from web.views.distribution import MetricPlot, SpreadSection, spread
-from web.views.exact import ExactTable, exact_tables
+from web.views.contention import CYCLES, contention
+from web.views.distribution import spread
+from web.views.exact import exact_tables
 from web.words import change, interval, prose, quantity, settings
-
-
-@dataclass(frozen=True, slots=True)
-class VariantLine:
-    """One variant under one metric, in words. cell, shown: its comparison and verdict, None for the base.
-
-    medians: why they and the change differ. certainty: q in words. triaged: the decision on a regression.
-    """
-
-    variant: str
-    value: str
-    boots: int
-    cell: CellData | None = None
-    shown: VerdictWord | None = None
-    control: str = ""
-    change: str = ""
-    medians: str = ""
-    interval: str = ""
-    bar: Bar | None = None
-    certainty: str = ""
-    triaged: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EffectLine:
-    """The effect of one switch over all combinations, or the interaction of two."""
-
-    label: str
-    change: str
-    interval: str
-    bar: Bar | None
-    certainty: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class EffectGroup:
-    """The effects on one metric, on one axis."""
-
-    metric: str
-    ends: tuple[str, str]
-    lines: tuple[EffectLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MetricGroup:
-    """One metric: the base first, then the candidates and controls on one axis."""
-
-    metric: str
-    better: str
-    primary: bool
-    margin: str
-    floor: str
-    alarms: str
-    ends: tuple[str, str]
-    lines: tuple[VariantLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The counts of a verified boot of one variant; listing: bpftrace's output, if any."""
-
-    variant: str
-    run_id: int
-    statement: str
-    holds: bool
-    listing: str
-
-
-@dataclass(frozen=True, slots=True)
-class CaseSection:
-    """One case.
-
-    groups: the metric that decides, or all metrics if none is primary. others: the remaining metrics. moved: the number of
-    significant changes among the others. strips: the boots of the metrics in groups; spread has those of the others.
-    """
-
-    title: str
-    anchor: str
-    params: str
-    groups: tuple[MetricGroup, ...]
-    others: tuple[MetricGroup, ...]
-    moved: int
-    mail: tuple[ShownBoot, ...]
-    proofs: tuple[Proof, ...]
-    plots: tuple[Plot, ...]
-    method: str
-    effects: tuple[EffectGroup, ...]
-    notes: tuple[str, ...]
-    invalid: list[InvalidData]
-    strips: tuple[MetricPlot, ...]
-    spread: SpreadSection | None
-    contention: ContentionSection | None
-    beside: list[ModelAndMachineData]
-    exact: tuple[ExactTable, ...]
-    exact_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """One primary metric over all candidates: (change, verdict) or None where nothing was compared."""
-
-    anchor: str
-    case: str
-    metric: str
-    cells: tuple[tuple[str, str] | None, ...]
 
 
 @require_safe
@@ -173,17 +63,18 @@ def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     return render(request, "web/comparison.html", ctx)
 
 
-def _glances(data: ComparisonData) -> list[Glance]:
+def _glances(data: ComparisonData) -> list[dict[str, Any]]:
+    """Return each primary metric over all candidates: (change, verdict), None where nothing was compared."""
     judged = [
         one["name"] for one in data["variants"] if one["role"] == "candidate" and one["state"] != "pruned"
     ]
     return [
-        Glance(
-            anchor=_anchor(case),
-            case=case["title"],
-            metric=metric["name"],
-            cells=tuple(_glance(metric, name, fine=_fine(data)) for name in judged),
-        )
+        {
+            "anchor": _anchor(case),
+            "case": case["title"],
+            "metric": metric["name"],
+            "cells": [_glance(metric, name, fine=_fine(data)) for name in judged],
+        }
         for case in data["cases"]
         for metric in case["metrics"]
         if metric["primary"]
@@ -205,38 +96,38 @@ def _fine(data: ComparisonData) -> bool:
 
 def _section(
     data: ComparisonData, case: CaseData, boots: CaseBoots, states: Mapping[int, str]
-) -> CaseSection:
+) -> dict[str, Any]:
+    """Return one case. groups: the metrics to show open; moved: the significant changes among the others."""
     metrics = case["metrics"]
     cells = [cell for metric in metrics for cell in metric["cells"]]
     first = _deciding(metrics)
     shown = {metric["name"] for metric in first}
     drawn = spread(boots.spread)
     others = [metric for metric in metrics if metric not in first]
-    return CaseSection(
-        title=case["title"],
-        anchor=_anchor(case),
-        params=settings(case["params"]),
-        groups=tuple(_group(data, metric, states) for metric in first),
-        others=tuple(_group(data, metric, states) for metric in others),
-        moved=sum(_is_called(cell) for metric in others for cell in metric["cells"]),
-        mail=tuple(boot for boot in boots.medians if boot.line),
-        proofs=tuple(proof for boot in boots.verified if (proof := _proof(boot))),
-        plots=_plots(boots.medians),
-        method=next((one["method"] for one in cells if one["method"] and one["role"] not in CONTROLS), ""),
-        effects=tuple(
-            _effects(metric, fine=_fine(data))
-            for metric in metrics
-            if metric["primary"] and metric["effects"]
-        ),
-        notes=tuple(dict.fromkeys(_notes(cells))),
-        invalid=case["invalid"],
-        contention=contention(data, case, boots.medians),
-        beside=case["models_and_machines"],
-        exact=tuple(exact_tables(exact_changes(case["id"]), brief=True)),
-        exact_at=f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
-        strips=tuple(one for one in drawn.plots if one.metric in shown),
-        spread=replace(drawn, plots=tuple(one for one in drawn.plots if one.metric not in shown)),
-    )
+    fine = _fine(data)
+    return {
+        "title": case["title"],
+        "anchor": _anchor(case),
+        "params": settings(case["params"]),
+        "groups": [_group(data, metric, states) for metric in first],
+        "others": [_group(data, metric, states) for metric in others],
+        "moved": sum(_is_called(cell) for metric in others for cell in metric["cells"]),
+        "mail": [boot for boot in boots.medians if boot.line],
+        "proofs": [proof for boot in boots.verified if (proof := _proof(boot))],
+        "plots": _plots(boots.medians),
+        "method": next((one["method"] for one in cells if one["method"] and one["role"] not in CONTROLS), ""),
+        "effects": [
+            _effects(metric, fine=fine) for metric in metrics if metric["primary"] and metric["effects"]
+        ],
+        "notes": list(dict.fromkeys(_notes(cells))),
+        "invalid": case["invalid"],
+        "contention": contention(data, case, boots.medians),
+        "beside": case["models_and_machines"],
+        "exact": exact_tables(exact_changes(case["id"]), brief=True),
+        "exact_at": f"{reverse('profile', args=(data['experiment']['id'], case['id']))}?kind=exact",
+        "strips": [one for one in drawn["plots"] if one["metric"] in shown],
+        "spread": drawn | {"plots": [one for one in drawn["plots"] if one["metric"] not in shown]},
+    }
 
 
 def _deciding(metrics: list[MetricData]) -> list[MetricData]:
@@ -267,26 +158,26 @@ def _axis(shifts: Sequence[CellData | EffectData], margin: float) -> Span:
     return span([end for one in shifts for end in (one["low"], one["ratio"], one["high"])], margin)
 
 
-def _effects(metric: MetricData, *, fine: bool) -> EffectGroup:
+def _effects(metric: MetricData, *, fine: bool) -> dict[str, Any]:
+    """Return the effects on one metric, on one axis."""
     axis = _axis(metric["effects"], 0.0)
-    low, high = axis.ends
-    return EffectGroup(
-        metric=metric["name"],
-        ends=(change(low), change(high)),
-        lines=tuple(_effect(effect, axis, fine=fine) for effect in metric["effects"]),
-    )
+    return {
+        "metric": metric["name"],
+        "ends": [change(end) for end in axis.ends],
+        "lines": [_effect(effect, axis, fine=fine) for effect in metric["effects"]],
+    }
 
 
-def _effect(effect: EffectData, axis: Span, *, fine: bool) -> EffectLine:
-    ends, drawn = interval_bar(axis, effect, fine=fine)
-    return EffectLine(
-        " × ".join(effect["switches"]),
-        change(effect["ratio"], fine=fine),
-        ends,
-        drawn,
-        certainty(effect["q"]),
-        effect["reason"],
-    )
+def _effect(effect: EffectData, axis: Span, *, fine: bool) -> dict[str, Any]:
+    words, drawn = interval_bar(axis, effect, fine=fine)
+    return {
+        "label": " × ".join(effect["switches"]),
+        "change": change(effect["ratio"], fine=fine),
+        "interval": words,
+        "bar": drawn,
+        "certainty": certainty(effect["q"]),
+        "reason": effect["reason"],
+    }
 
 
 def interval_bar(axis: Span, shift: CellData | EffectData, *, fine: bool = False) -> tuple[str, Bar | None]:
@@ -304,30 +195,28 @@ def certainty(q_value: float | None) -> str:
     return "q < 0.001" if q_value < 0.001 else f"q {q_value:.3f}"
 
 
-def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) -> MetricGroup:
+def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) -> dict[str, Any]:
+    """Return one metric: the base first, then the candidates and controls on one axis."""
     cells = metric["cells"]
     margin = max((cell["margin"] for cell in cells), default=0.0)
     floor = max((cell["floor"] for cell in cells), default=0.0)
     axis = _axis(cells, margin)
-    low, high = axis.ends
-    base = VariantLine(
-        data["base"]["name"],
-        quantity(metric["base_median"], metric["unit"]),
-        max((cell["boots"] for cell in cells), default=0),
-    )
-    return MetricGroup(
-        metric=metric["name"],
-        better=DIRECTIONS.get(metric["better"], ""),
-        primary=metric["primary"],
-        margin=change(1 + margin).lstrip("+"),
-        floor=change(1 + floor).lstrip("+") if floor else "",
-        alarms=_alarms(metric),
-        ends=(change(low), change(high)),
-        lines=(
-            base,
-            *(_line(one, metric, axis, states.get(one["id"], ""), fine=_fine(data)) for one in cells),
-        ),
-    )
+    base = {
+        "variant": data["base"]["name"],
+        "value": quantity(metric["base_median"], metric["unit"]),
+        "boots": max((cell["boots"] for cell in cells), default=0),
+    }
+    lines = [_line(one, metric, axis, states.get(one["id"], ""), fine=_fine(data)) for one in cells]
+    return {
+        "metric": metric["name"],
+        "better": DIRECTIONS.get(metric["better"], ""),
+        "primary": metric["primary"],
+        "margin": change(1 + margin).lstrip("+"),
+        "floor": change(1 + floor).lstrip("+") if floor else "",
+        "alarms": _alarms(metric),
+        "ends": [change(end) for end in axis.ends],
+        "lines": [base, *lines],
+    }
 
 
 def _alarms(metric: MetricData) -> str:
@@ -336,37 +225,37 @@ def _alarms(metric: MetricData) -> str:
     return f"control: {seen['called']} of {seen['compared']} wrongly flagged" if seen["compared"] else ""
 
 
-def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine: bool) -> VariantLine:
-    ends, drawn = interval_bar(axis, cell, fine=fine)
-    return VariantLine(
-        variant=cell["variant"],
-        value=quantity(cell["median"], metric["unit"]),
-        boots=cell["boots"],
-        cell=cell,
-        shown=shown_verdict(cell["verdict"], cell["role"]),
-        control=CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
-        change=change(cell["ratio"], fine=fine),
-        medians=prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
-        interval=ends,
-        bar=drawn,
-        certainty=certainty(cell["q"]),
-        triaged=triaged,
-    )
+def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine: bool) -> dict[str, Any]:
+    """Return one variant under one metric. triaged: the decision on a regression."""
+    words, drawn = interval_bar(axis, cell, fine=fine)
+    return {
+        "variant": cell["variant"],
+        "value": quantity(cell["median"], metric["unit"]),
+        "boots": cell["boots"],
+        "cell": cell,
+        "shown": shown_verdict(cell["verdict"], cell["role"]),
+        "control": CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
+        "change": change(cell["ratio"], fine=fine),
+        "medians": prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
+        "interval": words,
+        "bar": drawn,
+        "certainty": certainty(cell["q"]),
+        "triaged": triaged,
+    }
 
 
-def _proof(item: ShownBoot) -> Proof | None:
+def _proof(item: ShownBoot) -> dict[str, Any] | None:
     """Return a verified run's evidence for its claim; None if the workload counts nothing."""
-    statement = item.extras.get("verified")
+    statement, listing = item.extras.get("verified"), item.extras.get("bpftrace")
     if not isinstance(statement, str):
         return None
-    listing = item.extras.get("bpftrace")
-    return Proof(
-        variant=item.variant,
-        run_id=item.run,
-        statement=statement,
-        holds=item.extras.get("verified_holds") is True,
-        listing=listing if isinstance(listing, str) else "",
-    )
+    return {
+        "variant": item.variant,
+        "run_id": item.run,
+        "statement": statement,
+        "holds": item.extras.get("verified_holds") is True,
+        "listing": listing if isinstance(listing, str) else "",
+    }
 
 
 def _plots(items: tuple[ShownBoot, ...]) -> tuple[Plot, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +16,7 @@ from lab.comparisons.page import ShownBoot
 from lab.comparisons.shape import CaseData, ComparisonData
 from lab.profiles.case_profiles import WAITING, profiled_variants
 from lab.statistics.verdict_words import CONTROLS
-from web.scalingchart import ScalingPlot, scaling_plot
+from web.scalingchart import scaling_plot
 from web.words import change, share
 
 # As workloads/contention.py names the metric of each number of CPUs.
@@ -27,56 +26,12 @@ _MOST_FUNCTIONS, _MOST_PLACES = 12, 6
 _MARGIN = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingFunction:
-    """A function with the share of all cycles that each variant's CPUs wait in it, in the order of the variants."""
+def contention(data: ComparisonData, case: CaseData, medians: Sequence[ShownBoot]) -> dict[str, Any] | None:
+    """Return the curves and the waiting of a case, None under another clock or without a boot that was replayed.
 
-    name: str
-    shares: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingPlace:
-    """A lock or a cache line that CPUs wait for, its share of all cycles, and the function that waits most."""
-
-    name: str
-    kind: str
-    share: str
-    chain: str
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingGraph:
-    """An address of a flame graph of waiting: of a variant, and of its difference to the base, which has none itself."""
-
-    variant: str
-    own: str
-    difference: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentionSection:
-    """The curves and the waiting of one case. plot: cycles an operation, times those of the base on the fewest CPUs.
-
-    variants, functions and places are of the variants' median boots, on the most CPUs.
+    plot: cycles an operation, times those of the base on the fewest CPUs. variants, functions and places are of the
+    variants' median boots, on the most CPUs.
     """
-
-    operation: str
-    machine: str
-    cpus: int
-    plot: ScalingPlot | None
-    variants: tuple[str, ...]
-    waiting: tuple[str, ...]
-    functions: tuple[WaitingFunction, ...]
-    places: tuple[tuple[str, tuple[WaitingPlace, ...]], ...]
-    graphs: tuple[WaitingGraph, ...]
-    sensitivity: tuple[str, ...]
-
-
-def contention(
-    data: ComparisonData, case: CaseData, medians: Sequence[ShownBoot]
-) -> ContentionSection | None:
-    """Return the section of a case, None under another clock or without a boot that was replayed."""
     boots = [boot for boot in medians if isinstance(boot.extras.get("contention"), Mapping)]
     if data["experiment"]["clock"] != "contention" or not boots:
         return None
@@ -84,22 +39,22 @@ def contention(
     boots = [boot for boot in boots if boot.variant not in controls]
     operation, curves = _curves(data["base"]["name"], case)
     found = [boot.extras["contention"] for boot in boots]
-    return ContentionSection(
-        operation=operation,
-        machine=str(found[0]["machine"]) if found else "",
-        cpus=int(found[0]["cpus"]) if found else 0,
-        plot=scaling_plot(curves),
-        variants=tuple(boot.variant for boot in boots),
-        waiting=tuple(share(each["waiting"], each["cycles"]) for each in found),
-        functions=_functions(found),
-        places=tuple((boot.variant, _places(boot)) for boot in boots),
-        graphs=_graphs(data, case, [boot.variant for boot in boots]),
-        sensitivity=_sensitivity(data, case),
-    )
+    return {
+        "operation": operation,
+        "machine": str(found[0]["machine"]) if found else "",
+        "cpus": int(found[0]["cpus"]) if found else 0,
+        "plot": scaling_plot(curves),
+        "variants": [boot.variant for boot in boots],
+        "waiting": [share(each["waiting"], each["cycles"]) for each in found],
+        "functions": _functions(found),
+        "places": [(boot.variant, _places(boot)) for boot in boots],
+        "graphs": _graphs(data, case, [boot.variant for boot in boots]),
+        "sensitivity": _sensitivity(data, case),
+    }
 
 
-def _graphs(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> tuple[WaitingGraph, ...]:
-    """Return the flame graphs of waiting of those variants that have one."""
+def _graphs(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> list[dict[str, str]]:
+    """Return the addresses of the flame graphs of waiting: of a variant, and of its difference to the base."""
     base = data["base"]["name"]
     profiled = profiled_variants(case["id"], kind=WAITING)
     at = reverse("profile", args=(data["experiment"]["id"], case["id"]))
@@ -107,15 +62,15 @@ def _graphs(data: ComparisonData, case: CaseData, variants: Sequence[str]) -> tu
     def address(**asked: str) -> str:
         return f"{at}?{urlencode({'kind': WAITING} | asked)}"
 
-    return tuple(
-        WaitingGraph(
-            name,
-            address(variant=name),
-            address(variant=name, against=base) if name != base and base in profiled else "",
-        )
+    return [
+        {
+            "variant": name,
+            "own": address(variant=name),
+            "difference": address(variant=name, against=base) if name != base and base in profiled else "",
+        }
         for name in variants
         if name in profiled
-    )
+    ]
 
 
 def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]]:
@@ -139,22 +94,22 @@ def _curves(base: str, case: CaseData) -> tuple[str, dict[str, dict[int, float]]
     }
 
 
-def _functions(found: list[Mapping[str, Any]]) -> tuple[WaitingFunction, ...]:
-    """Return the functions that CPUs wait in, those of the largest share of any variant first."""
+def _functions(found: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the functions that CPUs wait in with each variant's share, those of the largest share of any first."""
     cycles: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(found))
     for place, each in enumerate(found):
         for row in each["functions"]:
             if row["chain"]:
                 cycles[row["chain"][0]][place] += row["cycles"] / (each["cycles"] or 1)
     ordered = sorted(cycles.items(), key=lambda item: -max(item[1]))
-    return tuple(
-        WaitingFunction(name, tuple(share(part, 1) for part in parts))
+    return [
+        {"name": name, "shares": [share(part, 1) for part in parts]}
         for name, parts in ordered[:_MOST_FUNCTIONS]
-    )
+    ]
 
 
-def _places(boot: ShownBoot) -> tuple[WaitingPlace, ...]:
-    """Return the locks and lines that a boot's CPUs wait for longest."""
+def _places(boot: ShownBoot) -> list[dict[str, str]]:
+    """Return the locks and lines that a boot's CPUs wait for longest, each with the function that waits most."""
     found = boot.extras["contention"]
     rows = [(row["cycles"], f"{row['kind']} lock", row) for row in found["locks"]]
     rows += [
@@ -162,10 +117,15 @@ def _places(boot: ShownBoot) -> tuple[WaitingPlace, ...]:
         for row in found["lines"]
     ]
     rows.sort(key=lambda row: -row[0])
-    return tuple(
-        WaitingPlace(str(row["name"]), kind, share(cycles, found["cycles"]), _chain(row))
+    return [
+        {
+            "name": str(row["name"]),
+            "kind": kind,
+            "share": share(cycles, found["cycles"]),
+            "chain": _chain(row),
+        }
         for cycles, kind, row in rows[:_MOST_PLACES]
-    )
+    ]
 
 
 def _chain(row: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -32,31 +32,11 @@ _HEADS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CounterText:
-    """One cell in words: median and its interval, change and its interval, ▲ or ▼ where it certainly moved."""
-
-    value: str
-    range: str
-    change: str
-    between: str
-    mark: str
-
-
-@dataclass(frozen=True, slots=True)
-class CounterLine:
-    """One counter over all variants."""
-
-    source: str
-    name: str
-    cells: tuple[CounterText, ...]
-
-
 @require_safe
 def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse:
     """The counters of one case; ?rows=all all of them."""
     page = counter_page(experiment_id, case_id)
-    lines = [CounterLine(row.source, row.name, _texts(page, row.cells)) for row in page.rows]
+    lines = [{"source": row.source, "name": row.name, "cells": _texts(page, row.cells)} for row in page.rows]
     shown = lines if request.GET.get("rows") == "all" else lines[:_FIRST]
     ctx = {
         "page": page,
@@ -102,25 +82,25 @@ def as_json(request: HttpRequest, experiment_id: int, case_id: int) -> JsonRespo
     return JsonResponse(told | {"per": "timed iteration"})
 
 
-def _texts(page: CounterPage, cells: tuple[CounterCell, ...]) -> tuple[CounterText, ...]:
-    return tuple(
+def _texts(page: CounterPage, cells: tuple[CounterCell, ...]) -> list[dict[str, str]]:
+    return [
         counter_text(cell, base=column.role == "base")
         for column, cell in zip(page.columns, cells, strict=True)
-    )
+    ]
 
 
-def counter_text(cell: CounterCell, *, base: bool) -> CounterText:
-    """One cell in words."""
+def counter_text(cell: CounterCell, *, base: bool) -> dict[str, str]:
+    """One cell in words: median and its interval, change and its interval, ▲ or ▼ where it certainly moved."""
     if cell.median is None:
-        return CounterText(NONE, "", "", "", "")
-    between = f"{number(cell.low)} to {number(cell.high)}" if cell.low != cell.high else ""
+        return {"value": NONE}
+    words = {
+        "value": number(cell.median),
+        "range": f"{number(cell.low)} to {number(cell.high)}" if cell.low != cell.high else "",
+    }
     if base:
-        return CounterText(number(cell.median), between, "", "", "")
-    mark = ""
+        return words
     if cell.certain:
-        mark = "◆" if cell.ratio is None else "▲" if cell.ratio > 1 else "▼"
-    ends = ""
+        words["mark"] = "◆" if cell.ratio is None else "▲" if cell.ratio > 1 else "▼"
     if cell.ratio_low is not None and cell.ratio_high is not None:
-        ends = f"{change(cell.ratio_low)} to {change(cell.ratio_high)}"
-    moved = "" if cell.ratio is None else change(cell.ratio)
-    return CounterText(number(cell.median), between, moved, ends, mark)
+        words["between"] = f"{change(cell.ratio_low)} to {change(cell.ratio_high)}"
+    return words | {"change": "" if cell.ratio is None else change(cell.ratio)}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import Any
 
 from django.conf import settings as django_settings
 from django.http import HttpRequest, HttpResponse
@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.experiments.list_page import filter_choices, list_page
-from lab.experiments.page import BuildLine, ExperimentPage, RunLine, experiment_page, get_experiment
-from lab.experiments.priority import priorities_for
+from lab.experiments.page import ExperimentBuild, ExperimentPage, experiment_page
+from lab.experiments.priority import priorities_for, priority_name
 from lab.notes.pages import notes_on
 from lab.people.permissions import may, may_change
 from lab.runs.pages import build_page, files_removed_at, run_page
@@ -29,18 +29,6 @@ _SHOWN = 6
 _EVIDENCE_LINES = 14
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """Something that went wrong: one line, its evidence, and where the whole of it is."""
-
-    title: str
-    problem: str
-    evidence: str
-    build_id: int | None
-    run_id: int | None
-    times: int
-
-
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
     """The experiments that fit the address, a page of them; an address with empty filters becomes one without."""
@@ -52,7 +40,12 @@ def listing(request: HttpRequest) -> HttpResponse:
     page = list_page(asked, number)
     filters = kept_filters(request.GET.urlencode())
     ctx = {
-        "rows": [] if errors else [(line, counted_verdicts(line.verdicts)) for line in page.lines],
+        "rows": []
+        if errors
+        else [
+            (line, counted_verdicts(line.counts.verdicts), priority_name(line.row.priority))
+            for line in page.lines
+        ],
         "page": page,
         "asked": given,
         "errors": errors,
@@ -100,40 +93,40 @@ def runs(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """All builds and boots; `variant` and `case` in the address narrow the boots."""
     page = experiment_page(experiment_id)
     variant, case = request.GET.get("variant", ""), request.GET.get("case", "")
-    chosen = [
-        run for run in page.runs if (not variant or run.variant == variant) and (not case or run.case == case)
-    ]
+    chosen = [run for run in page.runs if variant in ("", run.variant.name) and case in ("", str(run.case))]
     ctx = {
-        "page": page,
+        "page": page.row,
         "key": experiment_id,
         "tab": "runs",
         "runs": chosen,
         "builds": page.builds,
         "variant": variant,
         "case": case,
-        "variants": [row.name for row in page.variants if row.state != "pruned"],
-        "cases": list(dict.fromkeys(one.title for one in page.cases)),
+        "variants": [one.row.name for one in page.variants if one.row.state != "pruned"],
+        "cases": list(dict.fromkeys(map(str, page.cases))),
     }
     return render(request, "web/runs.html", ctx)
 
 
 def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
-    progress = current_progress(page.id, operator=may(request.user, "operate"))
-    row = get_experiment(page.id)
+    row = page.row
+    progress = current_progress(row.pk, operator=may(request.user, "operate"))
     return {
-        "page": page,
+        "page": row,
+        "parts": page,
+        "priority": priority_name(row.priority),
         "kept": row.kept,
         "may_cancel": may_change(request.user, row.submitter),
-        "key": page.id,
+        "key": row.pk,
         "progress": progress,
-        "took": (page.finished_at - page.started_at).total_seconds()
-        if page.started_at and page.finished_at
+        "took": (row.finished_at - row.started_at).total_seconds()
+        if row.started_at and row.finished_at
         else None,
-        "builds_failed": sum(build.state == "failed" for build in page.builds),
+        "builds_failed": sum(build.row.state == "failed" for build in page.builds),
         "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
-        "grid": [(row, _build_said(row.build)) for row in page.variants],
+        "grid": [(one, _build_said(one.build)) for one in page.variants],
         "troubles": _troubles(page),
         "conclusion": conclusion_block(conclusion_data(row)),
     }
@@ -143,39 +136,43 @@ def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
     """Return the priorities that its reader may set; none for a finished experiment."""
     if page.progress.finished:
         return ()
-    given = priorities_for(request.user)
-    return given if page.priority in given else (*given, page.priority)
+    given, now = priorities_for(request.user), priority_name(page.row.priority)
+    return given if now in given else (*given, now)
 
 
-def _build_said(build: BuildLine | None) -> str:
-    if build is None or build.state != "built":
+def _build_said(build: ExperimentBuild | None) -> str:
+    if build is None or build.row.state != "built":
         return ""
     if build.reused:
         return "reused"
-    return duration(build.wall_seconds) if build.wall_seconds else ""
+    return duration(build.row.wall_seconds) if build.row.wall_seconds else ""
 
 
-def _troubles(page: ExperimentPage) -> list[Trouble]:
-    """Failed builds, then failed boots; boots that failed alike are listed once."""
-    told = [
-        Trouble(f"{', '.join(build.variants)}: does not build", build.problem, "", build.id, None, 1)
+def _troubles(page: ExperimentPage) -> list[dict[str, Any]]:
+    """Return failed builds, then failed boots, each with its evidence; boots that failed alike are listed once."""
+    troubles: list[dict[str, Any]] = [
+        {
+            "title": f"{', '.join(build.variants)}: does not build",
+            "problem": build.row.problem,
+            "build_id": build.row.pk,
+            "times": 1,
+        }
         for build in page.builds
-        if build.state == "failed"
+        if build.row.state == "failed"
     ]
-    alike: dict[tuple[str, str, str, str], list[RunLine]] = {}
+    alike: dict[tuple[str, str, str, str], list[int]] = {}
     for run in page.runs:
         if run.state == "failed":
-            alike.setdefault((run.variant, run.case, run.outcome, run.problem), []).append(run)
+            how = (run.variant.name, str(run.case), run.outcome, run.problem)
+            alike.setdefault(how, []).append(run.pk)
     for (variant, case, outcome, problem), group in alike.items():
         title = f"{variant}, {case}: {outcome.replace('-', ' ') or 'failed'}"
-        told.append(Trouble(title, problem, "", None, group[0].id, len(group)))
-    return [_with_evidence(one) if place < _SHOWN else one for place, one in enumerate(told)]
+        troubles.append({"title": title, "problem": problem, "run_id": group[0], "times": len(group)})
+    for trouble in troubles[:_SHOWN]:
+        trouble["evidence"] = _evidence(trouble)
+    return troubles
 
 
-def _with_evidence(trouble: Trouble) -> Trouble:
-    detail = ""
-    if trouble.build_id is not None:
-        detail = build_page(trouble.build_id).row.problem_detail
-    elif trouble.run_id is not None:
-        detail = run_page(trouble.run_id).row.problem_detail
-    return replace(trouble, evidence=last_lines(printable(detail), _EVIDENCE_LINES))
+def _evidence(trouble: dict[str, Any]) -> str:
+    row = build_page(trouble["build_id"]).row if "build_id" in trouble else run_page(trouble["run_id"]).row
+    return last_lines(printable(row.problem_detail), _EVIDENCE_LINES)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings as django_settings
@@ -25,11 +25,11 @@ from lab.comparisons.regressions import decisions
 from lab.comparisons.triage import Decision, Regression
 from lab.statistics.verdict_words import CONTROLS, DIRECTIONS, kind_of
 from web.charts import span
-from web.views.claims import ClaimTable, claim_table
+from web.views.claims import claim_table
 from web.views.comparison import certainty, interval_bar
-from web.views.counters import CounterText, counter_text
+from web.views.counters import counter_text
 from web.views.exact import exact_tables
-from web.views.profile import Share, share_of
+from web.views.profile import share_of
 from web.words import change, prose, quantity, settings
 
 _STATES = {
@@ -38,34 +38,6 @@ _STATES = {
     "expected": "it is meant to be so",
     "fixed": "a commit mends it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MovedSymbolLine:
-    """One symbol that moved: base and variant, in itself and with what it calls."""
-
-    name: str
-    shares: tuple[Share, Share, Share, Share]
-    link: str
-
-
-@dataclass(frozen=True, slots=True)
-class MovedSection:
-    """Symbols of one kind of profile that moved. unknown: what to say where one side has no profile.
-
-    address: of the two sides' profiles; here: of the case's.
-    """
-
-    title: str
-    note: str
-    graph: str
-    unknown: str
-    address: str
-    here: str
-    rows: tuple[MovedSymbolLine, ...]
-    profiled: bool
-    doubt: str
-    claimed: ClaimTable | None = None
 
 
 @require_safe
@@ -139,11 +111,11 @@ def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
     return one, change(one.cell["ratio"]), words
 
 
-def _counter(one: MovedCounter) -> tuple[MovedCounter, CounterText, CounterText]:
+def _counter(one: MovedCounter) -> tuple[MovedCounter, dict[str, str], dict[str, str]]:
     return one, counter_text(one.base, base=True), counter_text(one.variant, base=False)
 
 
-def _sections(page: Explanation) -> list[MovedSection]:
+def _sections(page: Explanation) -> list[dict[str, Any]]:
     """Return the kinds of profiles that bear on a verdict of its clock; an exact profile has tables of its own."""
     both = f"{page.base} and {page.row.variant.name}"
     if page.row.experiment.clock == "contention":
@@ -179,26 +151,27 @@ def _sections(page: Explanation) -> list[MovedSection]:
 
 def _section(
     page: Explanation, kind: str, moved: MovedSymbols, title: str, note: str, graph: str, unknown: str
-) -> MovedSection:
+) -> dict[str, Any]:
+    """Return the symbols of one kind of profile that moved. unknown: what to say where one side has no profile.
+
+    address: of the two sides' profiles; here: of the case's.
+    """
     at = reverse("profile", args=(page.row.experiment_id, page.row.case_id))
     asked = {"kind": kind, "variant": page.row.variant.name, "against": page.base}
-    return MovedSection(
-        title=title,
-        note=note,
-        graph=graph,
-        unknown=unknown,
-        address=f"{at}?{urlencode(asked)}",
-        here=f"{at}?{urlencode({'kind': kind})}",
-        rows=tuple(_symbol(row, f"{at}?{urlencode(asked | {'around': row.symbol})}") for row in moved.rows),
-        profiled=moved.profiled,
-        doubt=moved.doubt,
-        claimed=claim_table(moved.claims) if moved.claims else None,
-    )
+    return {
+        "title": title,
+        "note": note,
+        "graph": graph,
+        "unknown": unknown,
+        "address": f"{at}?{urlencode(asked)}",
+        "here": f"{at}?{urlencode({'kind': kind})}",
+        "rows": [_symbol(row, f"{at}?{urlencode(asked | {'around': row.symbol})}") for row in moved.rows],
+        "profiled": moved.profiled,
+        "doubt": moved.doubt,
+        "claimed": claim_table(moved.claims) if moved.claims else None,
+    }
 
 
-def _symbol(one: MovedSymbol, link: str) -> MovedSymbolLine:
-    base_own, own = one.own
-    base_total, total = one.total
-    return MovedSymbolLine(
-        one.symbol, (share_of(base_own), share_of(own), share_of(base_total), share_of(total)), link
-    )
+def _symbol(one: MovedSymbol, link: str) -> dict[str, Any]:
+    """Return one symbol: base and variant, in itself and with what it calls."""
+    return {"name": one.symbol, "link": link, "shares": [share_of(cell) for cell in (*one.own, *one.total)]}

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -13,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from lab.errors import FieldRefused
 from lab.experiments.page import get_experiment
-from lab.models import Note
+from lab.models import Experiment, Note, Run
 from lab.notes.changes import delete_note, edit_note, write_note
 from lab.notes.pages import author_name, get_note
 from lab.people.permissions import may_change
@@ -21,42 +19,30 @@ from lab.runs.pages import get_run
 from web.access import needs, person
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A note being written: where it goes to, where it came from, what was typed, which note if it is there."""
-
-    action: str
-    back: str
-    text: str
-    note: Note | None = None
-    error: str = ""
-
-
 @needs("submit")
 @require_POST
 def on_experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """A new note on an experiment."""
-    experiment = get_experiment(experiment_id)
-    back = reverse("experiment", args=[experiment_id])
-    text = request.POST.get("text", "")
-    try:
-        write_note(author=person(request), text=text, experiment=experiment)
-    except FieldRefused as exc:
-        return _form(request, _Form(request.path, back, text, error=str(exc)))
-    return redirect(f"{back}#notes")
+    return _written(
+        request, reverse("experiment", args=[experiment_id]), experiment=get_experiment(experiment_id)
+    )
 
 
 @needs("submit")
 @require_POST
 def on_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """A new note on a run."""
-    run = get_run(run_id)
-    back = reverse("run", args=[run_id])
+    return _written(request, reverse("run", args=[run_id]), run=get_run(run_id))
+
+
+def _written(
+    request: HttpRequest, back: str, *, experiment: Experiment | None = None, run: Run | None = None
+) -> HttpResponse:
     text = request.POST.get("text", "")
     try:
-        write_note(author=person(request), text=text, run=run)
+        write_note(author=person(request), text=text, experiment=experiment, run=run)
     except FieldRefused as exc:
-        return _form(request, _Form(request.path, back, text, error=str(exc)))
+        return _form(request, back, text, error=str(exc))
     return redirect(f"{back}#notes")
 
 
@@ -69,12 +55,12 @@ def edit(request: HttpRequest, note_id: int) -> HttpResponse:
     if request.method != "POST":
         if not may_change(person(request), note.author):
             return render(request, "403.html", {"said": f"This note is {author_name(note)}'s."}, status=403)
-        return _form(request, _Form(request.path, back, note.text, note), status=200)
+        return _form(request, back, note.text, note=note)
     text = request.POST.get("text", "")
     try:
         edit_note(note_id=note_id, by=person(request), text=text)
     except FieldRefused as exc:
-        return _form(request, _Form(request.path, back, text, note, str(exc)))
+        return _form(request, back, text, note=note, error=str(exc))
     return redirect(f"{back}#notes")
 
 
@@ -88,8 +74,12 @@ def delete(request: HttpRequest, note_id: int) -> HttpResponse:
     return redirect(_back(note))
 
 
-def _form(request: HttpRequest, form: _Form, *, status: int = 422) -> HttpResponse:
-    return render(request, "web/note.html", {"form": form}, status=status)
+def _form(
+    request: HttpRequest, back: str, text: str, *, note: Note | None = None, error: str = ""
+) -> HttpResponse:
+    """Return the form of a note, where it came from, and what was typed; 422 with an error."""
+    form = {"action": request.path, "back": back, "text": text, "note": note, "error": error}
+    return render(request, "web/note.html", {"form": form}, status=422 if error else 200)
 
 
 def _back(note: Note) -> str:

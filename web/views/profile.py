@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.experiments.page import experiment_page
+from lab.experiments.page import get_experiment
 from lab.models.states import Role
 from lab.profiles.analysis.symbol_counts import ITSELF, NO_CALLER
 from lab.profiles.case_profiles import ProfiledBoot
@@ -32,55 +32,16 @@ _ROWS, _ALL_ROWS = 20, 1000
 _KEPT = ("kind", "variant", "boot", "against", "symbols", "rows")
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share of samples: as text, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved.
-
-    part: of waits, whose text is a time, their share.
-    """
-
-    text: str
-    width: float
-    interval: str = ""
-    mark: str = ""
-    part: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareRow:
-    """One symbol or caller over all variants; level 1 is indented below what it calls.
-
-    around: whether it is a symbol whose own callers and callees can be asked for.
-    """
-
-    name: str
-    level: int
-    shares: tuple[Share, ...]
-    around: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolLine:
-    """One symbol over all variants: in itself, and with what it calls; opened, its callers and callees follow."""
-
-    name: str
-    raw: str
-    shares: tuple[tuple[Share, Share], ...]
-    callers: tuple[ShareRow, ...] = ()
-    callees: tuple[ShareRow, ...] = ()
-    opened: bool = False
-    line: str = ""
-
-
 @require_safe
 def first(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """Lead to the first case, whose profiles are the ones to see."""
-    page = experiment_page(experiment_id)
-    profiled = {run.case for run in page.runs if run.purpose == "profiled" and run.state == "done"}
-    cases = sorted(page.cases, key=lambda case: case.title not in profiled)
+    row = get_experiment(experiment_id)
+    runs = row.runs.filter(purpose="profiled", state="done")
+    profiled = set(runs.values_list("case", flat=True))
+    cases = sorted(row.cases.all(), key=lambda case: case.pk not in profiled)
     if not cases:
         return redirect("experiment", experiment_id)
-    return redirect("profile", experiment_id, cases[0].id)
+    return redirect("profile", experiment_id, cases[0].pk)
 
 
 @require_safe
@@ -99,7 +60,7 @@ def show(request: HttpRequest, experiment_id: int, case_id: int) -> HttpResponse
     shown = symbols if request.GET.get("rows") == "all" else _first(symbols)
     files = _files(page, chosen, boot) if chosen else {}
     differences = _differences(page, against, chosen) if against and chosen else {}
-    opened = next((line for line in symbols if line.opened), None)
+    opened = next((line for line in symbols if line.get("opened")), None)
     ctx = {
         "page": page,
         "words": WORDS[page.kind],
@@ -159,7 +120,8 @@ def _told(page: ProfilePage) -> str:
     """Return the share of the symbols split by caller, side by side: "base 68.03 %, p 26.07 %"."""
     total = page.splits[0].total if page.splits else ()
     return ", ".join(
-        f"{column.variant} {share_of(cell).text}" for column, cell in zip(page.columns, total, strict=False)
+        f"{column.variant} {share_of(cell)['text']}"
+        for column, cell in zip(page.columns, total, strict=False)
     )
 
 
@@ -173,9 +135,9 @@ def _query(request: HttpRequest, *names: str) -> str:
     return urlencode([(name, request.GET[name]) for name in names if name in request.GET])
 
 
-def _first(symbols: list[SymbolLine]) -> list[SymbolLine]:
+def _first(symbols: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first rows, and the one that is open."""
-    return [line for place, line in enumerate(symbols) if place < _ROWS or line.opened]
+    return [line for place, line in enumerate(symbols) if place < _ROWS or line.get("opened")]
 
 
 def _boot(chosen: ProfileColumn, asked: str) -> ProfiledBoot | None:
@@ -252,29 +214,41 @@ def _halves(files: dict[str, str], around: str) -> list[dict[str, str]]:
     ]
 
 
-def share_of(cell: ShareCell) -> Share:
-    """One cell in words, and as a width."""
-    mark = ""
-    if cell.certain and cell.log_ratio:
-        mark = "▲" if cell.log_ratio > 0 else "▼"
-    width = round(100 * min(max(cell.share, 0.0), 1.0), 2)
+def share_of(cell: ShareCell) -> dict[str, Any]:
+    """One cell in words, and as a width of 100; its 95 % interval, and ▲ or ▼ where it certainly moved.
+
+    part: of waits, whose text is a time, their share.
+    """
     part = share(cell.share, 1.0)
-    if cell.waited is not None and cell.unit != "ns":
-        between = f"{number(cell.low)} to {number(cell.high)}" if cell.waited and cell.low is not None else ""
-        return Share(quantity(cell.waited, ""), width, between, mark, part if cell.waited else "")
-    if cell.waited is not None:
-        between = times_between(cell.low, cell.high) if cell.waited else ""
-        return Share(quantity(cell.waited, "ns"), width, between, mark, part if cell.waited else "")
-    interval = ""
-    if cell.low is not None and cell.high is not None:
-        interval = f"{100 * cell.low:.2f} to {100 * cell.high:.2f}"
-    return Share(part, width, interval, mark)
+    words: dict[str, Any] = {"text": part, "width": round(100 * min(max(cell.share, 0.0), 1.0), 2)}
+    if cell.certain and cell.log_ratio:
+        words["mark"] = "▲" if cell.log_ratio > 0 else "▼"
+    if cell.waited is None:
+        if cell.low is not None and cell.high is not None:
+            words["interval"] = f"{100 * cell.low:.2f} to {100 * cell.high:.2f}"
+        return words
+    words["text"] = quantity(cell.waited, "ns" if cell.unit == "ns" else "")
+    if cell.waited:
+        words["part"] = part
+        if cell.unit == "ns":
+            words["interval"] = times_between(cell.low, cell.high)
+        elif cell.low is not None:
+            words["interval"] = f"{number(cell.low)} to {number(cell.high)}"
+    return words
 
 
-def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
-    """The symbols worth a line; the one asked for is always there, and open."""
-    rows = [
-        SymbolLine(row.symbol, " ".join(row.raw), _pairs(row.own, row.total), line=row.line)
+def _symbols(page: ProfilePage, around: str) -> list[dict[str, Any]]:
+    """Return the symbols worth a line, in themselves and with what they call.
+
+    The one asked for is always there, and open: its callers and callees follow.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "name": row.symbol,
+            "raw": " ".join(row.raw),
+            "shares": _pairs(row.own, row.total),
+            "line": row.line,
+        }
         for row in page.symbols
         if row.symbol == around
         or max(cell.share for cell in row.own) >= _LEAST_OWN
@@ -286,34 +260,41 @@ def _symbols(page: ProfilePage, around: str) -> list[SymbolLine]:
     if not near.total:
         return rows
     own = next((row.cells for row in near.callees if row.caller == ITSELF), ())
-    shares = next((row.shares for row in rows if row.name == around), None)
-    opened = SymbolLine(
-        around,
-        " ".join(near.raw),
-        shares or _pairs(own or near.total, near.total),
-        tuple(map(_neighbour, near.callers)),
-        tuple(map(_neighbour, near.callees)),
-        opened=True,
-        line=near.line,
-    )
+    shares = next((row["shares"] for row in rows if row["name"] == around), None)
+    opened = {
+        "name": around,
+        "raw": " ".join(near.raw),
+        "shares": shares or _pairs(own or near.total, near.total),
+        "callers": [_neighbour(row) for row in near.callers],
+        "callees": [_neighbour(row) for row in near.callees],
+        "opened": True,
+        "line": near.line,
+    }
     if shares is None:
         return [opened, *rows]
-    return [opened if row.name == around else row for row in rows]
+    return [opened if row["name"] == around else row for row in rows]
 
 
-def _neighbour(row: CallerRow) -> ShareRow:
-    is_symbol = row.caller not in (NO_CALLER, ITSELF)
-    return ShareRow(row.caller, 1, tuple(map(share_of, row.cells)), around=is_symbol)
+def _row(name: str, level: int, cells: Sequence[ShareCell]) -> dict[str, Any]:
+    """Return one symbol or caller over all variants; level 1 is indented below what it calls."""
+    return {"name": name, "level": level, "shares": [share_of(cell) for cell in cells]}
 
 
-def _pairs(own: tuple[ShareCell, ...], total: tuple[ShareCell, ...]) -> tuple[tuple[Share, Share], ...]:
-    return tuple((share_of(one), share_of(other)) for one, other in zip(own, total, strict=True))
+def _neighbour(row: CallerRow) -> dict[str, Any]:
+    """Return a caller or callee. around: whether it is a symbol whose own ones can be asked for."""
+    return _row(row.caller, 1, row.cells) | {"around": row.caller not in (NO_CALLER, ITSELF)}
 
 
-def _callers(page: ProfilePage) -> list[ShareRow]:
+def _pairs(
+    own: Sequence[ShareCell], total: Sequence[ShareCell]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    return [(share_of(one), share_of(other)) for one, other in zip(own, total, strict=True)]
+
+
+def _callers(page: ProfilePage) -> list[dict[str, Any]]:
     """The split as in the kernfs mail: all asked symbols by caller, then each symbol by caller."""
     rows = []
     for split in page.splits:
-        rows.append(ShareRow(" + ".join(split.symbols), 0, tuple(map(share_of, split.total))))
-        rows += [ShareRow(row.caller, 1, tuple(map(share_of, row.cells))) for row in split.rows]
+        rows.append(_row(" + ".join(split.symbols), 0, split.total))
+        rows += [_row(row.caller, 1, row.cells) for row in split.rows]
     return rows

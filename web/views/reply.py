@@ -14,14 +14,14 @@ from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
 from lab.comparisons.reply.reply import ReplyOptions, write_reply
 from lab.errors import SpecError
-from lab.experiments.page import experiment_page
+from lab.experiments.page import get_experiment
 from lab.models import User
 
 
 @require_safe
 def show(request: HttpRequest, experiment_id: int) -> HttpResponse:
     """The reply, for one patch or all, signed by the reader if asked for; files below it."""
-    page = experiment_page(experiment_id)
+    page = get_experiment(experiment_id)
     data = comparison_data(experiment_id, link=own_address(request))
     signer = signature(request)
     asked = ReplyOptions(

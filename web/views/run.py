@@ -15,7 +15,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from lab.errors import FileGone
-from lab.models import Run
 from lab.notes.pages import notes_on
 from lab.runs.pages import BuildPage, RunPage, build_page, run_page
 from lab.storage.files import KeptFile
@@ -38,7 +37,7 @@ def show(request: HttpRequest, run_id: int) -> HttpResponse:
         "page": page,
         "run": page.row,
         "detail": printable(page.row.problem_detail),
-        "took": _seconds(page.row),
+        "took": page.row.seconds,
         "columns": range(1, max((len(line.values) for line in page.metrics), default=0) + 1),
         "environment": _groups(page.row.environment),
         "extras": _text(page.extras),
@@ -177,10 +176,6 @@ def _download(file: KeptFile | None, name: str) -> HttpResponseBase:
 
 def _removed(exc: FileGone) -> HttpResponse:
     return HttpResponse(f"This file was {exc}.\n", status=410, content_type="text/plain; charset=utf-8")
-
-
-def _seconds(run: Run) -> float | None:
-    return (run.finished_at - run.started_at).total_seconds() if run.started_at and run.finished_at else None
 
 
 def _groups(environment: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib import messages
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -49,17 +50,6 @@ class TrendsAsked:
         return named and all(word in whole for word in self.search.casefold().split())
 
 
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """One cause. why_not: why no bisection can be started here, "" if one can."""
-
-    group: StepGroup
-    others: tuple[MetricStep, ...]
-    decision: StepDecision | None
-    bisections: Sequence[BisectionLine]
-    why_not: str
-
-
 def read_asked(given: QueryDict) -> TrendsAsked:
     """Read the address; words that are not ours are the first ones of their list."""
     state, sort = given.get("state", ""), given.get("sort", "")
@@ -72,16 +62,8 @@ def read_asked(given: QueryDict) -> TrendsAsked:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StepPage:
-    """A page of the causes that fit: its rows, and its place among the others."""
-
-    rows: tuple[StepLine, ...]
-    page: Page[StepGroup]
-
-
-def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | None) -> StepPage:
-    """Return a page of the causes that fit, in the order that is asked for."""
+def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | None) -> dict[str, Any]:
+    """Return the rows of a page of the causes that fit, in the order that is asked for, and the page."""
     newest = {trend.line.key: trend.experiment for trend in trends}
     groups = [group for group in group_steps(trends) if any(_fits(one, asked) for one in group.metrics)]
     decisions = decisions_of(groups)
@@ -92,11 +74,11 @@ def step_rows(trends: Sequence[TrendSummary], asked: TrendsAsked, number: str | 
         groups.sort(key=lambda group: (group.lead.line.title, group.lead.line.target))
     page = Paginator(groups, _LISTED).get_page(number)
     searched = bisections_of_each([(group.lead.line, group.lead.step) for group in page])
-    rows = (
+    rows = [
         _row(group, decisions.get(group.pick), bisections)
         for group, bisections in zip(page, searched, strict=True)
-    )
-    return StepPage(tuple(rows), page)
+    ]
+    return {"rows": rows, "page": page}
 
 
 def _fits(one: MetricStep, asked: TrendsAsked) -> bool:
@@ -107,15 +89,17 @@ def _state(decision: StepDecision | None) -> str:
     return decision.state if decision else StepDecision.State.OPEN
 
 
-def _row(group: StepGroup, decision: StepDecision | None, bisections: Sequence[BisectionLine]) -> StepLine:
-    lead = group.lead
-    return StepLine(
-        group=group,
-        others=tuple(group.metrics[1:]),
-        decision=decision if decision and decision.state != StepDecision.State.OPEN else None,
-        bisections=bisections,
-        why_not=why_not_searched(lead.step),
-    )
+def _row(
+    group: StepGroup, decision: StepDecision | None, bisections: Sequence[BisectionLine]
+) -> dict[str, Any]:
+    """Return one cause. why_not: why no bisection can be started here, "" if one can."""
+    return {
+        "group": group,
+        "others": group.metrics[1:],
+        "decision": decision if decision and decision.state != StepDecision.State.OPEN else None,
+        "bisections": bisections,
+        "why_not": why_not_searched(group.lead.step),
+    }
 
 
 @needs("submit")

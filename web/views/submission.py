@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from lab.errors import LabError, NeedsWorker
-from lab.experiments.page import experiment_page, find_experiment
+from lab.experiments.page import find_experiment, get_experiment
 from lab.experiments.priority import priorities_for
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping, toml_mapping
 from lab.experiments.stored_spec import description_as_toml, without_defaults
@@ -137,11 +137,11 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     number = request.GET.get("from", "")
     if not (number.isdecimal() and len(number) < 19):
         return None
-    page = experiment_page(int(number))
-    description = without_defaults(page.spec)
-    texts = {switch.name: switch.text for switch in page.switches}
-    typed, sentences = typed_from(description, texts, origin=page.id)
-    told = [f"Filled from #{page.id}, {page.name}. Change what is to be another way."]
+    row = get_experiment(int(number))
+    description = without_defaults(row.spec)
+    texts = {switch.name: switch.text for switch in row.switches.all()}
+    typed, sentences = typed_from(description, texts, origin=row.pk)
+    told = [f"Filled from #{row.pk}, {row.name}. Change what is to be another way."]
     return FormPage(typed, told=[*told, *sentences], toml=description_as_toml(description))
 
 

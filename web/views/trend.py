@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from lab.bisections.pages import BisectionLine, bisections_of
+from lab.bisections.pages import bisections_of
 from lab.models import Note
 from lab.notes.pages import author_name, trend_notes
 from lab.statistics.verdict_words import DIRECTIONS
@@ -32,16 +33,6 @@ _MOST_DRAWN = 400
 _MOST_LISTED = 300
 # Trends on a page of their list.
 _LISTED = 50
-
-
-@dataclass(frozen=True, slots=True)
-class StepSection:
-    """One step. elsewhere: the revisions between which it lies, "" where these are its own."""
-
-    step: StepView
-    sure: str
-    elsewhere: str
-    bisections: tuple[BisectionLine, ...]
 
 
 @require_safe
@@ -100,7 +91,7 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     sections = {step.index: _section(page.line, step) for step in page.steps}
     notes = list(trend_notes(page.line))
     points = [
-        (point, sections[index].step if index in sections else None)
+        (point, sections[index]["step"] if index in sections else None)
         for index, point in enumerate(page.points)
     ]
     ctx = {
@@ -120,14 +111,15 @@ def trend_response(request: HttpRequest, page: TrendPage, typed: TypedNote) -> H
     return render(request, "web/trend.html", ctx, status=422 if typed.faults else 200)
 
 
-def _section(line: TrendLine, step: StepView) -> StepSection:
+def _section(line: TrendLine, step: StepView) -> dict[str, Any]:
+    """Return one step. elsewhere: the revisions between which it lies, "" where these are its own."""
     near = step.earliest == step.latest or step.pending
-    return StepSection(
-        step=step,
-        sure="" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
-        elsewhere="" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
-        bisections=bisections_of(line, step),
-    )
+    return {
+        "step": step,
+        "sure": "" if step.p_value is None else f"p = {step.p_value:.1g} over all places",
+        "elsewhere": "" if near else f"{step.earliest.commit[:_SHORT]} to {step.latest.commit[:_SHORT]}",
+        "bisections": bisections_of(line, step),
+    }
 
 
 def _plot(page: TrendPage, notes: Sequence[Note]) -> TrendPlot:

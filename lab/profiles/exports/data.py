@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import UnknownRow
-from lab.experiments.page import experiment_page
+from lab.experiments.page import get_experiment
 from lab.profiles.case_profiles import called, kind_named, profiling_costs
 from lab.profiles.counters import counter_page
 from lab.profiles.page import profile_page
@@ -28,22 +28,22 @@ def profile_data(
     """
     kind = kind_named(kind) if kind else ""
     found = []
-    for case in experiment_page(experiment_id).cases:
-        page = profile_page(experiment_id, case.id, asked=tuple(symbols), rows=rows, kind=kind)
+    for case in get_experiment(experiment_id).cases.all():
+        page = profile_page(experiment_id, case.pk, asked=tuple(symbols), rows=rows, kind=kind)
         if page.columns:
             found.append(
-                {"profile": as_data(page), "counters": as_data(counter_page(experiment_id, case.id))}
+                {"profile": as_data(page), "counters": as_data(counter_page(experiment_id, case.pk))}
             )
     return found
 
 
 def profiled_case(experiment_id: int, number: int, kind: str) -> int:
     """The id of a case by its number, from 1; 0 is the first that has profiles of the kind. Raises UnknownRow."""
-    cases = experiment_page(experiment_id).cases
+    cases = get_experiment(experiment_id).cases.all()
     if number:
         if not 1 <= number <= len(cases):
             raise UnknownRow(f"experiment {experiment_id} has cases 1 to {len(cases)}, not {number}")
-        return cases[number - 1].id
+        return cases[number - 1].pk
     profiled = profiled_cases(experiment_id, kind)
     if not profiled:
         raise UnknownRow(f"experiment {experiment_id} has no {called(kind)}")
@@ -52,11 +52,10 @@ def profiled_case(experiment_id: int, number: int, kind: str) -> int:
 
 def profiled_cases(experiment_id: int, kind: str) -> list[int]:
     """The ids of the cases that have profiles of the kind. Raises UnknownRow."""
-    cases = experiment_page(experiment_id).cases
     return [
-        case.id
-        for case in cases
-        if any(profiling_cost.kind == kind for profiling_cost in profiling_costs(case.id))
+        case.pk
+        for case in get_experiment(experiment_id).cases.all()
+        if any(profiling_cost.kind == kind for profiling_cost in profiling_costs(case.pk))
     ]
 
 
