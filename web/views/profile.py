@@ -107,7 +107,7 @@ def _tables(
     }
     claims = [] if page.changes else claim_tables(page.claims)
     sides = [column.variant for column in (chosen, against) if column]
-    tables = [one.variant for one in claims] or [one.variant for one in page.changes]
+    tables = [one["variant"] for one in claims] or [one.variant for one in page.changes]
     first = next((name for name in tables if name in sides), "")
     if "symbols" in asked:
         return ctx | {"claimed": claims, "open": "callers"}
