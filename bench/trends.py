@@ -64,7 +64,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """How many series of each kind are drawn, and from which seed."""
+    """The number of series of each kind, and the seed that they are drawn from."""
 
     series: int
     seed: int
