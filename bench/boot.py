@@ -8,8 +8,6 @@ so that their difference is libvirt's. virtme-ng boots its bzImage its own way, 
     python -m bench.boot [--rounds N] [--home DIR] [--seed N]
 """
 
-from __future__ import annotations
-
 import os
 import random
 import select

@@ -12,8 +12,6 @@ the work outside the sandbox.
 A row takes 20 to 50 CPU minutes with all four ways, and each base as much once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The changes of a kernel that `bench.build` builds: functions in some files, and what patches do to widely used headers."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run a benchmark from the command line, install a peer for it, and count what it costs."""
 
-from __future__ import annotations
-
 import functools
 import resource
 import subprocess

@@ -9,8 +9,6 @@ what holds for each half of a corpus, split by a hash of the names, so that rule
     python -m bench.console [DIRECTORY...]
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

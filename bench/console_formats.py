@@ -7,8 +7,6 @@ a format, with the call and the file that it comes from. Run this over a new ker
     python -m bench.console_formats SOURCE_TREE... [--new-to formats.tsv]
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measure how fast consoles are read, in turns with LAVA's patterns, and the slowest input known."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -9,8 +9,6 @@ KEY: an artifact's key in the home, or its beginning; each is booted once with N
 on the machine. A replay of fewer CPUs takes the first ones of it. Without keys only the first table is printed.
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import sys

@@ -9,8 +9,6 @@ must be equal. The kernel's tree and its build are only read. The exit status is
     python -m bench.front --build DIR --source DIR [--files N] [--changes N] [--minutes N] [--seed N]
 """
 
-from __future__ import annotations
-
 import random
 import re
 import shlex

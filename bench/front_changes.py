@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Changes of a header, made by a program: eighteen kinds, each at a random place."""
 
-from __future__ import annotations
-
 import random
 import re
 

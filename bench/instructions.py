@@ -11,8 +11,6 @@ change from the first kernel to the others.
 KEY: an artifact's key in the home, or its beginning; the first is the one that the others are compared with.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

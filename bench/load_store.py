@@ -6,8 +6,6 @@
 The rows are those of lab/tests/large_lab. More than 100 experiments need PostgreSQL, which copies them.
 """
 
-from __future__ import annotations
-
 import time
 
 from django.core.management import call_command

@@ -9,8 +9,6 @@ both and their ratio, and whether all boots' trees and values were the same.
 KEY: an artifact's key in the home, or its beginning.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from dataclasses import dataclass

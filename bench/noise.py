@@ -9,8 +9,6 @@ writes one small file for each case and primary metric to bench/noise/: boots in
 the values of their iterations, and where they ran.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

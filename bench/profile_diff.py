@@ -7,8 +7,6 @@ bench/profile_noise.py; real ones are the base's and its twin's in the lab's own
     python -m bench.profile_diff [--pages N] [--real N]
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time

@@ -6,8 +6,6 @@ do, by 5 %; `uneven` frames differ by 5 % typically, a few by 50 %; in `bursts` 
 ten only; `bimodal` boots have a branch that is 40 % larger in each second one; in `clumps` samples come four at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 

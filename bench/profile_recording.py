@@ -5,8 +5,6 @@ The lab's guests run one workload each, and their profiles have some hundred nod
 pipes, sockets, mappings, processes and threads at once. `-e cpu-clock:k` takes samples of kernel code alone: each has a callchain.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import dataclass

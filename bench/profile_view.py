@@ -7,8 +7,6 @@ The real page's own script on a page of its own; every animation frame is timed 
 is read back, which waits for the drawing). The goal: 16 ms a frame in the median. Prints one JSON object.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

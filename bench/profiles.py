@@ -7,8 +7,6 @@ start of the interpreter included; ours writes the packed tree, the others folde
     python -m bench.profiles [--perf-data FILE --system-map FILE] [--rounds N] [--home DIR]
 """
 
-from __future__ import annotations
-
 import shlex
 import statistics
 import subprocess

@@ -8,8 +8,6 @@ cut into groups of N; every two groups of a kernel are compared as a base and a 
 the number of metrics. Two such comparisons may share a group, so they are not independent.
 """
 
-from __future__ import annotations
-
 import statistics
 import sys
 from collections import defaultdict

@@ -11,8 +11,6 @@ Without a preprocessed file of a kernel, C code of about its size is made: a ker
 a thousand of code. The goal is a ratio of at most 1.02.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 import subprocess

@@ -9,8 +9,6 @@ the candidate's n and the base's 2n. A boot counts as one number for all of them
     python -m bench.stats [--trials N] [--seed N] [--quick]
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from math import log1p

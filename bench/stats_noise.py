@@ -7,8 +7,6 @@ a tenth of their spread as jitter, for equal values are rare in guests and commo
 real machines are known for, each of one size.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

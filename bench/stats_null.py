@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Our verdicts on the shapes of bench/stats_shapes.py and stats_unseen.py: how often equal boots are called changed, and others found."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 

@@ -7,8 +7,6 @@ The peers' code was read, not copied: lkp-tests lib/changed_stat.rb, lnt/server/
 catapult dashboard/pinpoint/models/compare/, treeherder/perf/stats.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 

@@ -8,8 +8,6 @@ docs/verdicts.md says a verdict is about: a boot of the candidate is as often ab
 candidate and base have different shapes, each is drawn so that this holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ They are written as those of bench/stats_shapes.py are, and equal location means
 tune a constant to them: a shape that was tuned to belongs into SHAPES, and a new one takes its place here.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench.stats_shapes import (

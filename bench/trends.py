@@ -8,8 +8,6 @@ in standard deviations of the noise, whose every kind has a standard deviation o
     python -m bench.trends [--series N] [--seed N] [--home DIR]
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

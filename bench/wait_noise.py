@@ -9,8 +9,6 @@ ten only, `signed` ones are differences of two counts.
     python -m bench.wait_noise [--pages N]
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Annotated
 

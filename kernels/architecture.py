@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The architecture of the kernels that the lab builds, under each of its names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

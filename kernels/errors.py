@@ -6,8 +6,6 @@ part (a hunk, the tail of a log, what a command wrote to stderr). Two class attr
 `blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be tried again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path

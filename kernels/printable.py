@@ -6,8 +6,6 @@ characters drive terminals, and marks of writing direction make a line read as w
 `str.isprintable` accepts is shown as it is.
 """
 
-from __future__ import annotations
-
 import re
 
 # Everything but plain ASCII, tab and line feed is looked at character by character.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the environment: each variable, or the file that NAME_FILE names, for secrets."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

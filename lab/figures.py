@@ -4,8 +4,6 @@
 The text is ASCII; web/words.py and workers/ctl/table_style.py replace signs and blanks by typographic ones.
 """
 
-from __future__ import annotations
-
 import math
 
 NONE = "-"

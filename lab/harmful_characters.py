@@ -5,8 +5,6 @@ Controls of both sets (C0, C1), marks of writing direction, characters without w
 characters and unassigned ones are refused where a name or a title is typed. Blanks of all scripts are fine.
 """
 
-from __future__ import annotations
-
 import unicodedata
 
 from lab.errors import FieldRefused

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Strangers' names and messages as one line of bounded length."""
 
-from __future__ import annotations
-
 # Longer names are somebody's joke; a variant of many switches is longer than any table.
 MOST = 200
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Translate the URLs of database, cache and mail server into Django's settings."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The client's address of a request behind KPERFLAB_PROXIES reverse proxies, the same for every caller."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 
 from django.conf import settings

@@ -4,8 +4,6 @@
 A view may say more than a status does: `request.audit_rule = "wrong password"`.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final

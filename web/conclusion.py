@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The conclusion of an experiment as pages show it."""
 
-from __future__ import annotations
-
 from lab.comparisons.shape import ConclusionData
 from web.words import prose
 

@@ -4,8 +4,6 @@
 With PROMETHEUS_MULTIPROC_DIR set (web/serving.py does) every process writes its own file there, and whichever is asked reads all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

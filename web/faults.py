@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Put everything that is wrong with a submission beside the fields of the form. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lab.errors import FieldRefused, LabError, SubmissionRejected

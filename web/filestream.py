@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Large files as answers: streamed, whole or the one range that was asked for (RFC 9110, chapter 14)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

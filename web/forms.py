@@ -6,8 +6,6 @@ turns it into the mapping that lab.experiments.spec validates, with a map from t
 the form's fields, so that each error is shown beside its field.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All limits that a stranger's sizes meet: the lab's, and those of the pages and the API themselves."""
 
-from __future__ import annotations
-
 from django.conf import settings
 
 from lab.operations.limit_table import Limit, lab_limits, rows_of

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Logs and consoles: hostile text of any length, read from its end."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 Labels are targets, queues, hosts, states: what an operator set up. Experiments, people and workers' processes are none.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections import Counter

@@ -5,8 +5,6 @@ How full a disk is, is one system call; the store is asked by a thread of its ow
 lab's, and what is in a bucket, nobody can tell without reading every name: that is what the retention policy found when it did so last.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import suppress

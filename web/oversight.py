@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Access to the state of the lab itself: this machine, the networks named by KPERFLAB_METRICS_FROM, operators."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 
 from django.conf import settings

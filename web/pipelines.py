@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The pipelines of docs/ci, filled with the reader's host and with a tree that this lab has."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

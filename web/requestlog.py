@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A number for each request, a line in the log, and how long each view takes."""
 
-from __future__ import annotations
-
 import logging
 import re
 import secrets

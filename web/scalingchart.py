@@ -4,8 +4,6 @@
 Pure: values in, places out. Both axes are logarithmic, so that twice the CPUs and twice the slowdown are equal steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

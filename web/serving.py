@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Gunicorn's configuration for the service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

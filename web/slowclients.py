@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A gunicorn worker that hands a request to a thread once all of it has come, so that slow senders hold no thread."""
 
-from __future__ import annotations
-
 import errno
 import socket
 import time

@@ -4,8 +4,6 @@
 So what was received survives a refusal, is shown in the preview, and is not fetched twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

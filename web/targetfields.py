@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The fields of a target's form: what they are called, what they hint at, and where they are shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

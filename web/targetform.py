@@ -4,8 +4,6 @@
 Nothing is checked here that lab/targets checks: the form only says it in the words of `labctl target add`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Numbers as people read them. Pure: values in, text out."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -8,8 +8,6 @@ A stranger's kernel may boot under emulation alone because it was written to, an
 against KVM holds for itself. Only a kernel of the lab's own trees, without patches, decides against KVM for all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

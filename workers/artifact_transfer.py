@@ -4,8 +4,6 @@
 Without a store HOME has all there is, and nothing here copies or removes anything.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

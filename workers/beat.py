@@ -5,8 +5,6 @@ It sends what upkeep.py lists. Everything is sent when it starts: whatever was m
 due seldom is so by when it was last done, which the database knows.
 """
 
-from __future__ import annotations
-
 import logging
 from datetime import UTC, datetime, timedelta
 from time import monotonic

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bisections and trends worked through in this process, by the same loop as any experiment."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -6,8 +6,6 @@ fails, the loop forgets it, and nobody connects again. Such a process looks heal
 it looks itself whether wake-ups lie there that it should have taken, and ends where they do: whatever started it does so again.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several posts of one host under one command: a process each, started again when it ends, stopped together."""
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import os

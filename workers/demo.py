@@ -5,8 +5,6 @@ STORY names one of docs/stories/, or all; CLOCK=wall takes those of docs/stories
 command goes on where it stopped; run again, it builds nothing and measures anew.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from time import monotonic

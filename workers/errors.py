@@ -5,8 +5,6 @@
 an Outcome: a row of the lab with a word of its own, never a crash of ours.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 Blame = Literal["submission", "kernel", "lab"]

@@ -4,8 +4,6 @@
 The token comes by standard input, since every user may read the arguments of others' processes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

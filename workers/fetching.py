@@ -5,8 +5,6 @@ The table bounds how many there are in the whole lab. A child that passes a limi
 with everything that it started; nothing that a stranger's host does keeps this process from its other work.
 """
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

@@ -5,8 +5,6 @@ The pool is `solo`: work is done in the process that Celery's messages reach. A 
 back and stops; a kill -9 takes everything with it, since what a build starts dies with who started it.
 """
 
-from __future__ import annotations
-
 import logging
 import platform
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Carries out health checks: the same way as a run, from artifact to readings, for a row of its own."""
 
-from __future__ import annotations
-
 import logging
 import statistics
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The files that boots were given, when the worker that would have removed them was killed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

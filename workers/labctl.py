@@ -5,8 +5,6 @@ A command's module is imported when the command is called: `--help`, completion 
 need neither Django nor libvirt.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The whole lab in one process: one experiment is carried out by the loop of every worker, over SQLite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import sleep
 

@@ -6,8 +6,6 @@ polls the tables (work.py), and so does a command that carries out one experimen
 catches every exception of the work.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import traceback

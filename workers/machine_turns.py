@@ -5,8 +5,6 @@ Two lock files. Whoever holds `machine.lock` has the machine; whoever waits for 
 cannot go on taking it from under one who wants it alone. Both go with the process, however that ends.
 """
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@
 The same thread does what must not wait for beat to come back: leases of dead workers expire whichever process remains.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import socket

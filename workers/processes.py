@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A process with all that it started: what they use together, and how to end them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Readiness of this process for work: the obstacle, as a line for operators."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

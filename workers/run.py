@@ -4,8 +4,6 @@
 `carry_out` reads like the rows of the straight path: artifact → guest → records → readings.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from contextlib import suppress

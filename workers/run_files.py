@@ -4,8 +4,6 @@
 Without a store they stay where they are.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The whole lab for one person: the pages on the loopback address, and a worker beside them."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

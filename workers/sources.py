@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sources of a build on a machine that nobody submitted on: from the tree's own place, else from the store."""
 
-from __future__ import annotations
-
 import logging
 import tempfile
 from collections.abc import Callable

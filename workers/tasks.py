@@ -4,8 +4,6 @@
 One machine's worker (work.py) calls them in its own process; a fleet's beat sends them as Celery messages.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Periodic maintenance of the lab: sent by the loop of one machine's worker, or by a fleet's beat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from workers import tasks, wakeups

@@ -6,8 +6,6 @@ doubled. Messages carry no expiry, since that would compare the clocks of two ho
 the first still lies there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from lab.runs.queues import queues_to_wake

@@ -5,8 +5,6 @@ Boots are timed, so nothing else is done beside them. Only hooks are called mean
 the receiver of a verdict should not wait for another experiment's kernel.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 from collections.abc import Iterator

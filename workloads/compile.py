@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compiles the workloads' programs: static, so that they run in a guest without libraries."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import tempfile

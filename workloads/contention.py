@@ -5,8 +5,6 @@ One boot records the accesses of as many threads as the largest number of CPUs; 
 replayed from the first ones' accesses. docs/design/contention.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

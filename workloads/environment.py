@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The environment in which compilers and tools of file systems are started: never our own, which may hold passwords and keys."""
 
-from __future__ import annotations
-
 import os
 
 # Debian keeps some tools in sbin, which is not on an ordinary user's path.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Errors of workloads, and who is to blame."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 Blame = Literal["submission", "kernel", "lab"]

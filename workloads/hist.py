@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads the `hist` files of kernel event triggers (Documentation/trace/histogram.rst)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

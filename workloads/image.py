@@ -4,8 +4,6 @@
 A run gets an overlay of the image, so that every run starts from equal bytes.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -6,8 +6,6 @@ for everything else. What a program in it takes for nanoseconds is a number of i
 says what that can see and what not.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 Clock = Literal["wall", "instructions", "contention"]

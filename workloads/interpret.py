@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run's records as its workload means them: parsed, checked against its metrics, told as the mail tells it."""
 
-from __future__ import annotations
-
 import importlib.util
 import statistics
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A workload's parameters: their types, their limits, and how values are read and written."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

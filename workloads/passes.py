@@ -6,8 +6,6 @@ the harness runs each timed iteration once recorded and once not: what the recor
 apart, whatever the host does meanwhile. Last comes `perf c2c`, where the machine can (shared_lines.py).
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence, Set

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Percentiles of a latency histogram."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From a guest's records to samples: what the programs printed, what files came, what failed."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ Only some PMUs sample memory accesses with their addresses, and guests seldom ha
 it says no, that is a note of the run and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

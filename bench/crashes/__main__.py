@@ -9,8 +9,6 @@ says what a detector must find. The kernel is built by hand from guest.config, o
     python -m bench.crashes BUILD DIRECTORY [--checks] [--only NAME] [--suffix NAME] [--words WORDS]
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

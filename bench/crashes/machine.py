@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest under QEMU's TCG that fails as it is asked to, from a snapshot taken when its kernel was up."""
 
-from __future__ import annotations
-
 import json
 import select
 import socket

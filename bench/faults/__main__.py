@@ -6,8 +6,6 @@ Ends with 1 where something was lost, recorded twice, stuck or left behind, or w
 taken over within two lease periods; with 2 where the file is of another campaign.
 """
 
-from __future__ import annotations
-
 import shutil
 import signal
 import socket

@@ -4,8 +4,6 @@
 Triggers write it in the same transaction as the change, so it tells what really happened, whatever code did it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One strike against a lab: what every fault is handed, what it reports, and the processes that it may hit."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One fault after the other on a busy lab, each at a stage of its own, and what became of the work it hit."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

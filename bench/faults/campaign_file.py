@@ -5,8 +5,6 @@ A piece is one call of the program, on a lab of its own. The file is replaced af
 fault that was being injected; the next call checks the lab that was left behind, if it still exists, and goes on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@
 python -m bench.faults.closing build/faults-61.json
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ The standby runs on a port of its own until it is promoted; then its cluster bec
 another host. What the primary had confirmed, the standby has: PostgreSQL waits for it before it confirms a commit.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

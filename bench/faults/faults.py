@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Faults for a lab: each is a context manager that strikes, lasts beyond its block, and is repaired at its end."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Real guests under libvirt in a lab under faults: their experiments, and what hits their QEMU and their worker."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator

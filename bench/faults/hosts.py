@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts and stores that lie: about their disk, about their version; a store that answers badly."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@
 A campaign's seed draws from this table; a name, once merged, means the same for ever, for campaigns' files hold it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

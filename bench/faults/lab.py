@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A whole lab of its own on this machine, brought up as people bring up theirs, with a second host on a wire."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

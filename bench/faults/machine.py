@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine under a lab that is to break: disks small enough to fill, another host on a wire that can be cut."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -5,8 +5,6 @@ The pretend kernel's `make` hands out a real kernel that some lab on this machin
 have in place of its own, which is as long. So everything is as with any kernel: build, signature, store, boot, `uname -r`.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

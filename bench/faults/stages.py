@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The stages of the lab's experiments, and waiting for a certain moment of one."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

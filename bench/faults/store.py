@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The store of a lab under test: an S3 server that answers badly for a while, and the fault that makes it do so."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

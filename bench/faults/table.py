@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A campaign as a table, faults × outcomes, and the promises that were broken in it."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 from rich.console import Console

@@ -9,8 +9,6 @@ Everything is on this machine's loopback address and its sockets, and ends by it
 (leases, wake-ups, reports) keeps its pace: at 60 times the speed a wake-up's second is a minute of the day.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Carries out one replay: brings everything up, plays the day, measures, empties the queue and looks for what is wrong."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Sequence

@@ -9,8 +9,6 @@ the fleet: as many as keep its targets busy for a given share of the day, where 
 distribution, as a pass of mmtests' shorter configurations on a bare machine.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator

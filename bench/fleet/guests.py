@@ -4,8 +4,6 @@
 A build takes five minutes in the middle of the distribution. A value is log-normal round the kernel's own: 1 % from boot to boot, and one patch in ten changes it by 5 %.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import random

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A service as `make up` brings it up, whose targets and builders are simulated: trees, people, targets and the processes that play them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Draws the cost of a run as the fleet grows, as a small SVG with logarithmic axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Replays a day's submissions over the REST API, each with the token of its submitter, and looks at them as CI does."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

@@ -8,8 +8,6 @@ Each kind of crash leaves its shortest input and its traceback in build/fuzz/<ta
 so that the next run goes on from it. The exit status is 1 if there was a find.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

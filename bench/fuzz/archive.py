@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Source archives: what a tar stream becomes holds ordinary paths only, and as many bytes as it says."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Consoles: nothing is refused, the list is bounded and in order, and its text can be shown anywhere."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 

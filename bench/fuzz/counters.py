@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`perf stat`'s CSV and the harness's counts: finite numbers under short names."""
 
-from __future__ import annotations
-
 import math
 
 from workers.collect.counters import read_counters

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """cyclictest's report and the kernel's histogram of calls, as a verified and a measured run read them."""
 
-from __future__ import annotations
-
 import json
 
 from workloads.catalog import load_catalog

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Descriptions of experiments in TOML: what is valid has a digest and can be written as JSON."""
 
-from __future__ import annotations
-
 from lab.errors import SpecError
 from lab.experiments.spec import read_spec, spec_digest
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A vmlinux or module of a stranger's build: its release, its build id, the hash of its code."""
 
-from __future__ import annotations
-
 import random
 import struct
 

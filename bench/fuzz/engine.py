@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One fuzzing process: atheris where it is installed (coverage guides it), else edits that hypothesis chooses."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counts and finds of one fuzzing process: executions, refusals by class, and one input for each kind of crash."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

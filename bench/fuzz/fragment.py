@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kconfig fragments: what is read is written in the kernel's own form, and reads as the same."""
 
-from __future__ import annotations
-
 from kernels.configs.request import Fragment, fragment_text, read_fragment
 from kernels.errors import ConfigRejected
 

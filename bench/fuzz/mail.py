@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mails and mboxes: any bytes give a series or a refusal, and their plain text gives the same series."""
 
-from __future__ import annotations
-
 from bench.fuzz.mutations import mutate_mail
 from kernels.errors import PatchRejected
 from kernels.mails.letters import as_text

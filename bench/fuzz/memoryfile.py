@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A file in memory, for readers that take files."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 Everything comes from the `random.Random` that is passed in: equal seeds give equal mails on every machine.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Unified diffs: what is read renders to a diff that reads as the same."""
 
-from __future__ import annotations
-
 from kernels.diffs.safety import check_files
 from kernels.diffs.unified import parse_diff, render_diff
 from kernels.errors import PatchRejected

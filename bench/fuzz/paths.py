@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Paths of a stranger's tree, one a line: what is taken is written below one folder, and nothing beside it."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

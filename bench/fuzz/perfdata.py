@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A perf.data against a kernel's symbols: what is read can be packed, and unpacks as the same."""
 
-from __future__ import annotations
-
 import random
 import struct
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's record stream: framed, greeted, held against a plan, and read as a workload means it."""
 
-from __future__ import annotations
-
 import json
 import random
 import tempfile

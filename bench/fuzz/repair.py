@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Damaged diffs against a base of a few small files: what is repaired is a diff that applies to that base."""
 
-from __future__ import annotations
-
 from bench.fuzz.mutations import mutate_mail
 from kernels.diffs.unified import parse_diff
 from kernels.errors import PatchRejected

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A System.map of a stranger's build and a guest's kallsyms: every address has a name, which may be none."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench.fuzz.memoryfile import MemoryFile

@@ -10,8 +10,6 @@ A target is a module with
 Its corpus is the folder corpus/<target>: text as it is, binary files as hexadecimal digits in files named *.hex.
 """
 
-from __future__ import annotations
-
 import importlib
 import random
 from collections.abc import Callable, Iterator

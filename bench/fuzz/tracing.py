@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The section of a perf.data that describes tracepoints, with the kernel's format files in it."""
 
-from __future__ import annotations
-
 from workers.collect.perfdata_tracing import read_tracepoints
 from workers.errors import ProfileUnreadable
 

@@ -8,8 +8,6 @@ beside a bare SKIP LOCKED. idle: workers that wait. overhead: of the lab beside 
 on ten million samples and 1,000 targets, beside the same at a hundredth; not run without its name. Without a name the others run, each in its own process.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Annotated

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A last hour of 2,000 boots and 200 builds on 16 targets, 16 boots that run, 320 that wait and 20 workers."""
 
-from __future__ import annotations
-
 import random
 from datetime import timedelta
 

@@ -5,8 +5,6 @@ Each does in turn what a worker's own thread does every few seconds (workers/pre
 the work of dead workers. Nothing waits, and nothing is under way.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

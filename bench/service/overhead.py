@@ -7,8 +7,6 @@ reading its answers, recording. It is reported for the first and for the last te
 length mattered would show there.
 """
 
-from __future__ import annotations
-
 import shutil
 import socket
 import statistics

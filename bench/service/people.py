@@ -5,8 +5,6 @@ The pages come from the production server (gunicorn, two workers) on the loopbac
 read one to three seconds between clicks. The build is a real one, of Debian's 6.1 without a base, as the lab runs it.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import signal

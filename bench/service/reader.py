@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The actions of people on a lab's pages; run by bench/service/people.py through locust."""
 
-from __future__ import annotations
-
 import random
 import re
 

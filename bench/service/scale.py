@@ -5,8 +5,6 @@ Each size is measured in a process of its own: rows and pages of 8 KiB that Post
 this process and time by the clock, over Django's client.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

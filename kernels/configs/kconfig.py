@@ -6,8 +6,6 @@ Preprocessor calls such as $(cc-option,…) are taken as true: they are about th
 them without having asked would mislead.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

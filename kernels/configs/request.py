@@ -6,8 +6,6 @@ comment that says why. A comment holding `[if defined]` lets a symbol be unknown
 symbols are renamed between releases; a symbol the tree does define must still come out as asked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """File names in diffs: quoting, the a/ and b/ before them, and the lines that hold them."""
 
-from __future__ import annotations
-
 import re
 
 from kernels.errors import PatchDamaged, PatchRejected

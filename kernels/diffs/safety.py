@@ -7,8 +7,6 @@ modes, binary blobs, and sizes no kernel patch has. A change between 100644 and 
 scripts executable that way.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

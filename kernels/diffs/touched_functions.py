@@ -5,8 +5,6 @@ A hunk tells the function around it in its header (diff.c of git: the last line 
 inside it begin and end in the first column, as the kernel's coding style asks. Macros that define a function are not expanded.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ passes over (unknown headers, text between diffs) cannot mean anything to git ei
 harmless is asked in kernels.diffs.safety. Every step is linear in the length of the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ Git trees, archives and bundles name files with bytes of a stranger's choice. A 
 parts is an ordinary name, and if no two entries claim the same place.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ A lock is flock on a file: the kernel drops it with the process, however that en
 directory is locked by the process that fills it; a directory without a lock belongs to a process that was killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

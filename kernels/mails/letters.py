@@ -5,8 +5,6 @@ Headers and prose are text. A diff is bytes: it stays what it is whatever charse
 In a string its bytes that are not UTF-8 stand as lone surrogates (PEP 383), which `diff_text` makes of bytes.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 from dataclasses import dataclass

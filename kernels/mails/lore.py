@@ -4,8 +4,6 @@
 b4 runs as a program: with a home of its own, without anybody's configuration, within a deadline and a size.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

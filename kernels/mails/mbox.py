@@ -5,8 +5,6 @@ It is cut here, because `mailbox` takes every line of a commit message that begi
 own rule (such a line ends with a date) does not.
 """
 
-from __future__ import annotations
-
 import re
 
 BOM = b"\xef\xbb\xbf"

@@ -5,8 +5,6 @@ The standard library reads headers only. Parts are found here: its parser takes 
 and decodes a whole body by its charset, where a diff must stay the bytes it is.
 """
 
-from __future__ import annotations
-
 import binascii
 import codecs
 import re

@@ -5,8 +5,6 @@ Subjects number patches: `[PATCH v3 2/5]`. A series with gaps, or of several ver
 so: a patch that lacks the one before it measures something else than its author wrote.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read what `git show` and `git log -p -1` print: one commit's header and message before its diff."""
 
-from __future__ import annotations
-
 import re
 
 from kernels.mails.letters import MAX_AUTHOR, MAX_TITLE, Letter, Title, diff_text, split_message

@@ -8,8 +8,6 @@ There is no three-way merge, on purpose: it works only where the repository happ
 name. A full clone has them and an imported tarball does not, so the same patch would apply on one machine only, or to something else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -5,8 +5,6 @@ It is fetched into a scratch repository that borrows the tree's objects, so that
 again, and nothing of it stays but the patches.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import dataclass, replace

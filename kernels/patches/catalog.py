@@ -5,8 +5,6 @@ One switch is one `patches/<name>.toml` with one patch file for each tree it is 
 already, the switch's patch for it is the revert, and the claim is turned round.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ Everything that leaves this module has been checked by kernels.diffs.safety; a p
 parsed, so it holds nothing that was not looked at.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ A program that works on strangers' material can be made to print its environment
 started without an explicit environment.
 """
 
-from __future__ import annotations
-
 import os
 
 # Debian keeps some tools in sbin, which is not on an ordinary user's path.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Write to a process and read its output, within a deadline and a limit of bytes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

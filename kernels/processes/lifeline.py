@@ -6,8 +6,6 @@ command starts with a guard in its process group that waits for the end of a pip
 process ends, by SIGKILL too, and the guard kills the group.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -7,8 +7,6 @@ line has no blank at all behind its `+` then says that it begins in column 0. A 
 blanks takes the base's blanks inside the line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath

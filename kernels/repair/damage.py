@@ -5,8 +5,6 @@ Nothing is repaired here: a hunk's lines are kept as they came, as `pieces`, of 
 the last may be other text. kernels.repair.hunk_place reads them with the base at hand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

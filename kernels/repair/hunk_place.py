@@ -8,8 +8,6 @@ header whose tail was wrapped; of all readings whose counts agree with the heade
 counts, and only if there is one such place and one such reading.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

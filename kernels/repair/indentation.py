@@ -7,8 +7,6 @@ Where the style leaves a choice (how a statement goes on in the next line) the f
 Checked by predicting every line of kernel sources from the lines before it (see tests and `bench`).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

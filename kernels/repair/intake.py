@@ -6,8 +6,6 @@ repaired against the base (kernels.repair.mend says by which rules). Several dif
 are alternatives, of which the submitter chooses one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

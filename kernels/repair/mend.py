@@ -6,8 +6,6 @@ only one in the function that its header names; and, among several of those, the
 as its sure neighbours are (without such neighbours: exactly at its line number). Anything else is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

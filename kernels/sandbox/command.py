@@ -11,8 +11,6 @@ Started by root, the mounts are made by root and the command runs as the lab's b
 an ordinary user, both happen in a user namespace of that user.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -9,8 +9,6 @@ to run while others have the CPU.
 The control group counts the time. Without one it is summed over the living processes and the children that they have waited for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -6,8 +6,6 @@ looked at, for nothing, and the build's folders are counted only once the file s
 still take; and now and then in any case, in case somebody else frees room meanwhile. A count goes on in small pieces.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time

@@ -9,8 +9,6 @@ machine's own counter decides: then a kill for memory elsewhere, at the same tim
 too (before Linux 4.13), nothing was killed for memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the output of an untrusted command line by line, within a limit."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import subprocess

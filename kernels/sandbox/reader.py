@@ -8,8 +8,6 @@ behind the lock with the files, and returns JSON and blobs of bytes. See apart_s
 What comes back is as untrusted as the files were: callers check it against what they asked for.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json

@@ -7,8 +7,6 @@ what is open, manage memory, write the answer and end. It can open no file, star
 This process itself holds no secret: it is started with an empty environment and never reads a file of a stranger.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

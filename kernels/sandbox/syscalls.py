@@ -5,8 +5,6 @@ Compilers, shells, make and interpreters need files, memory, processes, time and
 build (ENOSYS, upon which libraries fall back): that covers what kernels of the future add. docs/design/sandbox.md argues the choice.
 """
 
-from __future__ import annotations
-
 import errno
 import functools
 import importlib

@@ -5,8 +5,6 @@ Every directory and file is opened without following a link and relative to the 
 must be what it claims to be, has a plain name and a largest size. The code that wrote them has ended.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

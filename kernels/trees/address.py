@@ -6,8 +6,6 @@ Whoever submits names the place, and the lab's machine fetches from it: it must 
 reach. The name is looked up here, and git goes where this look-up led instead of asking again.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import re

@@ -4,8 +4,6 @@
 Whose tree it is does not matter here: it is checked first, and nothing is written through a link.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run git on one bare repository: no hooks, no user configuration, no prompts, always a deadline."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ A bundle is accepted only if it holds exactly the requested commit: no other ref
 bundle leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from pathlib import Path

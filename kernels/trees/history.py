@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The line of a tree's history: commits by first parent, each with its place, subject and author."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

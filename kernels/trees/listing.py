@@ -5,8 +5,6 @@ Every command that walks a whole tree of a stranger comes after this check: ten 
 and a blob of a few KiB can unpack to many GiB.
 """
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from pathlib import Path

@@ -5,8 +5,6 @@ Public is what lies in the unicast space that registries hand out and in no bloc
 for another one (a tunnel, a translation, a mapped address) is not public, whatever it stands for.
 """
 
-from __future__ import annotations
-
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 # From 1.0.0.0 to the beginning of multicast; IANA's registry of special-purpose addresses, RFC 6890 and later.

@@ -4,8 +4,6 @@
 Nothing of the other side is trusted: it may be endless, redirect to another place, or send objects that no git would write.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

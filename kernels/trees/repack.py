@@ -6,8 +6,6 @@ any more are what variants and old experiments stand on. Git writes the new pack
 reads on, and another looks once more at which packs there are.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The commit depends on nothing but the archive's files: same paths, modes and byt
 machine. No work tree is written, so .gitignore and the file system's manners play no part.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ Every tree is a bare repository `<root>/<name>.git`; later steps see only git. I
 whole, so that a process killed half-way leaves nothing but a hidden directory, which the next one removes.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

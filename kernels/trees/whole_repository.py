@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Create a repository whole or not at all, by one process at a time."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import tempfile

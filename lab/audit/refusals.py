@@ -5,8 +5,6 @@ Refused web requests are recorded by the middleware; refusals of everything else
 few fixed words, so repeated refusals of a stranger raise a count and do not add rows.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from datetime import timedelta

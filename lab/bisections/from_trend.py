@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Start a bisection of a step on a page, and let the lab's upkeep carry it out step by step."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import cast
 

@@ -8,8 +8,6 @@ of the longest stretch without an answer: simply the middle while all can be tol
 cannot be, which come in stretches too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

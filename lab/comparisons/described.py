@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The parts of a comparison that describe the experiment: what was asked for, the base, the kernels, the environment."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.conf import settings

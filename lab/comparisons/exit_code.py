@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The exit code of an experiment for pipelines: labctl exits with it, reports contain it."""
 
-from __future__ import annotations
-
 from lab.experiments.counts import ExperimentCounts
 from lab.statistics.verdict_words import VERDICTS
 

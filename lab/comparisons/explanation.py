@@ -2,8 +2,6 @@
 """All that bears on one verdict: gates, what else moved, symbols, locks and counters that moved, the switches and the
 configs' difference."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path

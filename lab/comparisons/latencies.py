@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cycles of a case under the contention clock on a machine with other latencies, as its first boots were replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from lab.models import Run

@@ -5,8 +5,6 @@ It is for judging the model and gives no verdict: the two clocks count different
 to a patch is shown of each. docs/contention.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@
 The page, the API, labctl, the reply and every export are written from this shape. The page alone also draws boots.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ forms take this shape and nothing else, so that whoever got it over HTTP can wri
 to people. Ratios are a variant's over the base's: 0.47 is 53 % less. None where there is no such number.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal, TypedDict
 
 FORMAT = 1

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compute the share of a build that is done, and the time that the rest takes, from its objects. Pure."""
 
-from __future__ import annotations
-
 # make's own start and the last links make a guess from fewer worthless.
 LEAST_SHARE, LEAST_S = 0.05, 5.0
 

@@ -4,8 +4,6 @@
 Works on the description as it was received, so that these faults are reported beside those of its form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Note on a variant whether its kernel is the base's, or is the one to be reproduced."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Limits on descriptions and submissions, in one table for the code that refuses and for pages and API."""
 
-from __future__ import annotations
-
 # Previews and submissions that a worker carries out.
 FETCH_SLOTS = 4
 FETCHES_RUNNING_EACH = 2

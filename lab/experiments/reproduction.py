@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare two builds of a kernel: sources, config, toolchain and the result."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

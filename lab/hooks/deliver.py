@@ -5,8 +5,6 @@ A try is claimed by writing when the next one would be, so that a process that d
 delivery. A receiver may therefore hear of an event twice; the number it comes with is the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

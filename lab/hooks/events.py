@@ -4,8 +4,6 @@
 So an event is sent if and only if it happened, whenever the process dies. Called by the services that change things.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any, Final

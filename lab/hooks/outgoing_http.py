@@ -5,8 +5,6 @@ A name is resolved once, every address it has is checked, and the connection goe
 that resolves differently the second time has no effect. TLS still verifies the name, not the address.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

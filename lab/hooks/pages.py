@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read hooks and their deliveries: one's own, or all for operators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.paginator import Page

@@ -5,8 +5,6 @@ Commit statuses and checks know green, red and yellow; an experiment knows a fou
 says why it is neither green nor red wherever there is another word.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The clock of leases: the database's, since the hosts of a fleet differ."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from django.db import connection

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statements that PostgreSQL parses and plans once a connection: claims are sent thousands of times."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

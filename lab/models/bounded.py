@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counts and lists of values that cost the same however many rows there are."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Make text and JSON from machines and strangers storable in any database."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read notes for pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import QuerySet

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A cache that may be away: pages are slower without it, never an error."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from functools import partial

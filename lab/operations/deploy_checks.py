@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks of `manage.py check --deploy`, for a lab that other machines reach."""
 
-from __future__ import annotations
-
 import stat
 from ipaddress import ip_address
 from pathlib import Path

@@ -4,8 +4,6 @@
 `/limits` and `/api/v1/limits/` show it; web/limits.py adds those of the pages themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

@@ -6,8 +6,6 @@
 stranger wrote: control characters are escaped, so that nobody writes a second line; credentials in addresses and headers are blanked.
 """
 
-from __future__ import annotations
-
 import logging
 import logging.config
 import re

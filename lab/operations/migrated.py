@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The migrations of this code, those that one of them replaces, and the databases that are too old for it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cache
 

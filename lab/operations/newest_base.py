@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The base of the newest experiment: the examples of the help page name a tree that this lab has."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 Cheap, and asked at most once a second by each process (the store every five): whatever watches over us may ask as often as it likes.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from threading import Lock

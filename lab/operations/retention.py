@@ -7,8 +7,6 @@ or whose comparison is an open regression, triaged or noted, stays; so do the ke
 A kernel that is needed again is built again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

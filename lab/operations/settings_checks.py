@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks of `manage.py check` on the lab's own settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.checks import Error

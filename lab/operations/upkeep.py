@@ -4,8 +4,6 @@
 Times are the database's. One in the future, as of a clock that was set back, counts for nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

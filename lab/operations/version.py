@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The version of this code and of the lab's; a worker of another version takes no work until it is updated."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

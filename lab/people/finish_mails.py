@@ -4,8 +4,6 @@
 The link is signed with the installation's secret, does that one thing, and does not expire: mails are kept for long.
 """
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.core import signing
 

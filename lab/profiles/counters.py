@@ -5,8 +5,6 @@
 Of the kernel's own counts it leaves out those that did not change: they are 0, unless the boot says that it had none.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A function is the patch's where its count lies further from the base's than boot
 (count_shifts.changed). The others differ between boots of the base too: by where timer ticks and allocations fall.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ Every share is of the samples of busy CPUs, over all counted boots of a variant.
 that are compared; their share of all waiting is shown beside them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

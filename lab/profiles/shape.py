@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The read models of a case's profiles, for pages, the API and labctl: all variants side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lab.experiments.shown_description import CaseView

@@ -6,8 +6,6 @@ split. If its target cannot go on, what is open of it goes elsewhere, and what i
 the earlier boots are kept, do not count, and say so.
 """
 
-from __future__ import annotations
-
 from django.db.models import F, QuerySet
 
 from lab.leases.clock import after

@@ -9,8 +9,6 @@ Workers take the next piece with `claim_next_build` and `claim_next_run`; lab/ru
 that is one statement, which finds the piece, skips what others are claiming, and fills in everything.
 """
 
-from __future__ import annotations
-
 import secrets
 from functools import cache
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Limits on what one boot may send: workers refuse more, `/limits` shows them."""
 
-from __future__ import annotations
-
 # Console bytes beyond this are read and discarded; more records end the run.
 CONSOLE_BYTES = 64 << 20
 RECORDS_BYTES = 512 << 20

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Give work back to its queue, for the process that holds it or for one that is gone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Refuse answers to claims that are not held any more, and keep a record of them for operators."""
 
-from __future__ import annotations
-
 import logging
 
 from lab.leases.process import worker_identity

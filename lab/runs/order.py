@@ -5,8 +5,6 @@ Of submitters who used it equally, builds are first made for the one whose open 
 costs depends on how many experiments are open, not on how much of them waits.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import cache
 from typing import Any

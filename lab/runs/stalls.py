@@ -4,8 +4,6 @@
 The pages, REST and labctl take their progress from here, so that a dead worker looks dead everywhere.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Take a claim back for an operator: its work is queued again, and its worker stops and writes nothing."""
 
-from __future__ import annotations
-
 import logging
 
 from lab.errors import NotAllowed, Outdated, UnknownRow

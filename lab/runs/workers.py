@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workers report that they are alive; a worker that is silent for a day is forgotten."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 from django.utils import timezone

@@ -5,8 +5,6 @@ Trends know only boots that count: what was lost, failed or was invalid makes no
 outlier at the end may be, waits until it is sure; one that was there before the standing experiment is not news.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Create and change standing experiments, for people and for forges. lab/standing/new_revisions.py does the rest."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

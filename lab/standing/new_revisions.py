@@ -5,8 +5,6 @@ One experiment at a time: what is pushed meanwhile waits, and of that only the n
 and measured later where `backfill` says so, the newest first, when nothing newer waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta

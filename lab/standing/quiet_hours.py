@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Quiet hours: whole hours (UTC) in which a standing experiment queues nothing and sends no alert."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from lab.models import Standing

@@ -15,8 +15,6 @@ binary segmentation, Biometrika 110(1), 2023 (windows of doubling length); Hall 
 (autocorrelation from differences, which steps hardly touch). bench/trends.py measures errors and time beside Otava's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import pairwise

@@ -6,8 +6,6 @@ if the interval of level 1 - 5 % × p / q holds "no change", so this level is us
 Stat. Assoc. 100, 2005 (false coverage rate: a selected interval must be wider as a p-value must be smaller).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

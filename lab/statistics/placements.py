@@ -10,8 +10,6 @@ Sources: Brunner & Munzel, Biom. J. 42(1), 2000 (placements, unequal variances);
 Nonparametric Analysis of Longitudinal Data, 2002 (the variance taken over whole blocks).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy
 

@@ -10,8 +10,6 @@ Source: Levene 1960; Brown & Forsythe, J. Am. Stat. Assoc. 69, 1974 (medians); t
 of Box, Hunter & Hunter (blocks.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -5,8 +5,6 @@ Where the steps are is lab/statistics/change_points.py's business. A step's rati
 to it, with the interval of Price & Bonett (J. Stat. Comput. Simul. 72(2), 2002), widened for autocorrelation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -5,8 +5,6 @@ Add a verdict here, in the rule that gives it (lab/statistics/verdict.py), and i
 tells everything else how to treat it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -7,8 +7,6 @@ where it has one: where many boots are 0, no shift of all boots by the same amou
 there is only the difference of means.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb, isfinite, prod
 

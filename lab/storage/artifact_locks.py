@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lock the artifacts of this machine: boots and builds share a lock, removal needs it alone."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ A file lies under the SHA-256 of its bytes, so that two workers that made the sa
 All but bzImage are compressed: of debian-6.1's 72 MB with the guest's config 24 are sent.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

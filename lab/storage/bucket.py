@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A store that is a bucket: of Amazon or of whatever else speaks S3. Only imported where there is one: boto3 takes its time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from threading import local
 from typing import Any, cast

@@ -4,8 +4,6 @@
 While another machine writes one, its last 64 KiB are in the cache: pages follow it from there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

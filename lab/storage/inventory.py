@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """List what the state root and the store hold for the lab's rows, each with its size."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

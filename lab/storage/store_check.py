@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Check the store in a thread of its own, so that a hanging mount blocks nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from threading import Condition, Thread
 from time import monotonic

@@ -4,8 +4,6 @@
 Nothing is raised here: settings are read by every command, also by the one that is to say what is wrong with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Submit under a client's own key: one experiment however often the request is sent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 

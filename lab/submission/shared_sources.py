@@ -5,8 +5,6 @@ A variant's commit goes over its base, some KiB. The base goes whole where other
 source archive, or a repository of this machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kernels.files.scratch import remove_leftovers, scratch

@@ -5,8 +5,6 @@ They were taken with debian-6.1 and libvirt guests under emulation, so they give
 have no such figures: their boots and their noise differ too much from each other.
 """
 
-from __future__ import annotations
-
 import os
 
 from lab.models import Target

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read what a person measured last, so that the form starts with those choices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lab.models import Experiment, User

@@ -4,8 +4,6 @@
 Everything else raises NeedsWorker, and becomes a fetch (lab/submission/fetches/requests.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

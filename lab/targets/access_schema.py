@@ -4,8 +4,6 @@
 Passwords are never among it, only the names of files that hold them, on the worker that asks.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Mapping

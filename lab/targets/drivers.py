@@ -4,8 +4,6 @@
 A new driver is an entry here, its module in workers/drivers/, and how it is made in workers/bench.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

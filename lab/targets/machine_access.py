@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read how metal machines are reached, and whether they are booting."""
 
-from __future__ import annotations
-
 from lab.errors import one_row
 from lab.models import Run, Target
 from lab.models.states import RunState

@@ -4,8 +4,6 @@
 A process that dies between taking a notice and sending it loses that mail; the lab's page shows the quarantine all the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read one target for its page: its state, its latest boots, and its health checks with their steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise

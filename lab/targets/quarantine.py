@@ -4,8 +4,6 @@
 Begin and end of a quarantine are reported: to hooks by events written in the same transaction, to operators by lab/targets/operator_mails.py.
 """
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Targets that may boot now, and the reasons why those of an experiment may not."""
 
-from __future__ import annotations
-
 from django.db.models import Q, QuerySet
 
 from lab.models import Experiment, Run, Target

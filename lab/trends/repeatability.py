@@ -5,8 +5,6 @@ An alert is repeated by each later experiment that measures its revision in the 
 of all boots of these experiments lies beyond the middle between the levels before and after the step.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Say of trends that their points have changed, so that their summaries are computed anew."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from django.db.models import F

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Group steps of trends by their cause: one change of revision of one case on one target is one row. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

@@ -5,8 +5,6 @@ Upkeep computes what is stale, and so does the list itself, for a lab without up
 written only if no point has changed since it was begun.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite

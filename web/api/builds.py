@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Builds, and their logs."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.db.models import Exists, OuterRef, QuerySet

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Comparisons: one metric of one variant against the base, and its verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

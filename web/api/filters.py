@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Query parameters of lists, all of them strict: an unknown or meaningless parameter is refused, not ignored."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hooks, and what was delivered to them. One's own; operators see all."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet

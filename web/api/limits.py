@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Rate limits: by person, or by address without one. Beyond it: 429 with Retry-After."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from rest_framework.throttling import AnonRateThrottle, UserRateThrottle
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Logs and consoles, byte for byte from an offset on: how to follow one that is being written."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The caller's account and tokens, and the address that exchanges a password for a token."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from django.http import HttpResponse

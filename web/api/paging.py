@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Pages of lists: `?page=` from 1 up to row 10,000, `?after=` a row's number beyond, `?page_size=` up to 500."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

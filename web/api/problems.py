@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Everything that goes wrong under /api/ as RFC 9457 problem details: one shape, whoever refused."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An experiment's profiles: all variants side by side, as the mails' text trees, and as files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

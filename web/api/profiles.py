@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Profiles: what the CPUs, or the waits, of one boot did, in the forms of other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

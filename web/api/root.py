@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The API's description: its schema, and the kinds of problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.renderers import OpenApiJsonRenderer2

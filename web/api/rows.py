@@ -4,8 +4,6 @@
 The same serializers tell the schema. Fields whose source is "*" are filled in by who asks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import isfinite

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs: boots, how they ended, and what they said on their consoles."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet

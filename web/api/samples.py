@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Samples: single values, as they were measured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

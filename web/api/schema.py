@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Extensions of the OpenAPI schema: the problems that every operation may answer with are written here, once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Standing experiments and the alerts they raise."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any, ClassVar, cast
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Submitting and previewing: the very description that is TOML on disk, as JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Discussion: notes on experiments, runs and revisions, and decisions about regressions."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, cast
 
 from django.http import HttpResponse

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trends: one metric over the measured revisions of a tree, and its steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Q, QuerySet

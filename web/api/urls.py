@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The addresses under /api/v1/."""
 
-from __future__ import annotations
-
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Text of people on a page: plain, with its links made links."""
 
-from __future__ import annotations
-
 import re
 
 from django import template

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The colour and the symbol of a word on a page, from the table of verdicts."""
 
-from __future__ import annotations
-
 from django import template
 
 from lab.statistics.verdict_words import VERDICTS

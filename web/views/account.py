@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Signing in and out, and one's own account: tokens, password. All by Django's own views, in our look."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

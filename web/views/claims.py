@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Claims of patches beside what profiles measured, in words: a table for each variant."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counters of profiled boots, all variants side by side; the same as CSV and JSON."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import asdict

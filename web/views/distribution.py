@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The spread of results, beneath the verdicts: strip plots of boots, and tails of latencies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lab.comparisons.distribution import TAILS, CaseSpread, MetricSpread, Tail, VariantSpread

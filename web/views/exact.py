@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Exact profiles in words: where the instructions of a change went, a table for each variant."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The list of experiments, and the page of one while and after it runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings as django_settings

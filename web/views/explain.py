@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One page a verdict: the effect, what guards it, and what moved with it."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The page of a preview or submission in a worker's hands: how far it is, then what it led to."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

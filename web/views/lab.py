@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab itself, for operators: its targets, queues, claims, workers, disk, and what went wrong lately."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 

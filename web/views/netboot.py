@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Requests of machines that boot over the network. No cookie, no form: the tokens in the addresses are the keys."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

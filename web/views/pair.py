@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two experiments side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponse

@@ -15,8 +15,6 @@ operation; script.txt is a form of samples alone.
 A refusal is one line of plain text.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An experiment taken along: a reply to the list as text to copy, and every form of its comparison as a file."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Standing experiments and their alerts: listed for everybody, made and changed by submitters."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

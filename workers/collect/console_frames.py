@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The function that a report is about, and whether the report is whole."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lines of a console: what comes before a kernel message, and what must not reach a page or a terminal."""
 
-from __future__ import annotations
-
 import re
 
 MAX_LINE = 512

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find where a console begins again although nothing was reported: a reset, a triple fault, a watchdog outside."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ each one counts as), from 4.x to 6.19, x86, arm, arm64, riscv and the generic co
 whole console, so there are few of them; the patterns are tried only where a literal is, at the literal itself.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

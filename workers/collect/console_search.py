@@ -6,8 +6,6 @@ a table of 65,536 flags is looked up for every pair of the text, and literals ar
 Where that is often the case (a hostile console), the literals of that block are searched one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

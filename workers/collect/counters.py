@@ -5,8 +5,6 @@ The CSV is described in tools/perf/Documentation/perf-stat.txt, slabinfo in slab
 file with both. Counts that did not change are left out.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -7,8 +7,6 @@ A literal whose lines are again and again no reports is given up after MAX_MISSE
 `python -m bench.console` measures how much this sees on labelled consoles, and how quickly.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lab.runs import guest_limits

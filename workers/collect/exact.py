@@ -4,8 +4,6 @@
 Runs apart (reading.py): what the plugin wrote follows from what a guest executed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

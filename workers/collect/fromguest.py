@@ -5,8 +5,6 @@ A reader has seen a stranger's bytes, so its answer is held against the plan lik
 names of metrics, finite numbers, whole trees.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Of several names at one address the last one listed is taken, as perf does (symb
 of 0, in tools/perf/util/symbol.c of Linux 6.1), but none that only marks where a section begins or ends.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from itertools import islice

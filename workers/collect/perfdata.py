@@ -5,8 +5,6 @@ Nobody has to trust the file. Everything in it is held against its end, and time
 at most MOST_BYTES.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

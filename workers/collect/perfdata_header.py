@@ -5,8 +5,6 @@ The format: tools/perf/Documentation/perf.data-file-format.txt; struct perf_even
 (both of Linux 6.1). A guest wrote the file, so nothing in it is believed: every offset is held against the file's end.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ COMM and FORK records tell the first, MMAP and FORK records the second, in the o
 tools/perf/util/{thread,maps}.c of Linux 6.1. Nothing a guest writes makes more than MOST_EVENTS of them be looked at.
 """
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence

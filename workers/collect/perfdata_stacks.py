@@ -15,8 +15,6 @@ Where samples are waits for locks, the innermost frame is the function that the 
 how locks are made.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The section is laid out in tools/perf/util/trace-event-info.c, the description o
 tracefs (both of Linux 6.1). A guest wrote it: sizes are held against its end, fields against the sample's.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ Runs apart (reading.py): every byte here was written by a guest. Without its CPU
 anything else that is missing is reported beside the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

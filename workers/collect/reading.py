@@ -5,8 +5,6 @@
 are foreseen come back by the name of their class; fromguest.py raises them again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any

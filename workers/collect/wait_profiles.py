@@ -9,8 +9,6 @@ Pairs lie within one recorded interval, and no event was lost between them. What
 round, is counted, not guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 What the plugin wrote follows from what a guest executed, so it is read like all that a guest sends (kernels/sandbox/reader.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ b4 reads a JSON list of {tool, status, summary, url, details}; status is "pass",
 to say, and a non-zero exit status without JSON is an error of the command.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl lab backup` and `labctl lab restore`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

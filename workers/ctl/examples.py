@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Examples at the end of each command's `--help`, by the command's path."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl lab expire`: the retention policy, shown or carried out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated
 

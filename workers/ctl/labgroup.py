@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl lab …`: what operators do on the lab's own machine."""
 
-from __future__ import annotations
-
 import typer
 
 from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl login`, `logout`, `whoami` and `config`: which server, as whom, and who says so."""
 
-from __future__ import annotations
-
 import getpass
 import socket
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl trees`, `targets`, `workloads` and `patches`: what a description may name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import typer

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A notice on the desktop of whoever waits: notify-send, else the terminal's own notice and its bell."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

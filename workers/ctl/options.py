@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Options that labctl's commands share: those that name a lab, and where they print."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Strangers' text on a terminal: whatever a terminal would obey is shown as a replacement character."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -6,8 +6,6 @@ tree, which overrides the user's `config.toml`. A tree's file comes from its aut
 not the server that receives a token.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl profile` and `labctl export profile`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

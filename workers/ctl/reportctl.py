@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl compare`, `reply` and `export N`: a comparison on the terminal, and in the forms that others read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl serve` and `labctl sign-in`: the whole lab in a browser on one machine."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl lab status`: the lab on one screen."""
 
-from __future__ import annotations
-
 import shutil
 from importlib.metadata import version
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From the options of `submit` and `preview` to a description: what was given, then the preferences' defaults."""
 
-from __future__ import annotations
-
 import inspect
 import tomllib
 from collections.abc import Iterator, Mapping

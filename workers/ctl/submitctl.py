@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl submit`, `preview`, `rerun`, `cancel`, `run`, and what becomes of an experiment: `priority`, `keep`, `unkeep`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

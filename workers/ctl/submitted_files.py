@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Files submitted on the command line: a description, or a series from a file, standard input or a branch."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Numbers and tables in the house's style for a terminal."""
 
-from __future__ import annotations
-
 import re
 
 from rich import box

@@ -5,8 +5,6 @@ Everything a submission or a guest may have named is printed as plain text (rich
 never as markup.
 """
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.text import Text
 

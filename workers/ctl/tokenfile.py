@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tokens of `labctl login`, one for each server, in a TOML file that only its owner can read."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Trends and bisections for a terminal. Names and subjects are strangers': printed as plain text, never as markup."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich import box

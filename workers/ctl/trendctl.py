@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl trend` and `labctl bisect`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

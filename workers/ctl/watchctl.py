@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl watch`, `show`, `list`, `log` and `notes`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl work`: this machine's worker, beside the web server or as part of a fleet."""
 
-from __future__ import annotations
-
 import logging
 import signal
 from threading import Event

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Check what QEMU's user may open, before libvirt fails at it or walks over it slowly."""
 
-from __future__ import annotations
-
 import grp
 import logging
 import os

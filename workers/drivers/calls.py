@@ -4,8 +4,6 @@
 The directory is the emulator's user's, and so also open to a guest that escaped: its contents are treated as data only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

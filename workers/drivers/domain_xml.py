@@ -4,8 +4,6 @@
 How the choices were measured: docs/guest.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET

@@ -4,8 +4,6 @@
 A lab without machines is tried with it: the service under faults, and how fast it hands out work.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The session between a guest's hello and its bye, and the error when there is no bye."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping

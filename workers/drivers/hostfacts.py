@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The state of the host while a guest ran: its load, and the time that its own host took from it."""
 
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The connection to libvirt: which daemon, how to say that it is missing, what becomes of domains."""
 
-from __future__ import annotations
-
 import os
 import re
 import threading

@@ -7,8 +7,6 @@ real-time clock, no host's entropy, no identity that is drawn anew for each doma
 Source: QEMU's docs/devel/tcg-icount.rst and docs/system/replay.rst.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From one kernel into the next without the firmware: the offer to a machine that waits, and what becomes of it."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from pathlib import Path

@@ -5,8 +5,6 @@ The machine fetches its script, kernel and initrd from the lab's web server and 
 meet it in the tables alone (lab/targets/netboot/). docs/howto/netboot.md says what its network needs.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

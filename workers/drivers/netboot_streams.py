@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The streams of a machine that hands them in over HTTP: read from the tables as they come."""
 
-from __future__ import annotations
-
 import logging
 import re
 import time

@@ -5,8 +5,6 @@ A guest that has to find out for itself waits for emulated timers, some 70 ms fo
 host, and its clock runs up to 0.06 % wrong until it has been corrected a second later.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import platform

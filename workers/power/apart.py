@@ -6,8 +6,6 @@ there, and is nowhere else: not in an argument, not in the environment, not in o
 environment goes there, so no proxy named in it hears of the BMC.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Power control of machines, and the client for each kind of BMC."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

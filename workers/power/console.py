@@ -5,8 +5,6 @@ A console is evidence, not a condition: where there is none the run goes on, and
 Read by the same eyes as a guest's: workers/collect/dmesg.py.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import selectors

@@ -7,8 +7,6 @@ apart (apart.py), one at a time, and asked by plain chassis commands (IPMI 2.0, 
 asks what maker's machine it is, and does it that maker's way.
 """
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import struct

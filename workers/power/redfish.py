@@ -6,8 +6,6 @@ few, each time one of our processes is killed. Asked in a process apart (apart.p
 a pause, not after a time, so a BMC that sends a byte now and then would hold it for ever.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -5,8 +5,6 @@ Standard input: a line that says which BMC; its end is the order to let go. Stan
 A process of its own for the reasons that ipmi.py gives.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`make up`, `make down`, `make status`: the whole service on this machine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

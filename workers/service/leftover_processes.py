@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Processes of a service that outlived it: found by the home they were started with, and ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The files of a service on one machine: all below the state root but its sockets, whose paths must be short."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A PostgreSQL of our own: a private cluster below the state root, with Debian's programs, on a socket."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

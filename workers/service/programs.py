@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The service's parts: its programs, and supervisord's description of them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Redis of our own, with Debian's program, on a socket: wake-ups and a cache, nothing that must outlive it."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 """Set up everything that needs the database: tables, the lab's version, the pages' files, targets. A program of its own, for what it
 imports reads the settings once."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The one process above all others: supervisord, started, asked and stopped."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

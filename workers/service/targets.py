@@ -4,8 +4,6 @@
 Whoever adds a target writes a row and nothing else, over REST or by labctl, on this machine or another.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from time import sleep

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Bringing the service of one machine up, and down: each step is harmless when it is done already."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -6,8 +6,6 @@ every machine and for every user: no clocks, no owners, no device nodes on disk.
 Source: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import dataclass, field

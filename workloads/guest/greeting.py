@@ -5,8 +5,6 @@
 length here, and what the agent does not send is left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Not compressed: under emulation the kernel unpacks gzip more slowly than we load
 30 of 37 MB and take a quarter of a boot's instructions to unpack, so plans without perf get an archive without it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -9,8 +9,6 @@
     end
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

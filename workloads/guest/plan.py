@@ -5,8 +5,6 @@ A plan is pure data. `pack.py` turns it into the second cpio that the kernel
 unpacks over the initramfs; the agent there runs the steps one by one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal

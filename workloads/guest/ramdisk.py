@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A golden image where there are no disks: packed with the plan, and copied by the guest to its ramdisk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from workloads.errors import CaseRejected

@@ -10,8 +10,6 @@ seq counts up from 1 without a gap; name is a step or file name without blanks,
 `agent/record.c` writes the same; a file goes as several `file` records and ends with an empty one.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ Python's reader takes more than JSON has (NaN, keys twice, numbers of any length
 databases take less. All of it is refused by name here.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -4,8 +4,6 @@
 The agent (agent/tune.c) does the rest, and says in its hello what the machine is like then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

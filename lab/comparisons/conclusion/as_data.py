@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A conclusion as plain data, as the API, `labctl` and every export have it."""
 
-from __future__ import annotations
-
 from lab.comparisons.conclusion.conclude import conclude
 from lab.comparisons.conclusion.facts import Facts
 from lab.comparisons.conclusion.outcomes import CaseOutcome

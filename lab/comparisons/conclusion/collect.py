@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read the facts of an experiment's conclusion from the tables."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

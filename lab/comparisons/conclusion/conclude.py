@@ -4,8 +4,6 @@
 A pure function of Facts. Every page, command, mail and export shows what it returns and has no summary of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby

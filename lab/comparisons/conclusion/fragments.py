@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The words for one kernel in one case, and for lists of names and numbers. Numbers are rounded as in every table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from lab.comparisons.conclusion.facts import CaseFacts, FailedBoots, MetricFact

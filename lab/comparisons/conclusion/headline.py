@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The headline of a conclusion: the answer, in at most HEADLINE characters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from lab.comparisons.conclusion.facts import Facts, MetricFact

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read whether the patches of an experiment change locks, and how much of the base's time its locks take."""
 
-from __future__ import annotations
-
 from lab.comparisons.conclusion.facts import Locks
 from lab.models import Experiment, Profile, Switch
 from lab.models.states import Role

@@ -8,8 +8,6 @@ Kernels that do not build, boot or survive fail, unless the lab is to blame: the
 candidates and have no checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

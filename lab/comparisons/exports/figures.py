@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Numbers as plain text for reports: signs and units in ASCII."""
 
-from __future__ import annotations
-
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, EffectData, MetricData, ShiftData
 from lab.figures import change, medians_note, number
 from lab.one_line import plain

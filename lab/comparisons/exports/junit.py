@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks as JUnit XML: a suite for each case, a test for each metric of a variant."""
 
-from __future__ import annotations
-
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from lab.comparisons.conclusion.conclude import PARAGRAPH

@@ -12,8 +12,6 @@ Source: kcidb_io/schema/v05_03.py, which tests hold this against. Ids are the or
 lab; a build's is the digest of its inputs, so that two experiments on one kernel name one build.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@
 The figures stand in diagnostic lines before the line they are about. A parent whose lines are all skipped is skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lab.comparisons.exports.checks import ReportCheck, checks

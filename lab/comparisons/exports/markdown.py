@@ -4,8 +4,6 @@
 Everything that somebody named stands in code spans: no markup, no mention of people, no link comes out of a name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

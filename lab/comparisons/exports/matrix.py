@@ -6,8 +6,6 @@ A tar archive of `<workload>-<preset>-<place>/<variant>/{matrix,avg,stddev}.json
 median of the boot's iterations. Standard deviations are of a sample (ddof 1) and 0 for a single boot.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

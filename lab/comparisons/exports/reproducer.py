@@ -5,8 +5,6 @@ It is TOML that `labctl submit FILE --local` takes as it is. The part `[reproduc
 and measured; the new kernels are compared with the ones it names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A comparison as JSON and as CSV, from its plain data, without Django."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Text for plain mails: columns as a terminal counts them, lines of at most 72, names of strangers made harmless."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The two lines of a reply that say how its numbers were measured, the clock's limits, and the environment."""
 
-from __future__ import annotations
-
 import re
 
 from lab.comparisons.exports.figures import CLOCK_WORDS, own_medians, told_change

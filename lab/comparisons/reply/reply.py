@@ -5,8 +5,6 @@ Only an address alone may be longer than a line. A Tested-by is written for whoe
 only where the kernels built and booted and nothing got worse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

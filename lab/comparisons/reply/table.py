@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of a reply to the list: before, after, the change and the verdict of each metric that matters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`manage.py deploy`: make this code the lab's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management import call_command

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`manage.py migrate`: Django's own, after it has refused a database that is too old for this code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.base import CommandError

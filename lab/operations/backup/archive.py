@@ -5,8 +5,6 @@ It holds rows and files, never statements or programs: restoring one cannot run 
 names are of a few forms, members are plain files, none is longer than the manifest says, and all are checked before one is used.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

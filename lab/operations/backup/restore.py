@@ -4,8 +4,6 @@
 Until the last step nothing of this machine's lab is touched; whatever fails before leaves it as it was.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ PostgreSQL: what COPY writes and reads as text. SQLite: a JSON array a row. Neit
 made by our own migrations.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sqlite3

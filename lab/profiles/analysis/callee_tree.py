@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Profiles aligned from one function down: below the root the symbols asked for, below each what it calls."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lab.profiles.analysis.caller_tree import outermost_matching, root_named

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Profiles aligned from the leaves up: below the root the symbols asked for, below each its callers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from lab.profiles.analysis.frame_alignment import Integers, Levels, UnitedTree, united

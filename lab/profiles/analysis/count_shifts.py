@@ -7,8 +7,6 @@ A count has changed if the two sides' boots lie apart by more than some times wh
 many times follows from the base's own boots, base-again's among them: docs/design/microscope.md.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

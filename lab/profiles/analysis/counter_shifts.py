@@ -7,8 +7,6 @@ the same whatever its size, and there is only a certainty; since such roots are 
 the orders in which the boots could have come allow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 

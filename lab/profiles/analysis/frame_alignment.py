@@ -6,8 +6,6 @@ Frames are aligned by their chain of callers under the names of the source: the 
 not look as if one function vanished and another appeared. Frames that only some profiles hold are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -5,8 +5,6 @@ A chain of frames that hold the very same samples is one hypothesis: a page has 
 themselves, and Benjamini and Hochberg count those.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -21,8 +21,6 @@ together are less than 2^53, which JavaScript's numbers hold. Names that more no
 short. Depth has no limit of its own.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ themselves say that they are alike. Source: Smyth, Stat. Appl. Genet. Mol. Biol.
 of section 6.2); the trend over size: Lund et al., same journal 11(5), 2012.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turn stacks of numbers into the nodes of their prefix tree in preorder, without a loop over frames."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

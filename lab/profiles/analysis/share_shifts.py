@@ -7,8 +7,6 @@ boots of all sides, a factor a frame (overdispersion.py). Then Student's t, and 
 hold enough samples to be told at all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ Rows come in families. How much boots vary is learnt from the rows of all of the
 within each, since one reads a family as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

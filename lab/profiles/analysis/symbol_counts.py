@@ -4,8 +4,6 @@
 A stack counts once however often a symbol occurs in it: at the outermost occurrence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

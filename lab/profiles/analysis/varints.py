@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Unsigned LEB128, whole columns at once: 7 bits a byte, the lowest first, the top bit on all bytes but the last."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

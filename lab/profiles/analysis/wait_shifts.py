@@ -11,8 +11,6 @@ and never below itself: the one frame of a hundred whose boots happen to agree m
 have longer tails than the others'.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy
 

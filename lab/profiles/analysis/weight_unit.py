@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The unit of a profile's weights, as files name it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -18,8 +18,6 @@ The two columns of samples count idle CPUs too, for whoever wants to see them; r
 difference was asked for with them. q is null where a frame has too few samples to be told.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

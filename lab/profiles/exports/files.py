@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Write profiles of an experiment's variants, and their differences, in other tools' formats."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lab.errors import UnknownRow

@@ -4,8 +4,6 @@
 Pages, API and labctl read it. To add a form, write its module and add a line here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name

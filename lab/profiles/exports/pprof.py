@@ -4,8 +4,6 @@
 Of its messages we need few fields, each a number or bytes with a length: field << 3 | wire type, then the value.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType

@@ -4,8 +4,6 @@
 Source: speedscope's file-format-spec.ts, version 1.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from types import MappingProxyType

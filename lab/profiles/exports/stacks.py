@@ -5,8 +5,6 @@ A tree tells the frames that stacks share once, text tells them again for every 
 gigabytes of it. So each writer says beforehand how large it would get, and refuses to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import repeat
 from typing import ClassVar, Literal

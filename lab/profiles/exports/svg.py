@@ -4,8 +4,6 @@
 Frames too thin to see are not drawn, nor those above the highest row; both are said in the caption.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 from xml.sax.saxutils import escape

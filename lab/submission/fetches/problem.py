@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Store an error of a submission as JSON, so that a page or an answer can show it later."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

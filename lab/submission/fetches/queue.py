@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The queue of fetches: claim the next one, renew, report, finish, each under a token."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The address at which a machine that boots over the network reaches the lab."""
 
-from __future__ import annotations
-
 import ipaddress
 from urllib.parse import urlsplit
 

@@ -4,8 +4,6 @@
 The machine's side of it is machine.py.
 """
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The two files a machine boots from: on this host, or in the store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -7,8 +7,6 @@ files, and pieces come from one address; where the target's access says which ad
 from elsewhere gets nothing and leaves an alarm, upon which the driver discards the boot.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import ipaddress

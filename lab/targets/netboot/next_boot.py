@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Boot into the next kernel by kexec: the machine asks under its own token, the driver offers, the lab hands out once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Errors between the command line and a server; `blame` gives the exit code (lab: 3, submission: 64)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from workers.errors import Blame, WorkersError

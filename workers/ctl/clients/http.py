@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Requests to a server: tried again where that cannot do a thing twice, never with the token to another host."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

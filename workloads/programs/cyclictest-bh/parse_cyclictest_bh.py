@@ -5,8 +5,6 @@ All latencies are in µs: cyclictest counts its histogram in the unit it prints,
 of 1 ns (-N) would end at 1 ms.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The counts of a verified stat-walk: calls of find_inode_fast by returned NULL or not, with stacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
