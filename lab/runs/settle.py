@@ -2,7 +2,7 @@
 """Apply the end of a build or boot to its variant and experiment: fail, cancel, compare, finish."""
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
@@ -87,28 +87,24 @@ def _compared_with(run: Run) -> QuerySet[Run]:
 def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
     """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
     states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
-    for pk, state in runs.filter(state__in=states).values_list("pk", "state"):
-        move(
-            Run,
-            pk,
-            RunState(state),
-            RunState.CANCELLED,
-            problem=problem,
-            finished_at=timezone.now(),
-            **UNCLAIMED,
-        )
+    # Until none is left: others hand back or claim one between our look and our move.
+    while found := list(runs.filter(state__in=states).values_list("pk", "state")):
+        ended = {"problem": problem, "finished_at": timezone.now(), **UNCLAIMED}
+        for pk, state in found:
+            move(Run, pk, RunState(state), RunState.CANCELLED, **ended)
 
 
 def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
     """Cancel builds of an experiment that no other open experiment asks for."""
     states = [BuildState.QUEUED, BuildState.BUILDING] if running else [BuildState.QUEUED]
-    for build in Build.objects.filter(variants__experiment=experiment_id, state__in=states).distinct():
-        others = build.variants.exclude(experiment=experiment_id).filter(
-            experiment__state__in=OPEN_EXPERIMENT
-        )
-        if not others.exists():
+    wanted_elsewhere = Experiment.objects.filter(variants__build=OuterRef("pk"), state__in=OPEN_EXPERIMENT)
+    ours = Build.objects.filter(variants__experiment=experiment_id, state__in=states)
+    ours = ours.exclude(Exists(wanted_elsewhere.exclude(pk=experiment_id))).distinct()
+    # As with boots: until none is left.
+    while found := list(ours.values_list("pk", "state")):
+        for pk, state in found:
             now = timezone.now()
-            move(Build, build.pk, BuildState(build.state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
+            move(Build, pk, BuildState(state), BuildState.CANCELLED, finished_at=now, **UNCLAIMED)
 
 
 def cancel_experiment(experiment_id: int, *, by: User | None = None) -> bool:
