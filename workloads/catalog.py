@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from workloads import contention
@@ -26,6 +28,7 @@ from workloads.readings import Readings
 from workloads.step import Purpose, Round, steps_of
 
 PROGRAMS = Path(__file__).parent / "programs"
+Stamp = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,16 +232,27 @@ def is_exact(purpose: Purpose, clock: Clock) -> bool:
 
 
 def load_catalog(programs: Path = PROGRAMS) -> dict[str, Workload]:
-    """All workloads by name. Raises BadWorkloadFile."""
+    """Return all workloads by name. A folder is read again once a file in it changed. Raises BadWorkloadFile."""
     folders = sorted(file.parent for file in programs.glob("*/workload.toml"))
-    found = {folder.name: Workload(read_definition(folder)) for folder in folders}
-    for workload in found.values():
-        for preset in workload.presets:
-            try:
-                workload.resolve(preset, {})
-            except (BadParam, UnknownParam) as exc:
-                raise BadWorkloadFile(f"{workload.name}, preset {preset}: {exc}") from exc
-    return found
+    return {folder.name: _read(folder, _stamps(folder)) for folder in folders}
+
+
+@lru_cache(maxsize=64)
+def _read(folder: Path, stamps: tuple[Stamp, ...]) -> Workload:
+    workload = Workload(read_definition(folder))
+    for preset in workload.presets:
+        try:
+            workload.resolve(preset, {})
+        except (BadParam, UnknownParam) as exc:
+            raise BadWorkloadFile(f"{workload.name}, preset {preset}: {exc}") from exc
+    return workload
+
+
+def _stamps(folder: Path) -> tuple[Stamp, ...]:
+    """Return name, size and time of change of each file: what tells one state of a folder from the next."""
+    with os.scandir(folder) as files:
+        found = ((file.name, file.stat()) for file in files)
+        return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in found))
 
 
 def _unknown(what: str, name: str, valid: Mapping[str, object]) -> str:

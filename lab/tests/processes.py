@@ -8,8 +8,9 @@ is not marked fails, so the fast loop stays fast.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Generator
+import subprocess
+from collections.abc import Callable, Generator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ PROCESS_FIXTURES = {
 }
 # Tests with these marks are run on their own.
 APART = {"api", "browser", "campaign", "containers", "faults", "process", "provision", "real", "service"}
-_EVENTS = {"os.fork", "os.posix_spawn", "os.system", "subprocess.Popen"}
 # Python's own ctypes and platform modules ask for two of these once in each process; the reader of guests' files is
 # started once, by whichever test reads first.
 _READER = "kernels.sandbox.reader_server"
@@ -36,21 +36,38 @@ _HARMLESS = {"ldconfig", "uname", _READER}
 _started: list[str] = []
 
 
-def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _EVENTS:
-        _started.append(_program(event, arguments))
+def _note_starts() -> None:
+    """Wrap what starts processes. An audit hook would be called for every import, open file and `id()`, too."""
+    for name in ("fork", "posix_spawn", "system"):
+        setattr(os, name, _noting(name, getattr(os, name)))
+    subprocess.Popen.__init__ = _noting_program(subprocess.Popen.__init__)  # type: ignore[method-assign]
 
 
-def _program(event: str, arguments: tuple[Any, ...]) -> str:
-    if event != "subprocess.Popen":
-        return event
-    command = arguments[1]
+def _noting(name: str, start: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(start)
+    def noted(*arguments: Any, **named: Any) -> Any:
+        _started.append(f"os.{name}")
+        return start(*arguments, **named)
+
+    return noted
+
+
+def _noting_program(start: Callable[..., None]) -> Callable[..., None]:
+    @wraps(start)
+    def noted(self: Any, args: Any, *rest: Any, **named: Any) -> None:
+        _started.append(_program(args))
+        start(self, args, *rest, **named)
+
+    return noted
+
+
+def _program(command: Any) -> str:
     words = command.split() if isinstance(command, str | bytes) else command
     named = Path(os.fsdecode(words[0])).name
     return _READER if _READER in words else named
 
 
-sys.addaudithook(_note)
+_note_starts()
 
 
 @pytest.hookimpl(tryfirst=True)

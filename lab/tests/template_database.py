@@ -11,10 +11,15 @@ import hashlib
 import os
 import shutil
 import sqlite3
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kernels.files.scratch import locked
+
+# Checkouts side by side may have different migrations.
+MOST = 4
 
 
 def use_template() -> None:
@@ -32,9 +37,11 @@ def use_template() -> None:
         return name
 
     def create_and_keep(self: Any, *args: Any, **named: Any) -> str:
-        name: str = whole(self, *args, **named)
-        if not _template().exists():
-            _keep(self.connection, _template())
+        # Of processes that start side by side one applies the migrations, and the others wait for its copy.
+        with nullcontext() if _template().exists() else locked(_template().parent / ".lock"):
+            name: str = whole(self, *args, **named)
+            if not _template().exists():
+                _keep(self.connection, _template())
         return name
 
     creation._create_test_db = create_from_template
@@ -50,13 +57,12 @@ def begin_with_template(home: Path) -> None:
 
 def _keep(connection: Any, template: Path) -> None:
     template.parent.mkdir(parents=True, exist_ok=True)
-    for older in template.parent.glob("*.sqlite3"):
+    for older in sorted(template.parent.glob("*.sqlite3"), key=os.path.getmtime)[: 1 - MOST]:
         older.unlink(missing_ok=True)
     partial = template.with_suffix(f".{os.getpid()}")
     with sqlite3.connect(partial) as copy:
         connection.connection.backup(copy)
     copy.close()
-    # Test processes that run side by side each write their own; the last one stays.
     partial.replace(template)
 
 

@@ -25,14 +25,21 @@ OUTSIDE_BEFORE = (
 
 
 @pytest.mark.parametrize("name", OUTSIDE_BEFORE)
-@pytest.mark.parametrize("boots", [5, 10, 20])
+@pytest.mark.parametrize("boots", [5, 10, pytest.param(20, marks=pytest.mark.thorough)])
 def test_equal_kernels_of_any_shape_are_told_apart_in_one_of_twenty_experiments(
     name: str, boots: int
 ) -> None:
     assert LEAST <= alarms(by_name(name), TRIALS, boots, seed=7) <= MOST
 
 
-@pytest.mark.parametrize("name", ["candidate's variance ×4", "candidate's variance ×16", "30 % zeros"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("candidate's variance ×4", marks=pytest.mark.thorough),
+        "candidate's variance ×16",
+        pytest.param("30 % zeros", marks=pytest.mark.thorough),
+    ],
+)
 def test_looks_at_unfinished_data_keep_the_level_whatever_the_candidates_noise(name: str) -> None:
     called, _ = stopped(by_name(name), TRIALS, seed=7)
     assert LEAST <= np.mean(called) <= 0.065

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import pytest
 from django.db import transaction
 from django.test import Client
 from pytest_django import DjangoDbBlocker
@@ -48,6 +51,9 @@ SCOPES = ("read", "submit", "operate")
 NOBODY = "nobody"
 # Requests from this machine may read more, such as /metrics.
 ELSEWHERE = "192.0.2.1"
+# Another host, and what a git says that talks to one.
+STRANGE = "https://tarpit.example.org/linux.git"
+NETWORK = {"clone", "fetch", "ls-remote", "remote-https", "pull"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,27 @@ class Lab:
         body = _BODIES.get((route.name, method), {})
         stranger = Client(REMOTE_ADDR=ELSEWHERE)
         return _status(stranger, method, route.example(self.values), body, self.headers[scope])
+
+
+def refuse_other_hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Refuse each attempt to reach another host, and return the list that they are recorded in."""
+    tried: list[str] = []
+    start = subprocess.Popen.__init__
+
+    def popen(self: Any, command: Any, *rest: Any, **more: Any) -> None:
+        words = [str(word) for word in command] if isinstance(command, list | tuple) else [str(command)]
+        if NETWORK & set(words) or any(word.endswith("b4") for word in words):
+            tried.append(" ".join(words))
+            raise OSError("a web process starts no git that talks to others")
+        start(self, command, *rest, **more)
+
+    def look_up(host: object, *_: object, **__: object) -> NoReturn:
+        tried.append(f"looked up {host!r}")
+        raise OSError("a web process looks up no name")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", popen)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    return tried
 
 
 def _border(names: tuple[str, ...], least: str) -> dict[str, bool]:

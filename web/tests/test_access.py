@@ -13,7 +13,8 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
-from web.tests.access import METHODS, Access, Lab, lab_of_a_file
+from lab.models import Tree
+from web.tests.access import METHODS, STRANGE, Access, Lab, lab_of_a_file, refuse_other_hosts
 from web.tests.routes import Route, routes
 
 pytestmark = [pytest.mark.hostile, pytest.mark.django_db]
@@ -57,15 +58,26 @@ def requests(of_api: bool) -> list[tuple[Route, str]]:
     return [(route, method) for route in routes() if is_api(route) == of_api for method in METHODS]
 
 
+@pytest.fixture(autouse=True)
+def trees_at_hand() -> None:
+    """Here trees are what they are."""
+
+
 @pytest.mark.parametrize("of_api", [False, True], ids=["pages", "api"])
-def test_every_route_lets_in_whom_the_table_says(of_api: bool, lab: Lab) -> None:
-    table = decided()
+def test_every_route_lets_in_whom_the_table_says_and_reaches_no_other_host(
+    of_api: bool, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Tree.objects.update(kind="git", location=STRANGE)
+    reached, table = refuse_other_hosts(monkeypatch), decided()
+    asked = requests(of_api)
+    assert len(asked) > 150
     undecided = [
         (route.name, method, lab.asks(route, method))
-        for route, method in requests(of_api)
+        for route, method in asked
         if not lab.keeps(route, method, table.get((route.name, method)))
     ]
     assert not undecided, "decide on these rows of docs/operations/access.md:\n" + rows(undecided)
+    assert reached == []
 
 
 @pytest.mark.thorough

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,17 @@ class FakeLab:
         return self.kernel.diff(revision)
 
 
+@pytest.fixture(scope="session")
+def preferences_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the names of folders, one for each test; only those that write preferences make it."""
+    root = tmp_path_factory.mktemp("config")
+    return (root / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def nobodys_preferences(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def nobodys_preferences(preferences_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have a lab of their own."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(next(preferences_homes)))
     for name in ("LABCTL_SERVER", "LABCTL_TOKEN", "LABCTL_LOCAL"):
         monkeypatch.delenv(name, raising=False)
 

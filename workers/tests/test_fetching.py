@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from lab.models import Fetch, User
 from lab.submission.fetches.queue import MOST_ATTEMPTS, cancel_unwatched, claim_fetch, return_dead_fetches
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from lab.tests.factories import make_user
-from workers.fetching import Bounds, FetchChildren
+from workers.fetching import BUSY_CPU_S, Bounds, FetchChildren
 from workers.processes import usage_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.hostile, pytest.mark.process]
@@ -137,8 +138,20 @@ def test_a_child_that_passes_a_limit_is_ended_and_the_row_says_which(
 
 
 def test_work_on_the_processor_is_no_silence(alice: User, hands: list[FetchChildren]) -> None:
-    hands.append(FetchChildren(Bounds(silent_s=2.0, deadline_s=5.0), (sys.executable, "-c", BUSY)))
-    assert "not over within" in until_over(hands[0], asked(alice)).problem["message"]
+    row = asked(alice)
+    hands.append(FetchChildren(Bounds(silent_s=3600.0), (sys.executable, "-c", BUSY)))
+    hands[0].step()
+    (child,) = hands[0]._children
+    while usage_of(child.process.pid).cpu_s <= BUSY_CPU_S:
+        time.sleep(0.05)
+    child.grew_at -= 7200
+    hands[0].step()
+    assert hands[0]._children == [child]
+    # Once it is stopped, the same two hours are a silence.
+    child.process.send_signal(signal.SIGSTOP)
+    hands[0].step()
+    child.grew_at -= 7200
+    assert "sent nothing for 60 minutes" in until_over(hands[0], row).problem["message"]
 
 
 def test_a_cancelled_fetch_ends_with_all_that_it_started(

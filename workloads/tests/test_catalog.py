@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from workloads.catalog import load_catalog
+from workloads.catalog import PROGRAMS, load_catalog
 from workloads.definition import read_definition
 from workloads.errors import (
     BadParam,
@@ -218,3 +219,17 @@ deadline_s = 1
     with pytest.raises(BadWorkloadFile, match=r"workload\.toml: ") as caught:
         read_definition(tmp_path)
     assert says in str(caught.value)
+
+
+def test_a_folder_is_read_again_once_one_of_its_files_changed(tmp_path: Path) -> None:
+    shutil.copytree(PROGRAMS / "showgids", tmp_path / "showgids")
+    before = load_catalog(tmp_path)["showgids"]
+    assert load_catalog(tmp_path)["showgids"] is before
+    for name in ("soft-roce.sh", "workload.toml"):
+        with (tmp_path / "showgids" / name).open("a") as file:
+            file.write("# changed\n")
+        after = load_catalog(tmp_path)["showgids"]
+        assert after is not before
+        before = after
+    (tmp_path / "showgids" / "workload.toml").unlink()
+    assert load_catalog(tmp_path) == {}

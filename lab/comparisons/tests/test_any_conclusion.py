@@ -112,9 +112,7 @@ def all_points(facts: Facts) -> list[MetricFact]:
     return [one for case in facts.cases for group in (*case.points.values(), case.control) for one in group]
 
 
-@given(any_facts())
-def test_a_conclusion_is_one_short_paragraph_that_begins_with_its_headline(facts: Facts) -> None:
-    conclusion = conclude(facts)
+def is_one_short_paragraph_that_begins_with_its_headline(conclusion: ExperimentConclusion) -> None:
     assert conclusion.text.startswith(conclusion.headline)
     assert 0 < len(conclusion.headline) <= HEADLINE
     assert len(conclusion.text) <= PARAGRAPH
@@ -125,29 +123,25 @@ def test_a_conclusion_is_one_short_paragraph_that_begins_with_its_headline(facts
         assert told == told.strip()
 
 
-@given(any_facts())
-def test_no_direction_is_claimed_without_a_verdict_that_has_it(facts: Facts) -> None:
+def claims_no_direction_without_a_verdict_that_has_it(facts: Facts, conclusion: ExperimentConclusion) -> None:
     candidates = [one for case in facts.cases for points in case.points.values() for one in points]
     verdicts = {one.verdict for one in candidates}
-    for told in every_text(conclude(facts)):
+    for told in every_text(conclusion):
         told = told.replace("may be better or worse", "")
         for word, verdict in (("worse", "regression"), ("better", "improvement")):
             assert verdict in verdicts or word not in told
             assert verdict in verdicts or verdict not in told.lower()
 
 
-@given(any_facts())
-def test_each_kernel_and_case_is_called_only_by_its_own_verdicts(facts: Facts) -> None:
-    for one in conclude(facts).outcomes:
+def calls_each_kernel_and_case_only_by_its_own_verdicts(conclusion: ExperimentConclusion) -> None:
+    for one in conclusion.outcomes:
         own = {point.verdict for point in one.case.points.get(one.kernel.name, ())}
         assert one.word not in CHANGES or one.word in own
         assert one.word != "mixed" or set(CHANGES) <= own
         assert one.word != "unchanged" or own == {"unchanged"}
 
 
-@given(any_facts())
-def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
-    conclusion = conclude(facts)
+def has_no_number_but_those_of_its_facts(facts: Facts, conclusion: ExperimentConclusion) -> None:
     known: set[str] = set()
     for point in all_points(facts):
         known |= {
@@ -170,9 +164,19 @@ def test_every_number_of_a_conclusion_is_one_of_its_facts(facts: Facts) -> None:
             assert number.rstrip(",") in known or number.rstrip(",").lstrip("+-") in known, (number, told)
 
 
-@given(any_facts())
-def test_boots_are_asked_for_only_with_a_number_that_is_needed(facts: Facts) -> None:
-    step = conclude(facts).next
+def asks_for_boots_only_with_a_number_that_is_needed(facts: Facts, conclusion: ExperimentConclusion) -> None:
+    step = conclusion.next
     needed = {point.boots_needed for point in all_points(facts)}
     assert (step.action == "boots") == (step.boots is not None)
     assert step.boots is None or step.boots in needed
+
+
+@given(any_facts())
+def test_any_conclusion_keeps_to_its_facts_and_its_shape(facts: Facts) -> None:
+    """All properties of one set of facts: drawing them takes longer than checking."""
+    conclusion = conclude(facts)
+    is_one_short_paragraph_that_begins_with_its_headline(conclusion)
+    claims_no_direction_without_a_verdict_that_has_it(facts, conclusion)
+    calls_each_kernel_and_case_only_by_its_own_verdicts(conclusion)
+    has_no_number_but_those_of_its_facts(facts, conclusion)
+    asks_for_boots_only_with_a_number_that_is_needed(facts, conclusion)

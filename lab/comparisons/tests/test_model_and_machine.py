@@ -16,8 +16,9 @@ from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.compare import compare_experiment
 from lab.comparisons.exports.formats import REPORT_FORMS
-from lab.comparisons.page import comparison_data
+from lab.comparisons.model_and_machine import models_and_machines
 from lab.comparisons.shape import ModelAndMachineData
+from lab.experiments.page import get_experiment
 from lab.models import Experiment
 from lab.models.states import ExperimentState, Role
 from lab.tests.factories import (
@@ -98,7 +99,8 @@ def machine(both: tuple[int, int]) -> Experiment:
 
 
 def tables(experiment: Experiment) -> list[ModelAndMachineData]:
-    return comparison_data(experiment.pk)["cases"][0]["models_and_machines"]
+    row = get_experiment(experiment.pk)
+    return models_and_machines(row).get(row.cases.get().pk, [])
 
 
 def test_either_experiment_shows_the_model_beside_the_machine_that_ran_the_same_kernels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,11 @@ WRONG: list[Any] = [
 ]
 
 
+@cache
+def fields_of(model: str) -> list[str]:
+    return list(ExperimentSpec.model_json_schema()["$defs"][model]["properties"])
+
+
 @pytest.mark.hostile
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize("field", list(ExperimentSpec.model_fields))
@@ -185,12 +191,11 @@ def test_no_fault_is_worded_by_the_validator(field: str, wrong: Any) -> None:
     tries: list[Any] = [wrong]
     if field in parts:
         model = {"patches": "PatchSpec", "configs": "ConfigSpec", "cases": "CaseSpec"}[field]
-        inner = ExperimentSpec.model_json_schema()["$defs"][model]["properties"]
-        tries += [[{**parts[field], name: wrong}] for name in inner]
+        tries += [[{**parts[field], name: wrong}] for name in fields_of(model)]
     if field in ("measure", "reproduces"):
         model = {"measure": "MeasureSpec", "reproduces": "Reproduces"}[field]
         tries += [{"experiment": 1, name: wrong} if field == "reproduces" else {name: wrong}
-                  for name in ExperimentSpec.model_json_schema()["$defs"][model]["properties"]]  # fmt: skip
+                  for name in fields_of(model)]  # fmt: skip
     for value in tries:
         try:
             spec_from_mapping(described(**{field: value}))

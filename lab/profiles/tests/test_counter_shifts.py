@@ -8,6 +8,7 @@ from lab.profiles.analysis.counter_shifts import counter_shifts
 from lab.statistics.block_model import BlockLayout
 
 COUNTERS = 100
+THOROUGH = pytest.mark.thorough
 
 
 def layout(blocks: int, others: int = 0) -> BlockLayout:
@@ -31,7 +32,10 @@ def counted(rng: np.random.Generator, shape: str, boots: int) -> np.ndarray:
     return np.asarray(taken - rng.poisson(level) if shape == "signed" else taken, float)
 
 
-@pytest.mark.parametrize(("blocks", "others"), [(3, 0), (3, 2), (5, 1)])
+@pytest.mark.parametrize(
+    ("blocks", "others"),
+    [pytest.param(3, 0, marks=THOROUGH), (3, 2), pytest.param(5, 1, marks=THOROUGH)],
+)
 @pytest.mark.parametrize("shape", ["even", "restless", "uneven", "boots", "bursts", "signed"])
 def test_of_pages_of_counters_on_which_nothing_moved_few_call_anything(
     shape: str, blocks: int, others: int

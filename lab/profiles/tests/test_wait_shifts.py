@@ -11,6 +11,7 @@ from lab.profiles.analysis.share_shifts import Sides
 from lab.profiles.analysis.share_table import amount_table
 from lab.profiles.analysis.wait_shifts import compare_waits, wait_intervals
 
+THOROUGH = pytest.mark.thorough
 SHAPES = ("even", "restless", "boots", "uneven", "heavy")
 
 
@@ -49,7 +50,10 @@ def sums(rng: np.random.Generator, log_length: np.ndarray, spread: float, number
 
 
 @pytest.mark.parametrize("scale", ["samples", "shares"])
-@pytest.mark.parametrize("boots", [(3, 3), (6, 3), (5, 5), (6, 3, 3, 3)])
+@pytest.mark.parametrize(
+    "boots",
+    [(3, 3), pytest.param((6, 3), marks=THOROUGH), pytest.param((5, 5), marks=THOROUGH), (6, 3, 3, 3)],
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_of_pages_of_waits_on_which_nothing_moved_few_call_anything(
     boots: tuple[int, ...], shape: str, scale: str

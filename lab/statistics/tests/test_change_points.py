@@ -221,7 +221,10 @@ def correlated_and_heavy(seed: int, count: int) -> Array:
 
 
 # The last two were not looked at when the constants were chosen.
-@pytest.mark.parametrize("count", [20, 24, 30, 60])
+@pytest.mark.parametrize(
+    "count",
+    [20, *(pytest.param(count, marks=pytest.mark.thorough) for count in (24, 30)), 60],
+)
 @pytest.mark.parametrize(
     "kind",
     [

@@ -31,7 +31,10 @@ def stopped(kind: str, arms: int, shift: float) -> tuple[float, float]:
     return float(np.mean(blocks > 0)), float(np.mean(np.where(blocks, blocks, LOOKS[-1])))
 
 
-@pytest.mark.parametrize(("kind", "arms"), [("normal", 3), ("bimodal", 6), ("autocorrelated", 3)])
+@pytest.mark.parametrize(
+    ("kind", "arms"),
+    [pytest.param("normal", 3, marks=pytest.mark.thorough), ("bimodal", 6), ("autocorrelated", 3)],
+)
 def test_looking_six_times_keeps_false_alarms_below_five_percent(kind: str, arms: int) -> None:
     # Two standard errors of 2,000 trials are one point.
     assert stopped(kind, arms, 0.0)[0] <= ALPHA + 0.01

@@ -23,7 +23,7 @@ def arms(values: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[Arm]
 
 
 @pytest.mark.parametrize("name", ["normal", "heavy tails (t, 3)", "bimodal 1:4", "drift", "AR(1), 0.8"])
-@pytest.mark.parametrize("boots", [5, 9])
+@pytest.mark.parametrize("boots", [5, pytest.param(9, marks=pytest.mark.thorough)])
 def test_boots_of_any_shape_that_differ_as_much_as_the_bases_are_seldom_called(name: str, boots: int) -> None:
     # Three standard errors of 300 trials of 5 % are 3.8 points.
     assert called(name, boots) <= 0.088
