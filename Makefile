@@ -63,15 +63,17 @@ unexport PYTHONDONTWRITEBYTECODE
 # What shares a machine's libvirt or a browser, and what brings up services, hosts and containers of its own.
 ALONE := real or browser or api or service or provision or containers or faults or campaign or thorough
 FLEET := service or provision or containers
-PARALLEL := --timeout 300 -n auto --dist loadfile
+# A file's tests stay in one process, in order, for those that empty the tables come last there. Files are in the order of their
+# folders: by the number of their tests, as xdist would sort them, the longest of all come last.
+PARALLEL := --timeout 300 --dist loadfile --no-loadscope-reorder
 
-# A process a core; a file's tests stay in one process, in order, for those that empty the tables come last there.
+# A process a core.
 fast:
-	@.venv/bin/pytest $(PARALLEL) -m 'not process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) -n auto -m 'not process and not ($(ALONE))'
 
-# Four at a time, for they wait for other programs half of the time. In the order of the files: by the number of their tests, as xdist would sort them, the longest of all come last.
+# Four at a time, for they wait for other programs half of the time.
 process:
-	@.venv/bin/pytest $(PARALLEL) --no-loadscope-reorder -n 4 -m 'process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) -n 4 -m 'process and not ($(ALONE))'
 
 # Where the lab's data is in a fleet: the queue's tests, its races among them, and what pages and lists read.
 QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py claim_statements.py) workers/tests/test_lease.py web/tests/test_whole_tables.py
@@ -97,7 +99,7 @@ pages:
 
 # Further cases of what quicker tests show, and simulations of thousands of experiments.
 thorough:
-	@.venv/bin/pytest $(PARALLEL) -m 'thorough and not campaign'
+	@.venv/bin/pytest $(PARALLEL) -n auto -m 'thorough and not campaign'
 
 campaign:
 	@.venv/bin/pytest -m 'campaign and not ($(FLEET))'
@@ -122,12 +124,13 @@ sbom: setup-dev  ## a bill of materials of this machine's lab, CycloneDX, in bui
 audit: setup-dev  ## its packages beside Debian's list and, ADVISORIES=FOLDER, a folder of OSV files
 	@$(PYTHON) -m containers.audit $(if $(ADVISORIES),--advisories $(ADVISORIES))
 
+# Where the tests keep what later runs need. What mypy found of a file is known by the file's content: a new clone uses it, too.
+KEPT := $(or $(KPERFLAB_HOME),/var/tmp/kperflab-tests-$(shell id -u))
+
 lint:
 	@.venv/bin/ruff check --no-cache .
 	@.venv/bin/ruff format --check --quiet .
-	@.venv/bin/mypy --no-error-summary .
-	@$(PYTHON) manage.py makemigrations --check --dry-run --verbosity 0
-	@$(PYTHON) manage.py check
+	@.venv/bin/mypy --no-error-summary --cache-dir $(KEPT)/mypy .
 
 docs: setup-dev  ## the documentation as pages, in build/docs
 	@.venv/bin/sphinx-build -q -W --keep-going -b html docs build/docs

@@ -50,8 +50,8 @@ def test_a_move_between_two_kinds_of_state_is_refused() -> None:
 
 
 @pytest.mark.django_db
-def test_the_models_and_the_migrations_agree() -> None:
-    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+def test_the_models_and_the_migrations_agree_and_django_finds_no_fault() -> None:
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0, skip_checks=False)
 
 
 @pytest.mark.django_db

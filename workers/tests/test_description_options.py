@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from lab.experiments.measure import MeasureSpec
 from lab.experiments.spec import ExperimentSpec
@@ -113,6 +114,17 @@ def test_an_option_overrides_how_a_file_measures(
     assert value_at(taken[0].model_dump(mode="json"), field) == OPTIONS[field][1]
 
 
+def test_show_prints_what_the_api_tells_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], client: Client, db: None
+) -> None:
+    """The API's own tests ask for each field of it."""
+    row = make_experiment(spec=specified("cases[].profile").model_dump(mode="json", exclude={"priority"}))
+    assert call(monkeypatch, "show", str(row.pk), "--local", "--format", "json") == 0
+    told = client.get(f"/api/v1/experiments/{row.pk}/", headers={"host": "127.0.0.1:8000"}).json()
+    assert json.loads(capsys.readouterr().out) == told
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", sorted(set(SETS) - URGENCY - {"patches[].text"}))
 def test_show_tells_the_field_as_json(
     field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], db: None

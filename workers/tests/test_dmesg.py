@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -111,12 +110,10 @@ def test_lines_are_numbered_and_come_in_order() -> None:
         b"\n",
     ],
 )
-def test_no_console_takes_long_to_read(piece: bytes) -> None:
-    text = piece * (10_000_000 // len(piece))
-    started = time.process_time()
-    found = scan_console(text)
-    assert time.process_time() - started < 3
-    assert len(found) <= MAX_FINDINGS
+@pytest.mark.parametrize("size", [1 << 20, pytest.param(10 << 20, marks=pytest.mark.thorough)])
+def test_no_console_takes_work_in_proportion_to_its_square(piece: bytes, size: int) -> None:
+    """It would take hours, and is ended as a test that hangs."""
+    assert len(scan_console(piece * (size // len(piece)))) <= MAX_FINDINGS
 
 
 def test_nothing_far_into_a_line_is_a_finding() -> None:

@@ -28,16 +28,14 @@ def measured(number: int, *boots: float, fragments: object = (), **fields: objec
     build = make_build(f"{experiment.pk}", request=CONFIG | {"fragments": fragments})
     base = make_variant(experiment, build=build, role=Role.BASE, state=VariantState.READY)
     case = make_case(experiment)
-    for block, value in enumerate(boots):
-        run = make_run(base, case, block=block, state=RunState.DONE)
-        for iteration, factor in enumerate((3.0, 1.0, 1.0)):
-            Sample.objects.create(
-                run=run,
-                metric="ns_per_open",
-                iteration=iteration,
-                warmup=iteration == 0,
-                value=value * factor,
-            )
+    Sample.objects.bulk_create(
+        Sample(
+            run=run, metric="ns_per_open", iteration=iteration, warmup=iteration == 0, value=value * factor
+        )
+        for block, value in enumerate(boots)
+        for run in [make_run(base, case, block=block, state=RunState.DONE)]
+        for iteration, factor in enumerate((3.0, 1.0, 1.0))
+    )
     compare_experiment(experiment.pk)
     return experiment
 
