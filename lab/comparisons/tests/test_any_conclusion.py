@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.comparisons.conclusion.conclude import PARAGRAPH, ExperimentConclusion, conclude
@@ -171,6 +171,7 @@ def asks_for_boots_only_with_a_number_that_is_needed(facts: Facts, conclusion: E
     assert step.boots is None or step.boots in needed
 
 
+@settings(max_examples=200)
 @given(any_facts())
 def test_any_conclusion_keeps_to_its_facts_and_its_shape(facts: Facts) -> None:
     """All properties of one set of facts: drawing them takes longer than checking."""
