@@ -2,10 +2,11 @@
 """Wake a fleet's workers over Redis: a message names a queue of builds or a target, not a build or boot.
 
 Its receiver enters the loop (loop.py) and takes what is best then, so it does not matter whether a message is lost, late or
-doubled. Messages carry no expiry, since that would compare the clocks of two hosts; instead no queue is sent a second one while
-the first still lies there.
+doubled. Messages carry no expiry, since that would compare the clocks of two hosts; instead no queue is sent more than its free
+workers can use while some still lie there.
 """
 
+from collections import Counter
 from typing import Any
 
 from lab.runs.queues import queues_to_wake
@@ -29,19 +30,18 @@ def boot_next(target: str) -> None:
 @app.task(base=OneAtATime)
 def dispatch() -> None:
     """Wake the workers that can take waiting work."""
-    for name in queues_to_wake():
-        wake(name)
+    for name, times in Counter(queues_to_wake()).items():
+        wake(name, times)
 
 
-def wake(queue: str) -> None:
-    """Put a wake-up into a queue that has none."""
-    if depth(queue):
-        return
+def wake(queue: str, times: int = 1) -> None:
+    """Have so many wake-ups lie in a queue."""
     kind, _, rest = queue.partition(".")
-    if kind == "target":
-        boot_next.apply_async((rest,), queue=queue)
-    else:
-        build_next.apply_async((queue,), queue=queue)
+    for _ in range(times - depth(queue)):
+        if kind == "target":
+            boot_next.apply_async((rest,), queue=queue)
+        else:
+            build_next.apply_async((queue,), queue=queue)
 
 
 def depth(queue: str) -> int:

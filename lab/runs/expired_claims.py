@@ -4,8 +4,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from lab.leases.clock import after
 from lab.leases.process import is_alive
@@ -50,16 +52,17 @@ def return_dead_claims(alive: Callable[[str], bool] = is_alive) -> list[Returned
     return returned
 
 
-def _held() -> list[tuple[Kind, Build | Run, bool]]:
+def _held() -> list[tuple[Kind, Any, bool]]:
     """Everything that is claimed, and whether its lease is over."""
-    builds = Build.objects.filter(state=BuildState.BUILDING).defer("request")
-    runs = Run.objects.filter(state=RunState.RUNNING)
-    expired = set(builds.exclude(lease_until__gt=after(0.0)).values_list("token", flat=True))
-    expired |= set(runs.exclude(lease_until__gt=after(0.0)).values_list("token", flat=True))
-    held: list[tuple[Kind, Build | Run]] = [("build", build) for build in builds]
+    # Asked every few seconds about all that a fleet does: not with what its boots have said.
+    shown = ("token", "claimed_by", "attempt", "lease_until")
+    over = ~Q(lease_until__gt=after(0.0))
+    builds = Build.objects.filter(state=BuildState.BUILDING).only(*shown).annotate(over=over)
+    runs = Run.objects.filter(state=RunState.RUNNING).only(*shown).annotate(over=over)
+    held: list[tuple[Kind, Any]] = [("build", build) for build in builds]
     held += [("run", run) for run in runs]
     unrenewed = _unrenewed([row for _, row in held])
-    return [(kind, row, row.token in expired | unrenewed) for kind, row in held]
+    return [(kind, row, row.over or row.token in unrenewed) for kind, row in held]
 
 
 def _unrenewed(rows: list[Build | Run]) -> set[str]:

@@ -71,7 +71,7 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
 def queues_to_wake() -> list[str]:
     """Return the queues a worker of which can take something that waits; of a group's no more than its boots that wait.
 
-    Which targets of a group is chosen anew each time, since the worker of one may be gone. Sent each second: what it reads depends
+    A queue of builds is there once for each builder that is free, as far as builds wait: all of them begin at once. Which targets of a group is chosen anew each time, since the worker of one may be gone. Sent each second: what it reads depends
     on the open experiments and on the targets that are free, not on how much waits.
     """
     idle = _idle_queues()
@@ -81,15 +81,24 @@ def queues_to_wake() -> list[str]:
     queued = (
         Build.objects.filter(state=BuildState.QUEUED).order_by().values_list("queue", flat=True).distinct()
     )
-    found = [queue for queue in queued if queue not in idle and _is_wanted(queue)]
-    found += [queue for queue in map(target_queue, due_checks()) if queue not in idle]
-    return list(dict.fromkeys([*found, *(free[pk][0] for pk in _to_wake(free))]))
+    builds = [queue for queue in queued if queue not in idle for _ in range(_builders_to_wake(queue))]
+    targets = [queue for queue in map(target_queue, due_checks()) if queue not in idle]
+    return [*builds, *dict.fromkeys([*targets, *(free[pk][0] for pk in _to_wake(free))])]
 
 
-def _is_wanted(queue: str) -> bool:
-    """Return whether an open experiment waits for a build of a queue."""
+def _builders_to_wake(queue: str) -> int:
+    """Return how many builds of a queue open experiments wait for, counted no further than to its free builders or one."""
     waiting = Build.objects.filter(queue=queue, state=BuildState.QUEUED)
-    return waiting.filter(variants__experiment__state__in=OPEN_EXPERIMENT).exists()
+    wanted = (
+        waiting.filter(variants__experiment__state__in=OPEN_EXPERIMENT).order_by().values("pk").distinct()
+    )
+    if (few := len(wanted[:2])) < 2:
+        return few
+    seen_at = timezone.now() - timedelta(seconds=GONE_S)
+    taking = Worker.objects.filter(seen_at__gt=seen_at, idle_reason="").values_list("queues", flat=True)
+    building = Build.objects.filter(queue=queue, state=BuildState.BUILDING).count()
+    free = sum(queue in queues for queues in taking) - building
+    return len(wanted[: max(1, free)])
 
 
 def _to_wake(free: Mapping[int, tuple[str, str]]) -> set[int]:

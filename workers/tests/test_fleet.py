@@ -388,6 +388,8 @@ def test_a_queue_gets_no_second_wake_up(monkeypatch: pytest.MonkeyPatch) -> None
     for queue in ("target.busy", "target.a.b", "build.x86_64.gcc"):
         wakeups.wake(queue)
     assert sent == [("a.b", "target.a.b"), ("build.x86_64.gcc", "build.x86_64.gcc")]
+    wakeups.wake("target.busy", 3)
+    assert sent[2:] == [("busy", "target.busy")] * 2
 
 
 def _bench(lab: FakeLab) -> Any:

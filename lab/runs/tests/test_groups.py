@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from lab.comparisons.compare import compare_experiment
 from lab.errors import NotAllowed, UnknownRow
-from lab.models import Comparison, Experiment, Run, Sample, Target, User
+from lab.models import Build, Comparison, Experiment, Run, Sample, Target, User, Worker
 from lab.models.states import Outcome
 from lab.people.permissions import may
-from lab.runs.claiming import claim_next_run
+from lab.runs.claiming import claim_next_build, claim_next_run
 from lab.runs.expired_claims import return_dead_claims
 from lab.runs.hand_back import release
 from lab.runs.order import next_run
@@ -22,7 +22,16 @@ from lab.runs.queues import queues_to_wake, waiting_queues
 from lab.runs.record import RunRecord, record_run
 from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import FAULTS_IN_A_ROW, quarantine_target, release_target
-from lab.tests.factories import ME, claim_run, finish_builds, make_grid, make_user, samples
+from lab.tests.factories import (
+    ME,
+    claim_run,
+    finish_builds,
+    make_experiment,
+    make_grid,
+    make_user,
+    make_variant,
+    samples,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -235,3 +244,20 @@ def test_no_more_of_a_group_are_woken_than_boots_wait(rack: list[Target]) -> Non
     # A block that has begun is its target's alone.
     Run.objects.filter(pk=first.pk).update(target=rack[1])
     assert queues_to_wake() == ["target.two"]
+
+
+def test_every_free_builder_is_woken_at_once_as_far_as_builds_wait() -> None:
+    queue = "build.x86_64.gcc"
+    experiment = make_experiment()
+    for number in range(5):
+        make_variant(experiment, f"p{number}")
+    assert queues_to_wake() == [queue]
+    long_ago = timezone.now() - timedelta(days=1)
+    for number, fields in enumerate(({}, {}, {}, {"idle_reason": "its disk is full"}, {"seen_at": long_ago})):
+        Worker.objects.create(name=f"w{number}", host="h", queues=[queue, "target.one"], **fields)
+    assert queues_to_wake() == [queue] * 3
+    assert claim_next_build(queue=queue, by="w0")
+    assert queues_to_wake() == [queue] * 2
+    last = Build.objects.filter(state="queued").earliest("pk")
+    Build.objects.filter(state="queued").exclude(pk=last.pk).update(state="built")
+    assert queues_to_wake() == [queue]
