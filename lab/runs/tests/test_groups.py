@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -253,7 +254,8 @@ def test_every_free_builder_is_woken_at_once_as_far_as_builds_wait() -> None:
         make_variant(experiment, f"p{number}")
     assert queues_to_wake() == [queue]
     long_ago = timezone.now() - timedelta(days=1)
-    for number, fields in enumerate(({}, {}, {}, {"idle_reason": "its disk is full"}, {"seen_at": long_ago})):
+    of_each: list[dict[str, Any]] = [{}, {}, {}, {"idle_reason": "its disk is full"}, {"seen_at": long_ago}]
+    for number, fields in enumerate(of_each):
         Worker.objects.create(name=f"w{number}", host="h", queues=[queue, "target.one"], **fields)
     assert queues_to_wake() == [queue] * 3
     assert claim_next_build(queue=queue, by="w0")
