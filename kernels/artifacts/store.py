@@ -22,6 +22,7 @@ from kernels.artifacts.metadata import (
     write_record,
 )
 from kernels.artifacts.signature import Seal
+from kernels.artifacts.structures import FILE as STRUCTURES
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, ArtifactRefused
 from kernels.files.scratch import remove_tree, sync_directory, write_synced
 
@@ -59,6 +60,11 @@ class Artifact:
     def system_map(self) -> Path:
         """Addresses and symbols."""
         return self.directory / "System.map"
+
+    @property
+    def structures(self) -> Path:
+        """Return the path of the fields of structures; older artifacts have no such file."""
+        return self.directory / STRUCTURES
 
     @property
     def config(self) -> Path:

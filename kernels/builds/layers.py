@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from kernels.artifacts.structures import FILE as STRUCTURES
+from kernels.artifacts.structures import Structures, read_structures
 from kernels.errors import DiskFull
 from kernels.files.beneath import Beneath
 from kernels.files.scratch import free_bytes, locked, patiently, scratch, sync_directory
@@ -66,6 +68,18 @@ class Layers:
         patiently(sync, on_wait)
         staged.rename(self.objects / layer)
         sync_directory(self.objects)
+
+    def structures(self, layer: str) -> Structures | None:
+        """Return the structures of a base build; None where nobody looked for them."""
+        return read_structures(self.objects / layer / STRUCTURES)
+
+    def keep_structures(self, layer: str, structures: Structures | None) -> None:
+        """Keep the structures of a base build beside its objects, for its variants."""
+        if structures is None:
+            return
+        part = self.objects / layer / f".{STRUCTURES}.{os.getpid()}"
+        part.write_text(structures.model_dump_json())
+        part.rename(self.objects / layer / STRUCTURES)
 
     @contextmanager
     def source(self, tree: SourceTree, tree_id: str, on_wait: Callable[[], None]) -> Iterator[Path]:

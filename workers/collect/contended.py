@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError
 
 from kernels.artifacts.store import Artifact
+from kernels.artifacts.structures import read_structures
 from kernels.errors import ReadingStopped
 from kernels.sandbox.reader import ReaderLimits, opened, read_apart
 from lab.models import Profile
@@ -95,7 +96,9 @@ def replayed(
             path.unlink()
     most = max(results)
     chains, tree = _named(recording, results[most], round(done), artifact, directory)
-    names = LineNames(artifact.system_map.read_text(), chains.__getitem__, boot.slabs)
+    names = LineNames(
+        artifact.system_map.read_text(), chains.__getitem__, boot.slabs, read_structures(artifact.structures)
+    )
     said = evidence(results[most], chains, names)
     if latencies:
         taken = {1.0: results[most], **latencies}

@@ -6,6 +6,7 @@ What the program prints follows from what a guest did, so every number is checke
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from workloads.guest.strictjson import read_object
 from workloads.machines import MachineModel
 
 _MOST = 1 << 53
+_HEX = re.compile(r"[0-9a-f]{1,16}")
 _KINDS = ("spinlock", "bit lock", "rwlock", "mutex", "rwsem")
 
 
@@ -62,11 +64,12 @@ class NodeWaits:
 
 @dataclass(frozen=True, slots=True)
 class WaitShare:
-    """A node's share of the waits for one line or lock."""
+    """A node's share of the waits for one line or lock. bytes: of the line that it waited for, a bit each."""
 
     node: int
     cycles: int
     count: int
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +185,14 @@ def _cycles(row: dict[str, Any]) -> Cycles:
 
 
 def _shares(rows: list[list[object]], nodes: int) -> tuple[WaitShare, ...]:
-    return tuple(WaitShare(_node(node, nodes), _count(cycles), _count(count)) for node, cycles, count in rows)
+    return tuple(
+        WaitShare(_node(node, nodes), _count(cycles), _count(count), _address(used))
+        for node, cycles, count, used in rows
+    )
 
 
 def _address(value: object) -> int:
-    if not isinstance(value, str) or len(value) > 16:
+    if not isinstance(value, str) or not _HEX.fullmatch(value):
         raise ValueError(value)
     return int(value, 16)
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names cache lines and locks: by symbol and offset where they are static, else by the functions that wait for them."""
+"""Names cache lines and locks: by field where it is known, by symbol and offset where they are static, else by the functions that wait for them."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from kernels.artifacts.structures import Structures
 from workers.microscope.contention import LineWaits, LockWaits, WaitShare
+from workers.microscope.field_names import FieldNames
 from workers.microscope.lock_functions import is_lock_function
 from workers.microscope.slab_pages import SlabPages
 
@@ -24,45 +27,70 @@ class LineNames:
     """Names of one kernel's lines and locks, for waits by the nodes of one call tree."""
 
     def __init__(
-        self, system_map: str, chain: Callable[[int], Sequence[str]], slabs: SlabPages | None = None
+        self,
+        system_map: str,
+        chain: Callable[[int], Sequence[str]],
+        slabs: SlabPages | None = None,
+        structures: Structures | None = None,
     ) -> None:
-        """Read the symbols of data in a System.map. chain: the functions of a node, innermost first. slabs: the guest's."""
+        """Read the symbols of data in a System.map. chain: the functions of a node, innermost first. slabs: the guest's.
+
+        structures: of the kernel, if its artifact has them.
+        """
         self._slabs = slabs
+        self._fields = FieldNames(structures)
         symbols = {int(digits, 16): name for digits, name in _DATA.findall(system_map)}
         # Each symbol ends where any other begins: data has no sizes in a System.map.
         starts = sorted({int(digits, 16) for digits in _ANY.findall(system_map)})
         self._starts = [start for start in starts if start >= _IMAGE]
         self._symbols = symbols
+        self._common = {name for name, count in Counter(symbols.values()).items() if count > 1}
         self._chain = chain
 
     def line(self, line: LineWaits) -> str:
-        """Return a line's name, such as "inode_hash_lock" or "slab dentry, bytes 64 to 127, of a → lockref_get, b"."""
-        inside = [self._symbol(line.address)] + [
-            self._symbols.get(start, "") for start in self._within(line.address, line.address + _LINE)
-        ]
-        names = list(dict.fromkeys(name for name in inside if name))
-        return _list(names) or f"{self._region(line.address)} of {self._users(line.nodes)}"
+        """Return a line's name: "inode_hash_lock", "d_lockref in struct dentry, slab dentry, bytes 64 to 127, of a → lockref_get, b"."""
+        starts = [self._start(line.address), *self._within(line.address, line.address + _LINE)]
+        names = list(dict.fromkeys(name for start in starts if (name := self._static(start, line))))
+        return _list(names) or f"{self._region(line)} of {self._users(line.nodes)}"
 
     def lock(self, lock: LockWaits) -> str:
         """Return a lock's name, such as "inode_hash_lock" or "mutex of a → mutex_lock (slab filp, offset 72)"."""
         place = self._slabs.place(lock.address) if self._slabs else None
-        where = f" (slab {place.cache}, offset {place.offset})" if place else ""
+        field = self._fields.in_object(place, [1]) if place else ""
+        where = f" (slab {place.cache}, offset {place.offset}{field and ': '}{field})" if place else ""
         return self._symbol(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}{where}"
 
-    def _region(self, address: int) -> str:
-        if place := self._slabs.place(address) if self._slabs else None:
+    def _region(self, line: LineWaits) -> str:
+        if place := self._slabs.place(line.address) if self._slabs else None:
             last = place.offset + _LINE - 1
             more = " and the next object" if last >= place.size else ""
-            return f"slab {place.cache}, bytes {place.offset} to {min(last, place.size - 1)}{more},"
-        return _region(address)
+            field = self._fields.in_object(place, _used(line), _beside(line))
+            slab = f"slab {place.cache}, bytes {place.offset} to {min(last, place.size - 1)}{more},"
+            return f"{field}, {slab}" if field else slab
+        return _region(line.address)
+
+    def _start(self, address: int) -> int:
+        """Return where the symbol of an address begins, 0 for none."""
+        at = bisect_right(self._starts, address) - 1
+        return 0 if at < 0 or at == len(self._starts) - 1 else self._starts[at]
+
+    def _static(self, start: int, line: LineWaits) -> str:
+        """Return the name of a symbol as a part of a line, with its fields where it is a structure."""
+        if not (name := self._symbols.get(start, "")):
+            return ""
+        offset = line.address - start
+        end = next(iter(self._within(start, line.address + _LINE)), line.address + _LINE)
+        used = (
+            [bytes_ & ((1 << end - line.address) - 1) for bytes_ in _used(line)] if end > line.address else []
+        )
+        known = "" if name in self._common else self._fields.in_variable(name, offset, used, _beside(line))
+        shown = f"{name}+{offset:#x}" if offset > 0 else name
+        return f"{shown} ({known})" if known else shown
 
     def _symbol(self, address: int) -> str:
-        at = bisect_right(self._starts, address) - 1
-        if at < 0 or at == len(self._starts) - 1:
-            return ""
-        name = self._symbols.get(self._starts[at], "")
-        offset = address - self._starts[at]
-        return f"{name}+{offset:#x}" if name and offset else name
+        start = self._start(address)
+        name = self._symbols.get(start, "")
+        return f"{name}+{address - start:#x}" if name and address > start else name
 
     def _within(self, begin: int, end: int) -> list[int]:
         return self._starts[bisect_right(self._starts, begin) : bisect_right(self._starts, end - 1)]
@@ -74,6 +102,15 @@ class LineNames:
         """The function of a node; one that is the same for every lock comes with its caller."""
         name, *above = self._chain(node) or ("",)
         return f"{above[0]} → {name}" if above and is_lock_function(name) else name
+
+
+def _used(line: LineWaits) -> list[int]:
+    """Return the bytes that each node waited for, of those that waited longest first."""
+    return [share.bytes for share in line.nodes]
+
+
+def _beside(line: LineWaits) -> str:
+    return " beside " if line.false_sharing else ", "
 
 
 def _list(names: list[str]) -> str:

@@ -5,7 +5,8 @@ Kernels without debug information say nothing about their structures, so little 
 kmem_cache the name stands right before the list of all caches (include/linux/slub_def.h, mm/slab.h; Linux 2.6.22 to 6.12), that
 the sizes stand at 0x18 and 0x1c (SLUB since 4.17), and that a tail page has its head at 8. Where the list stands, and where
 a page has its cache (24 in 6.1, 8 since 6.2), is found by trying. All of it is a guest's text and numbers: what does not
-fit is no name.
+fit is no name. Where the kernel's build wrote down its structures, caches that SLUB merged and objects that a static variable
+points to are known as well.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.artifacts.structures import FILE as STRUCTURES
+from kernels.artifacts.structures import Structures, read_structures
 from workers.drivers.base import BootRequest, ReadMemory, Session
 from workers.errors import ProfileUnreadable, TargetLost
 
@@ -33,6 +37,7 @@ _SIZES_AT = 0x18
 _CACHES_READ, _REACH, _HUGE_OBJECT = 2000, 512, 1 << 20
 _STRANGE = "the guest's memory does not hold the slab caches of a kernel as expected"
 _NAME = re.compile(rb"([\w.:()/-]{1,60})\0")
+_VARIABLE = re.compile(r"^([0-9a-f]{16}) [bBdDrR] (\w{1,100})$", re.MULTILINE)
 _OF_KMALLOC = re.compile(r"kmalloc-(\d+)(k?)")
 # Below 4 GiB a guest's memory has a hole, and goes on above.
 _HOLE_MIB, _SECTION_MIB = 4096, 128
@@ -40,18 +45,25 @@ _HOLE_MIB, _SECTION_MIB = 4096, 128
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in an object of a slab cache. offset, size: in bytes, of the place and of the object."""
+    """A place in an object of a slab cache. offset, size: in bytes, of the place and of the object.
+
+    asked: the bytes of an object that the cache was created for, 0 where SLUB merged it with others or nobody knows.
+    pointer: the name of a static variable that points to the object.
+    """
 
     cache: str
     offset: int
     size: int
+    asked: int = 0
+    pointer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SlabPages:
     """The slab caches of a guest. cache: of each page the index of its cache, -1 for none; head: its slab's first page.
 
-    names, sizes: of the caches; the size is from one object to the next, in bytes.
+    names, sizes: of the caches; the size is from one object to the next, in bytes. asked: as in Place. pointers: the names
+    of static variables by where they point to.
     """
 
     page_offset: int
@@ -59,6 +71,8 @@ class SlabPages:
     head: NDArray[np.int64]
     names: tuple[str, ...]
     sizes: tuple[int, ...]
+    asked: tuple[int, ...]
+    pointers: Mapping[int, str]
 
     def place(self, address: int) -> Place | None:
         """Return the cache and the place in its object of a kernel's address; None for memory that is no slab."""
@@ -66,16 +80,21 @@ class SlabPages:
         if not 0 <= page < len(self.cache) or (at := int(self.cache[page])) < 0:
             return None
         offset = (address - self.page_offset - int(self.head[page]) * _PAGE) % self.sizes[at]
-        return Place(self.names[at], offset, self.sizes[at])
+        pointer = self.pointers.get(address - offset, "")
+        return Place(self.names[at], offset, self.sizes[at], self.asked[at], pointer)
 
 
-def read_slab_pages(read: ReadMemory, system_map: str, memory_mib: int) -> SlabPages | None:
+def read_slab_pages(
+    read: ReadMemory, system_map: str, memory_mib: int, structures: Structures | None = None
+) -> SlabPages | None:
     """Return the slab caches of a guest with so much memory; None where its memory does not look as expected.
+
+    structures: of its kernel, if its artifact has them.
 
     Raises what `read` raises.
     """
     try:
-        return _SlabReader(read, system_map).pages(memory_mib)
+        return _SlabReader(read, system_map, structures or Structures()).pages(memory_mib)
     except (ProfileUnreadable, struct.error):
         return None
 
@@ -83,8 +102,8 @@ def read_slab_pages(read: ReadMemory, system_map: str, memory_mib: int) -> SlabP
 class _SlabReader:
     """One reading of a guest's memory. Small pieces are read by the page, each page once."""
 
-    def __init__(self, read: ReadMemory, system_map: str) -> None:
-        self._read, self._map = read, system_map
+    def __init__(self, read: ReadMemory, system_map: str, structures: Structures) -> None:
+        self._read, self._map, self._structures = read, system_map, structures
         self._known: dict[int, bytes] = {}
         self._page_offset = self._variable("page_offset_base", _PAGE_OFFSET)
         self._vmemmap = self._variable("vmemmap_base", _VMEMMAP)
@@ -103,6 +122,7 @@ class _SlabReader:
         caches = {node - offset: node for node in nodes}
         names: list[str] = []
         sizes: list[int] = []
+        asked: list[int] = []
         bases: list[int] = []
         for base, node in caches.items():
             size, object_size = struct.unpack("<II", self._bytes(base + _SIZES_AT, 8))
@@ -111,6 +131,7 @@ class _SlabReader:
                 bases.append(base)
                 names.append(name)
                 sizes.append(size)
+                asked.append(object_size if self._is_alone(base) else 0)
         _check_sizes(names, sizes)
         head = self._heads(words)
         order = np.argsort(np.array(bases, np.uint64))
@@ -118,7 +139,23 @@ class _SlabReader:
         owner = words[:, place // 8][head]
         at = np.minimum(np.searchsorted(known, owner), len(known) - 1)
         cache = np.where(known[at] == owner, order[at], -1).astype(np.int32)
-        return SlabPages(self._page_offset, cache, head, tuple(names), tuple(sizes))
+        pointers = self._pointers()
+        return SlabPages(self._page_offset, cache, head, tuple(names), tuple(sizes), tuple(asked), pointers)
+
+    def _is_alone(self, base: int) -> bool:
+        """Return whether a cache is known to hold objects of its own name alone."""
+        own = self._structures.structs.get("kmem_cache")
+        count = next((one for one in own.fields if one.path == "refcount"), None) if own else None
+        return count is not None and struct.unpack("<I", self._bytes(base + count.offset, 4)) == (1,)
+
+    def _pointers(self) -> dict[int, str]:
+        """Return by address the names of the static variables that point there; a name that two symbols have is none."""
+        symbols = Counter(name for _, name in _VARIABLE.findall(self._map))
+        found: dict[int, str] = {}
+        for digits, name in _VARIABLE.findall(self._map):
+            if name in self._structures.pointers and symbols[name] == 1 and (at := int(digits, 16)) >= _IMAGE:
+                found.setdefault(self._word(at), name)
+        return found
 
     def _struct_pages(self, memory_mib: int) -> NDArray[np.uint64]:
         """Return the first four words of each page's struct page, zeros for pages that are not there."""
@@ -234,7 +271,8 @@ def slab_pages(session: Session, request: BootRequest) -> SlabPages | None:
         if read is None:
             return None
         system_map = request.kernel.with_name("System.map").read_text()
+        structures = read_structures(request.kernel.with_name(STRUCTURES))
         try:
-            return read_slab_pages(read, system_map, request.machine.memory_mib)
+            return read_slab_pages(read, system_map, request.machine.memory_mib, structures)
         except TargetLost:
             return None

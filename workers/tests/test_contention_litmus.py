@@ -51,6 +51,7 @@ def test_counters_on_one_line_cost_a_transfer_each_time_and_are_called_false_sha
     (line,) = result.lines
     assert line.false_sharing
     assert (line.address, line.cpus, line.writers) == (HEAP, 8, 8)
+    assert line.nodes[0].bytes == (1 << 64) - 1, "each CPU waited for the eight bytes of its own"
     # The line is always on its way to somebody: 8 CPUs want it, at least once a round each.
     assert max(cpu.total for cpu in result.cpus) >= 0.99 * 8 * 300 * TRANSFER
 

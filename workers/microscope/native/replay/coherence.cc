@@ -99,7 +99,7 @@ Delay Coherence::miss(const Access &access, uint64_t line, uint64_t bytes)
 	if (cost.transfer && !state.watched)
 		state.watched = evidence_.watch(line);
 	if (cost.transfer)
-		evidence_.transferred(state.watched, access.node, waits,
+		evidence_.transferred(state.watched, access.node, waits, bytes,
 				      evidence_.conflicts(state.watched, access.cpu, bytes, writes));
 	if (state.watched)
 		evidence_.touch(state.watched, access.cpu, bytes, writes);

@@ -10,7 +10,7 @@ constexpr size_t MOST_SHARES = 1 << 20;
 constexpr uint64_t FEW_TRANSFERS = 4;
 } // namespace
 
-void Shares::add(uint32_t of, uint32_t node, double cycles)
+void Shares::add(uint32_t of, uint32_t node, double cycles, uint64_t bytes)
 {
 	uint64_t key = static_cast<uint64_t>(of) << 32 | node;
 	auto at = rows_.find(key);
@@ -22,6 +22,7 @@ void Shares::add(uint32_t of, uint32_t node, double cycles)
 	}
 	at->second.cycles += cycles;
 	at->second.count++;
+	at->second.bytes |= bytes;
 }
 
 void Shares::sort()
@@ -81,14 +82,14 @@ bool Evidence::conflicts(uint32_t watched, unsigned int cpu, uint64_t used, bool
 	return false;
 }
 
-void Evidence::transferred(uint32_t watched, uint32_t node, double cycles, bool shares_bytes)
+void Evidence::transferred(uint32_t watched, uint32_t node, double cycles, uint64_t bytes, bool shares_bytes)
 {
 	WatchedLine &line = lines[watched];
 
 	line.waits.cycles += cycles;
 	line.waits.count++;
 	line.false_transfers += !shares_bytes;
-	by_line.add(watched, node, cycles);
+	by_line.add(watched, node, cycles, bytes);
 	nodes[node].transfers.cycles += cycles;
 	nodes[node].transfers.count++;
 }

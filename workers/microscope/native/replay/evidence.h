@@ -12,6 +12,7 @@
 struct Share {
 	double cycles = 0;
 	uint64_t count = 0;
+	uint64_t bytes = 0; /* of the line that were waited for, a bit each */
 };
 
 struct NodeWaits {
@@ -40,7 +41,7 @@ public:
 		Share share;
 	};
 
-	void add(uint32_t of, uint32_t node, double cycles);
+	void add(uint32_t of, uint32_t node, double cycles, uint64_t bytes = 0);
 	/* The largest of one line or lock; the first call puts all in order, after which nothing is added any more. */
 	std::vector<Row> largest(uint32_t of, size_t most);
 
@@ -65,7 +66,7 @@ public:
 	void touch(uint32_t watched, unsigned int cpu, uint64_t bytes, bool writes);
 	/* Whether some other CPU had to do with these bytes, in a way that this use conflicts with. */
 	bool conflicts(uint32_t watched, unsigned int cpu, uint64_t bytes, bool writes) const;
-	void transferred(uint32_t watched, uint32_t node, double cycles, bool shares_bytes);
+	void transferred(uint32_t watched, uint32_t node, double cycles, uint64_t bytes, bool shares_bytes);
 	void waited_for_lock(uint32_t lock, uint32_t node, double cycles);
 
 	/* False sharing: different CPUs use different bytes of the line, and at least some of them write. */

@@ -100,7 +100,8 @@ void Report::shares(const std::vector<Shares::Row> &rows)
 
 	fputs(",\"nodes\":[", out_);
 	for (const auto &[node, share] : rows) {
-		fprintf(out_, "%s[%u,%.0f,%" PRIu64 "]", between, node, share.cycles, share.count);
+		fprintf(out_, "%s[%u,%.0f,%" PRIu64 ",\"%" PRIx64 "\"]", between, node, share.cycles, share.count,
+			share.bytes);
 		between = ",";
 	}
 	fputs("]}", out_);

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read the types that the compiler wrote of a kernel's sources: which structure each slab cache holds, and its fields.
+
+The files are a stranger's: they are read in the process that has no privileges, and its answer is checked once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernels.artifacts.structures import Structures
+from kernels.builds.btf import Btf, BtfDamaged, Layout
+from kernels.builds.slab_creations import Creation, creations, pointers
+from kernels.errors import ReadingStopped
+from kernels.sandbox.reader import ReaderLimits, opened, read_apart
+from kernels.sandbox.reader_server import HeldFile
+
+FILES = ("index", "blob", "pointers")
+READER = "kernels.builds.written_types:prepare"
+LIMITS = ReaderLimits(seconds=60, memory=1 << 30, answer=16 << 20)
+MOST_FILES = 500
+_MOST_BLOB, _MOST_POINTERS, _MOST_INDEX = 256 << 20, 4 << 20, 1 << 20
+_INDEX = re.compile(r"([A-Za-z0-9_][\w.+/-]{0,299}) (\d{1,9}) (\d{1,9})")
+# What the allocator itself keeps of a cache: it tells which caches were merged.
+_ALWAYS = frozenset({"kmem_cache"})
+# Of tracepoints and static calls there are thousands, and no CPU writes to them.
+_DULL = re.compile(r"trace|static_call|static_key|kernel_symbol|ftrace|ctl_table|kernel_param|lockdep")
+
+
+def read_written(folder: Path) -> Structures:
+    """Return the structures that a script's run wrote to a folder. Raises ReadingStopped, ReaderUnavailable."""
+    with opened(*(folder / name for name in FILES)) as files:
+        answer = read_apart(
+            READER, {"files": list(FILES)}, files, what="the types of the build", limits=LIMITS
+        )
+    try:
+        return Structures.model_validate(answer.value)
+    except ValidationError as exc:
+        raise ReadingStopped("the types of the build are malformed") from exc
+
+
+def prepare(_request: Mapping[str, Any]) -> Callable[[Sequence[HeldFile]], tuple[Any, Sequence[bytes]]]:
+    """Return the reader of what the script wrote (see kernels/sandbox/reader.py)."""
+
+    def read(files: Sequence[HeldFile]) -> tuple[Any, Sequence[bytes]]:
+        index, blob, lines = files
+        if blob.stat().st_size > _MOST_BLOB or lines.stat().st_size > _MOST_POINTERS:
+            return {}, ()
+        text = lines.read_bytes().decode(errors="replace")
+        return read_types(
+            index.read_bytes()[:_MOST_INDEX].decode(errors="replace"), blob.read_bytes(), text
+        ), ()
+
+    return read
+
+
+def read_types(index: str, blob: bytes, lines: str) -> dict[str, Any]:
+    """Return the value of a Structures. index: object, bytes of source and of types a line, as they follow each other in `blob`.
+
+    A structure that two files have different layouts of, and a cache that two files create otherwise, are left out.
+    """
+    points = pointers(lines)
+    structs: dict[str, dict[str, Any]] = {}
+    caches: dict[str, dict[str, Any]] = {}
+    variables: dict[str, str] = {}
+    unclear: set[str] = set()
+    for file, source, types in _pieces(index, blob):
+        try:
+            btf = Btf(types)
+            made = [one for one in creations(source) if btf.structure_of(one.struct)]
+            own = {name: of for name, of in btf.variables().items() if not _DULL.search(of[0])}
+            points |= {name: of for name, (of, is_pointer) in own.items() if is_pointer}
+            here = {name: of for name, (of, is_pointer) in own.items() if not is_pointer}
+            wanted = {btf.structure_of(one.struct) for one in made} | set(here.values())
+            layouts = btf.layouts(wanted | set(points.values()) | _ALWAYS)
+        except BtfDamaged:
+            continue
+        variables |= here
+        for name, layout in layouts.items():
+            if structs.setdefault(name, _struct(layout, file)) != _struct(layout, structs[name]["file"]):
+                unclear.add(name)
+        for one in made:
+            entry = _cache(one, btf, file)
+            if caches.setdefault(one.cache, entry)["struct"] != entry["struct"]:
+                unclear.add(entry["struct"])
+    known = {name: one for name, one in structs.items() if name not in unclear}
+    return {
+        "structs": known,
+        "caches": {name: one for name, one in caches.items() if one["struct"] in known},
+        "variables": {name: of for name, of in variables.items() if of in known},
+        "pointers": {name: of for name, of in points.items() if of in known},
+    }
+
+
+def _pieces(index: str, blob: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield each object's name, source and types."""
+    at = 0
+    for line in index.splitlines()[:MOST_FILES]:
+        if not (match := _INDEX.fullmatch(line)):
+            return
+        middle = at + int(match[2])
+        end = middle + int(match[3])
+        yield match[1], blob[at:middle].decode(errors="replace"), blob[middle:end]
+        at = end
+
+
+def _struct(layout: Layout, file: str) -> dict[str, Any]:
+    return {"size": layout.size, "file": file, "fields": [list(field) for field in layout.fields]}
+
+
+def _cache(creation: Creation, btf: Btf, file: str) -> dict[str, Any]:
+    return {"struct": btf.structure_of(creation.struct), "is_exact": creation.is_exact, "file": file}
