@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from kernels.artifacts.structures import FILE, Cache, StructField, Structures, read_structures
+from kernels.builds.builder import Builder
 from kernels.builds.layers import Layers, own_directory
 from kernels.builds.structures import BuiltKernel, StructureFinder, compiled_in
 from kernels.builds.written_types import read_types
 from kernels.sandbox.command import OBJECTS, SOURCE, Layer, Limits
+from kernels.tests.pretend import FAKELINUX, PretendKernel
 
 HEADER = "struct list { void *next; };\nstruct inode { long i_state; int i_lock; struct list i_lru; };\n"
 INODE = """#include "fs.h"
@@ -180,3 +182,26 @@ def test_a_file_that_nobody_of_ours_wrote_names_nothing(tmp_path: Path, text: st
     (tmp_path / FILE).write_text(text)
     assert read_structures(tmp_path / FILE) is None
     assert read_structures(tmp_path / "nothing") is None
+
+
+RULE = "\t@$(CC) $(flags) -MMD -MP -c -o $@ $<\n"
+RECORDS = "\t@printf 'cmd_%s := %s\\n\\nsource_%s := %s\\n' '$@' '$(CC) $(flags) -c -o $@ $<' '$@' '$<' > $(@D)/.$(@F).cmd\n"
+CREATES = "#define KMEM_CACHE(type, flags) #type\nconst char *name = KMEM_CACHE(inode, 0);\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("layered", [True, False], ids=["over its base", "from nothing"])
+def test_an_artifact_has_the_structures_of_its_caches(
+    pretend: PretendKernel, tmp_path: Path, layered: bool
+) -> None:
+    makefile, inode = ((FAKELINUX / name).read_text() for name in ("Makefile", "fs/inode.c"))
+    assert makefile.count(RULE) == 1
+    files = {"Makefile": makefile.replace(RULE, RULE + RECORDS), "fs/inode.c": inode + CREATES}
+    tmp_path.chmod(0o755)
+    builder = Builder(tmp_path, Limits(seconds=60, memory=1 << 30, cores=2), layered=layered)
+    artifact = builder.build(pretend.request(pretend.variant(files)))
+    structures = read_structures(artifact.structures)
+    assert structures is not None
+    assert structures.caches["inode"].file == "fs/inode.o"
+    assert [one.path for one in structures.structs["inode"].fields] == ["i_ino", "i_next"]
+    assert builder.artifacts.verify(artifact.key) == artifact
