@@ -13,6 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kernels.artifacts.structures import StructField
+from kernels.errors import KernelsError
+
 _HEADER = struct.Struct("<HBBIIIII")
 _MAGIC, _VERSION = 0xEB9F, 1
 _TYPE, _MEMBER = struct.Struct("<III"), struct.Struct("<III")
@@ -41,20 +44,10 @@ _POINTER = 8
 _LINE = 64
 
 
-class BtfDamaged(Exception):
+class BtfDamaged(KernelsError):
     """A .BTF section that no compiler writes."""
 
-
-class Field(NamedTuple):
-    """A field in a structure. path: its name behind those of the structures around it, "vfs_inode.i_lock".
-
-    owner: the structure that it is declared in, "inode". offset, size: in bytes, from the outermost structure's begin.
-    """
-
-    offset: int
-    size: int
-    path: str
-    owner: str
+    blame = "kernel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ class Layout:
     """A structure: its size in bytes, and its fields by offset, which do not overlap."""
 
     size: int
-    fields: tuple[Field, ...]
+    fields: tuple[StructField, ...]
 
 
 class _Type(NamedTuple):
@@ -115,7 +108,7 @@ class Btf:
 
     def layout(self, number: int) -> Layout:
         """Return the layout of a structure by its number."""
-        fields: list[Field] = []
+        fields: list[StructField] = []
         end = 0
         owner = self._name(self._all[number].name)
         for field in self._fields(number, 0, "", owner, 0):
@@ -176,7 +169,7 @@ class Btf:
             bits = offset >> 24 if one.is_packed else 0
             yield self._name(name), number, offset & 0xFFFFFF if one.is_packed else offset, bits
 
-    def _fields(self, number: int, base: int, path: str, owner: str, depth: int) -> Iterator[Field]:
+    def _fields(self, number: int, base: int, path: str, owner: str, depth: int) -> Iterator[StructField]:
         if depth > _DEEPEST:
             raise BtfDamaged("structures in structures without an end")
         last = base
@@ -195,7 +188,7 @@ class Btf:
             elif name:
                 if bits and begin < last:  # bit fields share a byte, which has the name of the first
                     begin, size = last, begin + size - last
-                yield Field(begin, max(size, 0), full, owner)
+                yield StructField(begin, max(size, 0), full, owner)
             last = max(last, begin + size)
 
     def _size(self, number: int, depth: int) -> int:

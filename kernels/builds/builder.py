@@ -21,6 +21,7 @@ from pathlib import Path
 from kernels.artifacts.kernel_files import kernel_facts
 from kernels.artifacts.store import Artifact, ArtifactMetadata, ArtifactStore
 from kernels.artifacts.structures import FILE as STRUCTURES
+from kernels.artifacts.structures import Structures
 from kernels.builds import kbuild
 from kernels.builds.front_build import PATH, Front, FrontPlace, knows, origin_of_base, summary
 from kernels.builds.lab_faults import refuse_lacks
@@ -46,7 +47,7 @@ from kernels.builds.request import (
     local_version,
 )
 from kernels.builds.resolve_config import Question, resolve_config
-from kernels.builds.structures import BuiltKernel, StructureFinder
+from kernels.builds.structures import FinishedBuild, StructureFinder
 from kernels.errors import ArtifactCorrupt, BuildTimedOut, CompileFailed
 from kernels.files.scratch import locked, remove_leftovers, scratch, write_synced
 from kernels.sandbox.command import Ended, Layer, Limits, SandboxPlace, run
@@ -234,15 +235,11 @@ class Builder:
                 self._check(ended, progress, log)
                 self._finish_front(front, plan, progress)
                 progress.succeeded()
-                known = BuiltKernel(source, objects, plan.layer, own)
-                structures = StructureFinder(self._layers, self.limits, progress).of(known)
-            take(out / kbuild.HANDOUT, own / "artifact")
-            if structures and structures.caches:
-                write_synced(own / "artifact" / STRUCTURES, structures.model_dump_json().encode())
-            artifact = self._store(plan, own / "artifact", ended, over=over)
+                built = FinishedBuild(source, objects, plan.layer, own)
+                structures = StructureFinder(self._layers, self.limits, progress).of(built)
+            artifact = self._store(plan, own, structures, ended, over=over)
             if keep:
-                self._layers.keep(plan.layer, objects.lower, progress.tick)
-                self._layers.keep_structures(plan.layer, structures)
+                self._layers.keep(plan.layer, objects.lower, structures, progress.tick)
             return artifact
 
     def _place_front(self, plan: _Plan, own: Path, out: Path) -> FrontPlace | None:
@@ -276,7 +273,13 @@ class Builder:
             )
         raise CompileFailed(reason, log=log, detail=tail)
 
-    def _store(self, plan: _Plan, place: Path, ended: Ended, *, over: bool) -> Artifact:
+    def _store(
+        self, plan: _Plan, own: Path, structures: Structures | None, ended: Ended, *, over: bool
+    ) -> Artifact:
+        place = own / "artifact"
+        take(own / "out" / kbuild.HANDOUT, place)
+        if structures and structures.caches:
+            write_synced(place / STRUCTURES, structures.model_dump_json().encode())
         request = plan.request
         facts = kernel_facts(place / "vmlinux", place / "vmlinux.boot", (place / "modules").glob("*.ko"))
         release = facts.release

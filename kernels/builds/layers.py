@@ -56,11 +56,15 @@ class Layers:
         """Return whether this base build's objects exist."""
         return self.objects_of(layer).is_dir()
 
-    def keep(self, layer: str, objects: Path, on_wait: Callable[[], None]) -> None:
-        """Make a finished object directory the layer, at once; it must be on the same file system."""
+    def keep(
+        self, layer: str, objects: Path, structures: Structures | None, on_wait: Callable[[], None]
+    ) -> None:
+        """Make a finished object directory and its structures the layer, at once; it must be on the same file system."""
         staged = objects.parent / "layer"
         staged.mkdir()
         objects.rename(staged / "obj")
+        if structures:
+            (staged / STRUCTURES).write_text(structures.model_dump_json())
         # A layer half on disk after a power cut would spoil every build above it.
         sync = partial(
             subprocess.run, ["sync", "-f", str(staged)], check=True, timeout=_SYNC_S, env=minimal()
@@ -74,7 +78,7 @@ class Layers:
         return read_structures(self.objects / layer / STRUCTURES)
 
     def keep_structures(self, layer: str, structures: Structures | None) -> None:
-        """Keep the structures of a base build beside its objects, for its variants."""
+        """Keep the structures of a base build from before they were kept with it, for its variants."""
         if structures is None:
             return
         part = self.objects / layer / f".{STRUCTURES}.{os.getpid()}"

@@ -59,7 +59,7 @@ done </tmp/list
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltKernel:
+class FinishedBuild:
     """A finished build: its sources and objects as they were in the sandbox, the key of its base's layer, and a directory of its own."""
 
     source: Layer
@@ -75,8 +75,8 @@ class StructureFinder:
         self._layers, self._progress = layers, progress
         self._limits = replace(limits, seconds=min(limits.seconds, _SECONDS))
 
-    def of(self, built: BuiltKernel) -> Structures | None:
-        """Return the structures of a build; None where they cannot be had.
+    def of(self, built: FinishedBuild) -> Structures | None:
+        """Return the structures of a build; None where they are not available.
 
         A variant compiles only what its build compiled, and has the others from its base. An exception out of
         progress.tick is passed on.
@@ -92,7 +92,7 @@ class StructureFinder:
         found = self._find(built, compiled, "types")
         return found.over(base, compiled) if found and base else found
 
-    def _find(self, built: BuiltKernel, names: frozenset[str], folder: str) -> Structures | None:
+    def _find(self, built: FinishedBuild, names: frozenset[str], folder: str) -> Structures | None:
         if not names:
             return Structures()
         try:
@@ -101,7 +101,7 @@ class StructureFinder:
             self._progress.line(f"kperflab: cache lines will be named without their fields: {exc}")
             return None
 
-    def _run(self, built: BuiltKernel, names: frozenset[str], own: Path) -> Structures:
+    def _run(self, built: FinishedBuild, names: frozenset[str], own: Path) -> Structures:
         (own / "work").mkdir()
         out = own_directory(own / "out")
         (out / ONLY).write_text("".join(f"{name}\n" for name in sorted(names)))

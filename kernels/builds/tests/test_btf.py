@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from kernels.builds.btf import Btf, BtfDamaged, Field
+from kernels.artifacts.structures import StructField
+from kernels.builds.btf import Btf, BtfDamaged
 
 SOURCE = """
 struct list { struct list *next, *prev; };
@@ -61,18 +62,18 @@ def test_fields_lie_where_the_compiler_puts_them(types: bytes) -> None:
     layout = Btf(types).layouts(["ext_inode"])["ext_inode"]
     assert layout.size == 168
     assert layout.fields == (
-        Field(0, 8, "disk_size", "ext_inode"),
-        Field(8, 2, "vfs_inode.mode", "inode"),
-        Field(12, 4, "vfs_inode.nlink", "inode"),
-        Field(16, 4, "vfs_inode.lock", "inode"),
-        Field(24, 16, "vfs_inode.lru", "inode"),
-        Field(40, 1, "vfs_inode.is_new", "inode"),
-        Field(41, 1, "vfs_inode.is_old", "inode"),
-        Field(48, 16, "vfs_inode.of", "inode"),
-        Field(64, 8, "vfs_inode.first", "inode"),
-        Field(72, 64, "vfs_inode.blocks", "inode"),
-        Field(136, 4, "vfs_inode.count", "inode"),
-        Field(144, 16, "vfs_inode.dentry", "inode"),
+        StructField(0, 8, "disk_size", "ext_inode"),
+        StructField(8, 2, "vfs_inode.mode", "inode"),
+        StructField(12, 4, "vfs_inode.nlink", "inode"),
+        StructField(16, 4, "vfs_inode.lock", "inode"),
+        StructField(24, 16, "vfs_inode.lru", "inode"),
+        StructField(40, 1, "vfs_inode.is_new", "inode"),
+        StructField(41, 1, "vfs_inode.is_old", "inode"),
+        StructField(48, 16, "vfs_inode.of", "inode"),
+        StructField(64, 8, "vfs_inode.first", "inode"),
+        StructField(72, 64, "vfs_inode.blocks", "inode"),
+        StructField(136, 4, "vfs_inode.count", "inode"),
+        StructField(144, 16, "vfs_inode.dentry", "inode"),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from kernels.artifacts.structures import FILE, Cache, StructField, Structures, read_structures
 from kernels.builds.builder import Builder
 from kernels.builds.layers import Layers, own_directory
-from kernels.builds.structures import BuiltKernel, StructureFinder, compiled_in
+from kernels.builds.structures import FinishedBuild, StructureFinder, compiled_in
 from kernels.builds.written_types import read_types
 from kernels.sandbox.command import OBJECTS, SOURCE, Layer, Limits
 from kernels.tests.pretend import FAKELINUX, PretendKernel
@@ -65,7 +65,7 @@ class Kernel:
         self._runs += 1
         own = own_directory(self.home / f"own{self._runs}")
         finder = StructureFinder(self.layers, Limits(seconds=60, cores=2), self.progress)  # type: ignore[arg-type]
-        return finder.of(BuiltKernel(Layer(self.source), Layer(self.objects, upper), "base", own))
+        return finder.of(FinishedBuild(Layer(self.source), Layer(self.objects, upper), "base", own))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_variant_compiles_again_only_what_its_build_compiled(kernel: Kernel) -
     assert len(kernel.progress.lines) == 1, "one run, of the variant's own file"
     assert found.caches.keys() == {"root"}
     assert found.structs["root"].size == 16
-    assert found.structs["root"].field_at(12).path == "iattr_rwsem"
+    assert found.structs["root"].field_at(12) == StructField(12, 4, "iattr_rwsem", "root")
     base = kernel.layers.structures("base")
     assert base is not None
     assert base.structs["root"].field_at(12) is None
