@@ -28,8 +28,11 @@ _MOST_BLOB, _MOST_POINTERS, _MOST_INDEX = 256 << 20, 4 << 20, 1 << 20
 _INDEX = re.compile(r"([A-Za-z0-9_][\w.+/-]{0,299}) (\d{1,9}) (\d{1,9})")
 # What the allocator itself keeps of a cache: it tells which caches were merged.
 _ALWAYS = frozenset({"kmem_cache"})
-# Of tracepoints and static calls there are thousands, and no CPU writes to them.
-_DULL = re.compile(r"trace|static_call|static_key|kernel_symbol|ftrace|ctl_table|kernel_param|lockdep")
+# Of variables: tracepoints, tables of functions and other structures that no CPU writes to, and locks and lists, which are one thing.
+_DULL = re.compile(
+    r"trace|static_call|static_key|kernel_symbol|ctl_table|kernel_param|lockdep|_op(eration)?s$|kobj|kset"
+    r"|lock$|^mutex$|semaphore$|list_(bl_)?head$|work(_struct)?$|^wait_queue_head$|^xarray$|^ida$|^cpumask$|^qstr$"
+)
 
 
 def read_written(folder: Path) -> Structures:

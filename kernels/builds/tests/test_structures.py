@@ -22,8 +22,10 @@ INODE = """#include "fs.h"
 #define KMEM_CACHE(name, flags) make(#name, sizeof(struct name))
 void *make(const char *name, unsigned long size);
 struct root { struct inode *first; int rwsem; };
+struct spinlock { union { int rlock; }; };
 struct root own;
-void *inode_init(void) { own.rwsem = 1; return KMEM_CACHE(inode, 0); }
+struct spinlock inode_hash_lock;
+void *inode_init(void) { own.rwsem = inode_hash_lock.rlock; return KMEM_CACHE(inode, 0); }
 """
 MOUNT = "struct root;\nstatic struct root *the_root;\nstruct root *get_root(void) { return the_root; }\n"
 COMMAND = "cmd_fs/{name}.o := gcc -Wp,-MMD,fs/.{name}.o.d -I{source}/fs -O2 -g1 -DNAME='\"{name}\"' -c -o fs/{name}.o {source}/fs/{name}.c ; ./objtool fs/{name}.o\n\nsource_fs/{name}.o := {source}/fs/{name}.c\n"
