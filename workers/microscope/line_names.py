@@ -70,9 +70,9 @@ class LineNames:
         return _region(line.address)
 
     def _start(self, address: int) -> int:
-        """Return where the symbol of an address begins, 0 for none."""
+        """Return where the symbol of an address begins, -1 for none."""
         at = bisect_right(self._starts, address) - 1
-        return 0 if at < 0 or at == len(self._starts) - 1 else self._starts[at]
+        return -1 if at < 0 or at == len(self._starts) - 1 else self._starts[at]
 
     def _static(self, start: int, line: LineWaits) -> str:
         """Return the name of a symbol as a part of a line, with its fields where it is a structure."""

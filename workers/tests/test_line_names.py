@@ -15,6 +15,7 @@ from workers.microscope.line_names import LineNames
 from workers.microscope.lock_functions import is_lock_function
 
 SYSTEM_MAP = """\
+0000000000000000 D fixed_percpu_data
 ffffffff81000000 T _stext
 ffffffff82200000 D jiffies
 ffffffff82200010 d spare
