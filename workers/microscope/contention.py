@@ -18,7 +18,7 @@ from workloads.errors import OutputUnreadable
 from workloads.guest.strictjson import read_object
 from workloads.machines import MachineModel
 
-_MOST = 1 << 53
+_MOST, _LINE = 1 << 53, 64
 _HEX = re.compile(r"[0-9a-f]{1,16}")
 _KINDS = ("spinlock", "bit lock", "rwlock", "mutex", "rwsem")
 
@@ -64,17 +64,19 @@ class NodeWaits:
 
 @dataclass(frozen=True, slots=True)
 class WaitShare:
-    """A node's share of the waits for one line or lock. bytes: of the line that it waited for, a bit each."""
+    """A node's share of the waits for one line or lock."""
 
     node: int
     cycles: int
     count: int
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LineWaits:
-    """A cache line that moved between CPUs. apart: transfers for bytes that no other CPU had to do with."""
+    """A cache line that moved between CPUs. apart: transfers for bytes that no other CPU had to do with.
+
+    bytes: of the line, the cycles that accesses beginning there waited, the most first. written: the bytes that any CPU wrote, a bit each.
+    """
 
     address: int
     cycles: int
@@ -84,6 +86,8 @@ class LineWaits:
     writers: int
     false_sharing: bool
     nodes: tuple[WaitShare, ...]
+    bytes: tuple[tuple[int, int], ...] = ()
+    written: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +189,15 @@ def _cycles(row: dict[str, Any]) -> Cycles:
 
 
 def _shares(rows: list[list[object]], nodes: int) -> tuple[WaitShare, ...]:
-    return tuple(
-        WaitShare(_node(node, nodes), _count(cycles), _count(count), _address(used))
-        for node, cycles, count, used in rows
-    )
+    return tuple(WaitShare(_node(node, nodes), _count(cycles), _count(count)) for node, cycles, count in rows)
 
 
-def _address(value: object) -> int:
+def _bytes(rows: list[list[object]]) -> tuple[tuple[int, int], ...]:
+    found = {_node(byte, _LINE): _count(cycles) for byte, cycles in rows}
+    return tuple(sorted(found.items(), key=lambda row: -row[1]))
+
+
+def _bits(value: object) -> int:
     if not isinstance(value, str) or not _HEX.fullmatch(value):
         raise ValueError(value)
     return int(value, 16)
@@ -199,8 +205,9 @@ def _address(value: object) -> int:
 
 def _line(row: dict[str, Any], nodes: int) -> LineWaits:
     return LineWaits(
-        _address(row["address"]), _count(row["cycles"]), _count(row["transfers"]), _count(row["apart"]),
+        _bits(row["address"]), _count(row["cycles"]), _count(row["transfers"]), _count(row["apart"]),
         _count(row["cpus"]), _count(row["writers"]), row["false_sharing"] is True, _shares(row["nodes"], nodes),
+        _bytes(row["bytes"]), _bits(row["written"]),
     )  # fmt: skip
 
 
@@ -208,6 +215,6 @@ def _lock(row: dict[str, Any], nodes: int) -> LockWaits:
     if row["kind"] not in _KINDS:
         raise ValueError(row["kind"])
     return LockWaits(
-        _address(row["address"]), row["kind"], _count(row["cycles"]), _count(row["acquisitions"]),
+        _bits(row["address"]), row["kind"], _count(row["cycles"]), _count(row["acquisitions"]),
         _count(row["contended"]), _shares(row["nodes"], nodes),
     )  # fmt: skip

@@ -1,21 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names the fields of structures that CPUs wait for, from the structures that a kernel's build wrote down.
 
-A field is named only where it is certain: in a cache that SLUB merged with no other and whose objects are as large as the
-structure, in an object that a static variable points to, in a static variable of its own.
+A field is named where it is certain: in a cache that SLUB merged with no other and whose objects are as large as the
+structure, in an object that a static variable points to, in a static variable of its own. In a merged cache it is "perhaps".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kernels.artifacts.structures import Struct, StructField, Structures
+from workers.microscope.contention import LineWaits
 from workers.microscope.slab_pages import Place
 
 _MOST_FIELDS = 3
+# Of the waits for the field that is waited for most. What has less came along with it.
+_LEAST = 0.1
 _LINE = 64
 # mm/slab_common.c: what kmalloc gives is less than twice as large as what was asked for, from 8 bytes on.
 _LEAST_SHARE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A structure in memory. by: the static variable that points to it. merged: other objects may lie there as well."""
+
+    name: str
+    struct: Struct
+    by: str = ""
+    merged: bool = False
+
+    def shown(self, field: StructField) -> tuple[str, str]:
+        """Return a field's name, and the structure that it is in: ("i_lock", "struct inode (ext4_inode_info.vfs_inode)")."""
+        inner, _, name = field.path.rpartition(".")
+        path = f"{self.name}.{inner}" if inner else ""
+        through = ", ".join(part for part in (path, f"*{self.by}" if self.by else "") if part)
+        return name, f"struct {field.owner}" + (f" ({through})" if through else "")
 
 
 class FieldNames:
@@ -24,56 +45,74 @@ class FieldNames:
     def __init__(self, structures: Structures | None) -> None:
         self._structures = structures or Structures()
 
-    def in_object(self, place: Place, used: Iterable[int], beside: str = ", ") -> str:
-        """Return the fields of an object in use, such as "i_lock, i_count in struct inode (ext4_inode_info.vfs_inode)".
+    def at(self, place: Place) -> str:
+        """Return the field at a place in an object, "" for none known."""
+        found = self._in(place)
+        field = found.struct.field_at(place.offset) if found else None
+        return _told([field], [], found) if found and field else ""
 
-        used: sets of bytes from the place on, a bit each, the most important first. beside: between two fields. "" for none known.
+    def in_line(self, place: Place, line: LineWaits) -> str:
+        """Return the fields of a line that begins at a place: "i_count beside i_flags in struct inode (ext4_inode_info.vfs_inode)".
+
+        Of false sharing those before "beside" are written to. "" for none known.
         """
-        name, by = self._struct_of(place)
-        struct = self._structures.structs.get(name)
-        if struct is None:
-            return ""
-        offsets = ((place.offset + bit) % place.size for bytes_ in used for bit in _bits(bytes_))
-        return _told(name, struct, offsets, beside, by)
+        found = self._in(place)
+        return _waited(found, line, range(_LINE), lambda byte: (place.offset + byte) % place.size)
 
-    def in_variable(self, name: str, offset: int, used: Iterable[int], beside: str = ", ") -> str:
-        """Return the fields of a static structure in use, as `in_object`. offset: of byte 0 of the sets, and may be negative."""
+    def in_variable(self, name: str, line: LineWaits, start: int, end: int) -> str:
+        """Return the fields of a static structure from one address to another that are in a line, as in_line."""
         of = self._structures.variables.get(name, "")
         struct = self._structures.structs.get(of)
-        if struct is None:
-            return ""
-        offsets = (offset + bit for bytes_ in used for bit in _bits(bytes_) if offset + bit >= 0)
-        return _told(of, struct, offsets, beside)
+        first, last = max(start - line.address, 0), min(end - line.address, _LINE)
+        found = _Found(of, struct) if struct else None
+        return _waited(found, line, range(first, last), lambda byte: line.address + byte - start)
 
-    def _struct_of(self, place: Place) -> tuple[str, str]:
-        """Return the structure of an object, and the pointer that says so; ("", "") where it is not certain."""
+    def _in(self, place: Place) -> _Found | None:
+        """Return the structure of an object, None where nothing says so."""
         structs = self._structures.structs
         cache = self._structures.caches.get(place.cache)
-        if cache and (struct := structs.get(cache.struct)) and place.asked:
-            return (cache.struct, "") if place.asked == struct.size or not cache.is_exact else ("", "")
+        struct = structs.get(cache.struct) if cache else None
+        if cache and struct and place.asked and (place.asked == struct.size or not cache.is_exact):
+            return _Found(cache.struct, struct)
         name = self._structures.pointers.get(place.pointer, "")
         pointed = structs.get(name)
-        if pointed is None or not place.size // _LEAST_SHARE < pointed.size <= place.size:
-            return "", ""
-        return name, place.pointer
+        if pointed and place.size // _LEAST_SHARE < pointed.size <= place.size:
+            return _Found(name, pointed, place.pointer)
+        if cache and struct and place.is_merged and struct.size <= place.size:
+            return _Found(cache.struct, struct, merged=True)
+        return None
 
 
-def _bits(bytes_: int) -> Iterable[int]:
-    return (bit for bit in range(_LINE) if bytes_ >> bit & 1)
+def _waited(found: _Found | None, line: LineWaits, bytes_: range, offset: Callable[[int], int]) -> str:
+    """Return what CPUs waited for in some bytes of a line. offset: in the structure, of a byte of the line."""
+    if found is None:
+        return ""
+    cycles: dict[StructField, int] = {}
+    for byte, waited in line.bytes:
+        if byte in bytes_ and (field := found.struct.field_at(offset(byte))):
+            cycles[field] = cycles.get(field, 0) + waited
+    most = max(cycles.values(), default=0)
+    fields = sorted((one for one in cycles if cycles[one] >= _LEAST * most), key=lambda one: -cycles[one])
+    if not line.false_sharing:
+        return _told(fields, [], found)
+    changed = {
+        field: None
+        for byte in bytes_
+        if line.written >> byte & 1 and (field := found.struct.field_at(offset(byte)))
+    }
+    read = [one for one in fields if one not in changed]
+    written = [one for one in fields if one in changed]
+    if not read:  # each CPU writes to its own
+        return _told(written[:1], written[1:], found)
+    # The writer may hardly ever wait itself.
+    return _told(written or list(changed)[:1], read, found)
 
 
-def _told(name: str, struct: Struct, offsets: Iterable[int], beside: str, by: str = "") -> str:
-    fields = list(dict.fromkeys(one for offset in offsets if (one := struct.field_at(offset))))
-    more = len(fields) > _MOST_FIELDS
-    by_place: dict[str, list[str]] = {}
-    for one in fields[:_MOST_FIELDS]:
-        by_place.setdefault(_where(name, one, by), []).append(one.path.rpartition(".")[2])
-    said = [f"{beside.join(names)} in {where}" for where, names in by_place.items()]
-    return beside.join(said) + (" and more" if more else "")
-
-
-def _where(name: str, field: StructField, by: str) -> str:
-    inner = field.path.rpartition(".")[0]
-    path = f"{name}.{inner}" if inner else ""
-    through = ", ".join(part for part in (path, f"*{by}" if by else "") if part)
-    return f"struct {field.owner}" + (f" ({through})" if through else "")
+def _told(fields: Sequence[StructField], beside: Sequence[StructField], found: _Found) -> str:
+    sides = [[found.shown(one) for one in side[:_MOST_FIELDS]] for side in (fields, beside) if side]
+    where = {place for side in sides for _, place in side}
+    if len(where) == 1:
+        said = " beside ".join(", ".join(name for name, _ in side) for side in sides) + f" in {where.pop()}"
+    else:
+        said = " beside ".join(", ".join(f"{name} in {place}" for name, place in side) for side in sides)
+    return f"perhaps {said}" if found.merged and said else said

@@ -56,7 +56,7 @@ class LineNames:
     def lock(self, lock: LockWaits) -> str:
         """Return a lock's name, such as "inode_hash_lock" or "mutex of a → mutex_lock (slab filp, offset 72)"."""
         place = self._slabs.place(lock.address) if self._slabs else None
-        field = self._fields.in_object(place, [1]) if place else ""
+        field = self._fields.at(place) if place else ""
         where = f" (slab {place.cache}, offset {place.offset}{field and ': '}{field})" if place else ""
         return self._symbol(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}{where}"
 
@@ -64,7 +64,7 @@ class LineNames:
         if place := self._slabs.place(line.address) if self._slabs else None:
             last = place.offset + _LINE - 1
             more = " and the next object" if last >= place.size else ""
-            field = self._fields.in_object(place, _used(line), _beside(line))
+            field = self._fields.in_line(place, line)
             slab = f"slab {place.cache}, bytes {place.offset} to {min(last, place.size - 1)}{more},"
             return f"{field}, {slab}" if field else slab
         return _region(line.address)
@@ -78,13 +78,9 @@ class LineNames:
         """Return the name of a symbol as a part of a line, with its fields where it is a structure."""
         if not (name := self._symbols.get(start, "")):
             return ""
-        offset = line.address - start
         end = next(iter(self._within(start, line.address + _LINE)), line.address + _LINE)
-        used = (
-            [bytes_ & ((1 << end - line.address) - 1) for bytes_ in _used(line)] if end > line.address else []
-        )
-        known = "" if name in self._common else self._fields.in_variable(name, offset, used, _beside(line))
-        shown = f"{name}+{offset:#x}" if offset > 0 else name
+        known = "" if name in self._common else self._fields.in_variable(name, line, start, end)
+        shown = f"{name}+{line.address - start:#x}" if line.address > start else name
         return f"{shown} ({known})" if known else shown
 
     def _symbol(self, address: int) -> str:
@@ -102,15 +98,6 @@ class LineNames:
         """The function of a node; one that is the same for every lock comes with its caller."""
         name, *above = self._chain(node) or ("",)
         return f"{above[0]} → {name}" if above and is_lock_function(name) else name
-
-
-def _used(line: LineWaits) -> list[int]:
-    """Return the bytes that each node waited for, of those that waited longest first."""
-    return [share.bytes for share in line.nodes]
-
-
-def _beside(line: LineWaits) -> str:
-    return " beside " if line.false_sharing else ", "
 
 
 def _list(names: list[str]) -> str:

@@ -47,8 +47,8 @@ _HOLE_MIB, _SECTION_MIB = 4096, 128
 class Place:
     """A place in an object of a slab cache. offset, size: in bytes, of the place and of the object.
 
-    asked: the bytes of an object that the cache was created for, 0 where SLUB merged it with others or nobody knows.
-    pointer: the name of a static variable that points to the object.
+    asked: the bytes of an object that the cache was created for, 0 where SLUB merged it with others or nobody knows;
+    is_merged: it did. pointer: the name of a static variable that points to the object.
     """
 
     cache: str
@@ -56,13 +56,14 @@ class Place:
     size: int
     asked: int = 0
     pointer: str = ""
+    is_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SlabPages:
     """The slab caches of a guest. cache: of each page the index of its cache, -1 for none; head: its slab's first page.
 
-    names, sizes: of the caches; the size is from one object to the next, in bytes. asked: as in Place. pointers: the names
+    names, sizes: of the caches; the size is from one object to the next, in bytes. asked: as in Place, -1 for a merged cache. pointers: the names
     of static variables by where they point to.
     """
 
@@ -81,7 +82,8 @@ class SlabPages:
             return None
         offset = (address - self.page_offset - int(self.head[page]) * _PAGE) % self.sizes[at]
         pointer = self.pointers.get(address - offset, "")
-        return Place(self.names[at], offset, self.sizes[at], self.asked[at], pointer)
+        asked = self.asked[at]
+        return Place(self.names[at], offset, self.sizes[at], max(asked, 0), pointer, asked < 0)
 
 
 def read_slab_pages(
@@ -131,7 +133,7 @@ class _SlabReader:
                 bases.append(base)
                 names.append(name)
                 sizes.append(size)
-                asked.append(object_size if self._is_alone(base) else 0)
+                asked.append(self._asked(base, object_size))
         _check_sizes(names, sizes)
         head = self._heads(words)
         order = np.argsort(np.array(bases, np.uint64))
@@ -142,11 +144,13 @@ class _SlabReader:
         pointers = self._pointers()
         return SlabPages(self._page_offset, cache, head, tuple(names), tuple(sizes), tuple(asked), pointers)
 
-    def _is_alone(self, base: int) -> bool:
-        """Return whether a cache is known to hold objects of its own name alone."""
+    def _asked(self, base: int, object_size: int) -> int:
+        """Return the size of a cache's objects, -1 if several caches were merged there, 0 where nobody knows."""
         own = self._structures.structs.get("kmem_cache")
         count = next((one for one in own.fields if one.path == "refcount"), None) if own else None
-        return count is not None and struct.unpack("<I", self._bytes(base + count.offset, 4)) == (1,)
+        if count is None:
+            return 0
+        return object_size if struct.unpack("<I", self._bytes(base + count.offset, 4)) == (1,) else -1
 
     def _pointers(self) -> dict[int, str]:
         """Return by address the names of the static variables that point there; a name that two symbols have is none."""

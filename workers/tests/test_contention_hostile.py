@@ -261,7 +261,7 @@ RESULT: dict[str, Any] = {
     "version": 1, "total": CYCLES, "cpus": [CYCLES], "windows": [CYCLES | {"longest": 1}], "nodes": [[4, 1, 1, 0, 0]],
     "lines": [{
         "address": "ffff888000000000", "cycles": 1, "transfers": 1, "apart": 0, "cpus": 2, "writers": 1,
-        "false_sharing": False, "nodes": [[4, 1, 1, "ff"]],
+        "false_sharing": False, "nodes": [[4, 1, 1]], "bytes": [[0, 1], [63, 5]], "written": "ff",
     }],
     "locks": [{
         "address": "ffff888000000000", "kind": "mutex", "cycles": 1, "acquisitions": 1, "contended": 1, "nodes": [],
@@ -272,7 +272,7 @@ RESULT: dict[str, Any] = {
 
 def test_a_result_is_read() -> None:
     read = read_contention(json.dumps(RESULT).encode(), bare(), 5)
-    assert read.lines[0].nodes[0].bytes == 0xFF
+    assert (read.lines[0].bytes, read.lines[0].written) == (((63, 5), (0, 1)), 0xFF)
     assert (read.total.work, read.lines[0].address, read.locks[0].kind) == (1, HEAP, "mutex")
     assert read.weights(5).tolist() == [0, 0, 0, 0, 1]
 
@@ -284,9 +284,10 @@ def test_a_result_is_read() -> None:
         {"total": CYCLES | {"work": 1.5}}, {"total": CYCLES | {"work": True}}, {"cpus": 3}, {"cpus": [3]}, {"windows": [CYCLES]},
         {"nodes": [[5, 1, 1, 0, 0]]}, {"nodes": [[-1, 1, 1, 0, 0]]}, {"nodes": [[]]}, {"nodes": [[4, 1]]}, {"nodes": [4]},
         {"lines": [{}]}, {"lines": [RESULT["lines"][0] | {"address": 5}]}, {"lines": [RESULT["lines"][0] | {"address": "x"}]},
-        {"lines": [RESULT["lines"][0] | {"address": "f" * 17}]}, {"lines": [RESULT["lines"][0] | {"nodes": [[5, 1, 1, "0"]]}]},
-        {"lines": [RESULT["lines"][0] | {"nodes": [[4, 1, 1, "1" * 17]]}]}, {"lines": [RESULT["lines"][0] | {"nodes": [[4, 1, 1, 5]]}]},
-        {"lines": [RESULT["lines"][0] | {"nodes": [[4, 1, 1, "-1"]]}]}, {"lines": [RESULT["lines"][0] | {"nodes": [[4, 1, 1]]}]},
+        {"lines": [RESULT["lines"][0] | {"address": "f" * 17}]}, {"lines": [RESULT["lines"][0] | {"nodes": [[5, 1, 1]]}]},
+        {"lines": [RESULT["lines"][0] | {"written": "1" * 17}]}, {"lines": [RESULT["lines"][0] | {"written": "-1"}]},
+        {"lines": [RESULT["lines"][0] | {"written": 5}]}, {"lines": [RESULT["lines"][0] | {"bytes": [[64, 1]]}]},
+        {"lines": [RESULT["lines"][0] | {"bytes": [[-1, 1]]}]}, {"lines": [RESULT["lines"][0] | {"bytes": [[1, -1]]}]},
         {"lines": [RESULT["lines"][0] | {"nodes": [[4, 1]]}]}, {"locks": [RESULT["locks"][0] | {"kind": "<script>"}]},
         {"locks": [RESULT["locks"][0] | {"cycles": None}]}, {"forced": "1"}, {"left_out": []},
     ],

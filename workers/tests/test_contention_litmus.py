@@ -51,7 +51,9 @@ def test_counters_on_one_line_cost_a_transfer_each_time_and_are_called_false_sha
     (line,) = result.lines
     assert line.false_sharing
     assert (line.address, line.cpus, line.writers) == (HEAP, 8, 8)
-    assert line.nodes[0].bytes == (1 << 64) - 1, "each CPU waited for the eight bytes of its own"
+    assert sorted(byte for byte, _ in line.bytes) == list(range(0, 64, 8)), "each CPU waited for its own"
+    assert sum(cycles for _, cycles in line.bytes) == pytest.approx(line.cycles, rel=0.01)
+    assert line.written == (1 << 64) - 1
     # The line is always on its way to somebody: 8 CPUs want it, at least once a round each.
     assert max(cpu.total for cpu in result.cpus) >= 0.99 * 8 * 300 * TRANSFER
 
@@ -134,7 +136,7 @@ def test_one_writer_costs_each_reader_one_transfer_for_each_write(bench: Bench, 
     assert line.transfers == pytest.approx(writes * (readers + 1), rel=0.02)
     # The first reader has it brought from the writer, the others meet it on its way and then share it.
     assert result.cpus[1].transfer <= 1.02 * writes * TRANSFER
-    assert line.writers == 1
+    assert (line.writers, line.written) == (1, 0xFF)
     assert not line.false_sharing
 
 

@@ -47,54 +47,67 @@ STRUCTURES = Structures(
     pointers={"sysfs_root": "kernfs_root", "other_root": "inode"},
 )
 FIELDS = FieldNames(STRUCTURES)
-LOCK, COUNT = 0xF << 24, 0xF << 28
+WHO = "of kernfs_dop_revalidate → down_read"
+
+
+def waited(*bytes_: tuple[int, int], written: int = 0, shares: bool = False, address: int = 0) -> LineWaits:
+    return LineWaits(address, 1, 1, 0, 2, 1, shares, (WaitShare(5, 1, 1),), bytes_, written)
 
 
 @pytest.mark.parametrize(
-    ("place", "used", "name"),
+    ("place", "byte", "name"),
     [
-        (Place("inode_cache", 0, 104, 104), [LOCK], "i_lock in struct inode"),
-        (Place("inode_cache", 0, 104, 104), [COUNT, LOCK, COUNT], "i_count beside i_lock in struct inode"),
-        (Place("ext4_inode_cache", 64, 168, 168), [LOCK], "i_lock in struct inode (ext4_inode_info.vfs_inode)"),
-        (
-            Place("ext4_inode_cache", 40, 168, 168),
-            [1 << 48 | 1],
-            "i_lock in struct inode (ext4_inode_info.vfs_inode)",
-        ),
-        (
-            Place("ext4_inode_cache", 128, 168, 168),
-            [1, 1 << 40],
-            "i_rwsem in struct inode (ext4_inode_info.vfs_inode) beside i_flags in struct ext4_inode_info",
-        ),
-        (Place("task_struct", 0, 320, 320), [1], "usage in struct task_struct"),
-        (Place("kmalloc-192", 64, 192, 0, "sysfs_root"), [0xFF << 32], "kernfs_rwsem in struct kernfs_root (*sysfs_root)"),
-        # Padding, merged with other caches, other objects than the source says, a structure that does not fit, nobody's.
-        (Place("inode_cache", 0, 104, 104), [1 << 16], ""),
-        (Place("inode_cache", 0, 104, 104), [], ""),
-        (Place("inode_cache", 0, 104, 0), [LOCK], ""),
-        (Place("inode_cache", 0, 128, 128), [LOCK], ""),
-        (Place("task_struct", 0, 320, 0), [1], ""),
-        (Place("kmalloc-96", 0, 96, 0, "sysfs_root"), [1], ""),
-        (Place("kmalloc-512", 0, 512, 0, "sysfs_root"), [1], ""),
-        (Place("kmalloc-192", 0, 192, 0, "unheard_of"), [1], ""),
-        (Place("kmalloc-192", 0, 192, 0), [1], ""),
+        (Place("inode_cache", 0, 104, 104), 24, "i_lock in struct inode"),
+        (Place("inode_cache", 0, 104, 104), 26, "i_lock in struct inode"),
+        (Place("ext4_inode_cache", 64, 168, 168), 24, "i_lock in struct inode (ext4_inode_info.vfs_inode)"),
+        (Place("ext4_inode_cache", 128, 168, 168), 40, "i_flags in struct ext4_inode_info"),
+        (Place("task_struct", 0, 320, 320), 0, "usage in struct task_struct"),
+        (Place("kmalloc-192", 64, 192, 192, "sysfs_root"), 32, "kernfs_rwsem in struct kernfs_root (*sysfs_root)"),
+        (Place("inode_cache", 0, 104, 0, "", True), 24, "perhaps i_lock in struct inode"),
+        # Padding, other objects than the source says, objects that are too small or too large, nobody's, not known.
+        (Place("inode_cache", 0, 104, 104), 16, ""),
+        (Place("inode_cache", 0, 128, 128), 24, ""),
+        (Place("inode_cache", 0, 96, 0, "", True), 24, ""),
+        (Place("kmalloc-96", 0, 96, 96, "sysfs_root"), 0, ""),
+        (Place("kmalloc-512", 0, 512, 512, "sysfs_root"), 0, ""),
+        (Place("kmalloc-192", 0, 192, 192, "unheard_of"), 0, ""),
+        (Place("kmalloc-192", 0, 192), 0, ""),
+        (Place("inode_cache", 0, 104), 24, ""),
     ],
 )  # fmt: skip
-def test_bytes_of_an_object_have_their_fields(place: Place, used: list[int], name: str) -> None:
-    assert FIELDS.in_object(place, used, " beside ") == name
-    assert FieldNames(None).in_object(place, used) == ""
+def test_a_byte_of_an_object_has_its_field(place: Place, byte: int, name: str) -> None:
+    assert FIELDS.in_line(place, waited((byte, 1))) == name
+    assert FIELDS.at(replace(place, offset=(place.offset + byte) % place.size)) == name
+    assert FieldNames(None).in_line(place, waited((byte, 1))) == ""
 
 
-def test_a_line_that_runs_over_an_object_names_fields_of_both() -> None:
-    place = Place("inode_cache", 64, 104, 104)
-    assert FIELDS.in_object(place, [1, 1 << 40]) == "i_rwsem, i_state in struct inode"
+INODE_PLACE = Place("inode_cache", 0, 104, 104)
 
 
-def test_of_many_fields_three_are_named() -> None:
-    fields = [(at, 8, f"f{at}", "inode") for at in range(0, 64, 8)]
-    many = FieldNames(STRUCTURES.model_copy(update={"structs": {"inode": struct(104, fields)}}))
-    name = many.in_object(Place("inode_cache", 0, 104, 104), [(1 << 64) - 1])
-    assert name == "f0, f8, f16 in struct inode and more"
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (waited((28, 9), (24, 5)), "i_count, i_lock in struct inode"),
+        (waited((24, 5), (25, 5), (28, 9)), "i_lock, i_count in struct inode"),
+        (waited((28, 90), (24, 5)), "i_count in struct inode"),
+        (waited(), ""),
+        # False sharing: what is written stands first, also where its writer never waits.
+        (waited((0, 9), (24, 5), written=0xF << 24, shares=True), "i_lock beside i_state in struct inode"),
+        (waited((0, 9), written=0xF << 28, shares=True), "i_count beside i_state in struct inode"),
+        (waited((28, 9), (24, 5), written=0xFF << 24, shares=True), "i_count beside i_lock in struct inode"),
+        (waited((28, 9), written=0xF << 28, shares=True), "i_count in struct inode"),
+    ],
+)
+def test_a_line_names_the_fields_that_were_waited_for_most(line: LineWaits, name: str) -> None:
+    assert FIELDS.in_line(INODE_PLACE, line) == name
+
+
+def test_fields_of_two_structures_are_each_in_their_own() -> None:
+    place = Place("ext4_inode_cache", 128, 168, 168)
+    line = waited((40, 9), (0, 5), written=1 << 40, shares=True)
+    assert FIELDS.in_line(place, line) == (
+        "i_flags in struct ext4_inode_info beside i_rwsem in struct inode (ext4_inode_info.vfs_inode)"
+    )
 
 
 CACHES = [(b"inode_cache", 104, 100, 1), (b"kmalloc-192", 192, 200, 1), (b"kmalloc-96", 96, 201, 1)]
@@ -136,7 +149,7 @@ def test_a_guest_tells_which_caches_were_merged_and_where_its_variables_point() 
     assert pages.place(object_at(200, 100)) == Place("kmalloc-192", 100, 192, 192, "sysfs_root")
     assert pages.place(object_at(200, 192)) == Place("kmalloc-192", 0, 192, 192)
     merged = pages_of(guest(alone=False), STRUCTURES).place(object_at(100))
-    assert merged == Place("inode_cache", 0, 104)
+    assert merged == Place("inode_cache", 0, 104, is_merged=True)
 
 
 def test_without_structures_a_guest_tells_no_more_than_before() -> None:
@@ -144,17 +157,12 @@ def test_without_structures_a_guest_tells_no_more_than_before() -> None:
     assert pages.place(object_at(200, 100)) == Place("kmalloc-192", 100, 192)
 
 
-LINE = LineWaits(object_at(200, 64), 1, 1, 0, 2, 1, False, (WaitShare(5, 1, 1, 0xFF << 32),))
-WHO = "of kernfs_dop_revalidate → down_read"
-
-
 def test_a_line_and_a_lock_begin_with_their_fields() -> None:
     names = LineNames(MAP, partial(chain, TREE), pages_of(guest(), STRUCTURES), STRUCTURES)
-    assert names.line(LINE) == (
+    assert names.line(waited((32, 1), address=object_at(200, 64))) == (
         f"kernfs_rwsem in struct kernfs_root (*sysfs_root), slab kmalloc-192, bytes 64 to 127, {WHO}"
     )
-    shares = (WaitShare(5, 2, 1, LOCK), WaitShare(5, 1, 1, COUNT))
-    inode = replace(LINE, address=object_at(100), nodes=shares, false_sharing=True)
+    inode = waited((24, 5), (28, 4), written=0xF << 24, shares=True, address=object_at(100))
     assert (
         names.line(inode) == f"i_lock beside i_count in struct inode, slab inode_cache, bytes 0 to 63, {WHO}"
     )
@@ -164,12 +172,15 @@ def test_a_line_and_a_lock_begin_with_their_fields() -> None:
 
 def test_a_static_structure_has_the_fields_that_were_waited_for() -> None:
     names = LineNames(MAP, partial(chain, TREE), None, STRUCTURES)
-    used = WaitShare(5, 1, 1, 0xFF << 8 | 0xFF << 24)
-    static = replace(LINE, address=IMAGE + 0x8040, nodes=(used,))
-    assert names.line(static) == "files_stat (max_files in struct files_stat), jiffies"
-    assert names.line(replace(static, nodes=())) == "files_stat, jiffies"
+    line = waited((8, 5), (24, 9), address=IMAGE + 0x8040)
+    assert names.line(line) == "files_stat (max_files in struct files_stat), jiffies"
+    assert names.line(replace(line, bytes=())) == "files_stat, jiffies"
+    before = replace(line, address=IMAGE + 0x8000, bytes=((0x48, 1),))
+    assert names.line(before) == "sysfs_root, other_root, somebody"
 
 
 def test_older_artifacts_keep_their_names() -> None:
     names = LineNames(MAP, partial(chain, TREE), pages_of(guest(), None))
-    assert names.line(LINE) == f"slab kmalloc-192, bytes 64 to 127, {WHO}"
+    assert (
+        names.line(waited((32, 1), address=object_at(200, 64))) == f"slab kmalloc-192, bytes 64 to 127, {WHO}"
+    )

@@ -10,7 +10,7 @@ constexpr size_t MOST_SHARES = 1 << 20;
 constexpr uint64_t FEW_TRANSFERS = 4;
 } // namespace
 
-void Shares::add(uint32_t of, uint32_t node, double cycles, uint64_t bytes)
+void Shares::add(uint32_t of, uint32_t node, double cycles)
 {
 	uint64_t key = static_cast<uint64_t>(of) << 32 | node;
 	auto at = rows_.find(key);
@@ -22,7 +22,6 @@ void Shares::add(uint32_t of, uint32_t node, double cycles, uint64_t bytes)
 	}
 	at->second.cycles += cycles;
 	at->second.count++;
-	at->second.bytes |= bytes;
 }
 
 void Shares::sort()
@@ -58,7 +57,7 @@ uint32_t Evidence::watch(uint64_t line)
 {
 	if (lines.size() > MOST_WATCHED)
 		return 0;
-	lines.push_back({ line, {}, 0 });
+	lines.push_back({ line, {}, 0, {} });
 	bytes_.resize(bytes_.size() + cpus_);
 	return static_cast<uint32_t>(lines.size() - 1);
 }
@@ -82,14 +81,15 @@ bool Evidence::conflicts(uint32_t watched, unsigned int cpu, uint64_t used, bool
 	return false;
 }
 
-void Evidence::transferred(uint32_t watched, uint32_t node, double cycles, uint64_t bytes, bool shares_bytes)
+void Evidence::transferred(uint32_t watched, uint32_t node, double cycles, uint64_t used, bool shares_bytes)
 {
 	WatchedLine &line = lines[watched];
 
 	line.waits.cycles += cycles;
 	line.waits.count++;
 	line.false_transfers += !shares_bytes;
-	by_line.add(watched, node, cycles, bytes);
+	line.cycles[__builtin_ctzll(used)] += static_cast<float>(cycles);
+	by_line.add(watched, node, cycles);
 	nodes[node].transfers.cycles += cycles;
 	nodes[node].transfers.count++;
 }
@@ -109,6 +109,15 @@ bool Evidence::is_false_sharing(uint32_t watched) const
 
 	/* The first transfer of each CPU comes before anybody knows what the others use. */
 	return line.waits.count >= FEW_TRANSFERS && 2 * line.false_transfers > line.waits.count + cpus_;
+}
+
+uint64_t Evidence::written(uint32_t watched) const
+{
+	uint64_t used = 0;
+
+	for (unsigned int cpu = 0; cpu < cpus_; cpu++)
+		used |= bytes(watched, cpu).written;
+	return used;
 }
 
 uint64_t Evidence::users(uint32_t watched, bool writers) const

@@ -3,6 +3,7 @@
 #ifndef KPERFLAB_REPLAY_EVIDENCE_H
 #define KPERFLAB_REPLAY_EVIDENCE_H
 
+#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -12,7 +13,6 @@
 struct Share {
 	double cycles = 0;
 	uint64_t count = 0;
-	uint64_t bytes = 0; /* of the line that were waited for, a bit each */
 };
 
 struct NodeWaits {
@@ -24,6 +24,7 @@ struct WatchedLine {
 	uint64_t line = 0;
 	Share waits;
 	uint64_t false_transfers = 0; /* for bytes that no other CPU had to do with */
+	std::array<float, 64> cycles{}; /* waited, by the first byte of the access */
 };
 
 struct LockWaits {
@@ -41,7 +42,7 @@ public:
 		Share share;
 	};
 
-	void add(uint32_t of, uint32_t node, double cycles, uint64_t bytes = 0);
+	void add(uint32_t of, uint32_t node, double cycles);
 	/* The largest of one line or lock; the first call puts all in order, after which nothing is added any more. */
 	std::vector<Row> largest(uint32_t of, size_t most);
 
@@ -72,6 +73,8 @@ public:
 	/* False sharing: different CPUs use different bytes of the line, and at least some of them write. */
 	bool is_false_sharing(uint32_t watched) const;
 	uint64_t users(uint32_t watched, bool writers) const;
+	/* The bytes that any CPU wrote. */
+	uint64_t written(uint32_t watched) const;
 
 	std::vector<NodeWaits> nodes;
 	std::vector<WatchedLine> lines; /* the first is for those that are not watched */

@@ -36,6 +36,7 @@ private:
 	void lines();
 	void locks();
 	void shares(const std::vector<Shares::Row> &rows);
+	void bytes(uint32_t watched);
 
 	FILE *out_;
 	Replay &replay_;
@@ -100,11 +101,26 @@ void Report::shares(const std::vector<Shares::Row> &rows)
 
 	fputs(",\"nodes\":[", out_);
 	for (const auto &[node, share] : rows) {
-		fprintf(out_, "%s[%u,%.0f,%" PRIu64 ",\"%" PRIx64 "\"]", between, node, share.cycles, share.count,
-			share.bytes);
+		fprintf(out_, "%s[%u,%.0f,%" PRIu64 "]", between, node, share.cycles, share.count);
 		between = ",";
 	}
 	fputs("]}", out_);
+}
+
+/* What was waited for within a line, in the order of its bytes. */
+void Report::bytes(uint32_t watched)
+{
+	const auto &cycles = evidence_.lines[watched].cycles;
+	const char *between = "";
+
+	fprintf(out_, ",\"written\":\"%" PRIx64 "\",\"bytes\":[", evidence_.written(watched));
+	for (size_t at = 0; at < cycles.size(); at++) {
+		if (cycles[at] < 0.5)
+			continue;
+		fprintf(out_, "%s[%zu,%.0f]", between, at, static_cast<double>(cycles[at]));
+		between = ",";
+	}
+	fputs("]", out_);
 }
 
 void Report::lines()
@@ -124,6 +140,7 @@ void Report::lines()
 			between, line.line * 64, line.waits.cycles, line.waits.count, line.false_transfers,
 			__builtin_popcountll(evidence_.users(at, false)), __builtin_popcountll(evidence_.users(at, true)),
 			evidence_.is_false_sharing(at) ? "true" : "false");
+		bytes(at);
 		shares(evidence_.by_line.largest(at, MOST_SHARES));
 		between = ",";
 	}
