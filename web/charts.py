@@ -5,6 +5,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from web.words import number
 
@@ -14,23 +15,6 @@ _BAR_PAD = 8
 # The plot, in the units of its viewBox.
 PLOT_WIDTH, PLOT_HEIGHT = 880, 320
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 5", "4 2")
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One interval on an axis shared by its metric; all places in pixels from the left.
-
-    cut_low, cut_high: the interval leaves the axis on that side.
-    """
-
-    low: float
-    high: float
-    middle: float
-    zero: float
-    band: float
-    band_width: float
-    cut_low: bool
-    cut_high: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +36,11 @@ def span(ratios: Sequence[float | None], margin: float) -> Span:
     return Span(min(max([*logs, 2.5 * math.log1p(margin), 0.005]) * 1.05, math.log(32)), margin)
 
 
-def bar(axis: Span, low: float, middle: float, high: float) -> Bar:
-    """Place one interval of ratios (1.0 is no change) on its axis."""
+def bar(axis: Span, low: float, middle: float, high: float) -> dict[str, float]:
+    """Place one interval of ratios (1.0 is no change) on its axis, in pixels from the left.
+
+    cut_low, cut_high: the interval leaves the axis on that side.
+    """
     half = BAR_WIDTH / 2 - _BAR_PAD
     reach = axis.reach or 1.0
 
@@ -62,16 +49,16 @@ def bar(axis: Span, low: float, middle: float, high: float) -> Bar:
         return round(BAR_WIDTH / 2 + half * max(-1.0, min(1.0, log / reach)), 1)
 
     band = place(1 / (1 + axis.margin))
-    return Bar(
-        low=place(low),
-        high=place(high),
-        middle=place(middle),
-        zero=BAR_WIDTH / 2,
-        band=band,
-        band_width=round(place(1 + axis.margin) - band, 1),
-        cut_low=low <= 0 or math.log(low) < -reach,
-        cut_high=math.isinf(high) or (high > 0 and math.log(high) > reach),
-    )
+    return {
+        "low": place(low),
+        "high": place(high),
+        "middle": place(middle),
+        "zero": BAR_WIDTH / 2,
+        "band": band,
+        "band_width": round(place(1 + axis.margin) - band, 1),
+        "cut_low": low <= 0 or math.log(low) < -reach,
+        "cut_high": math.isinf(high) or (high > 0 and math.log(high) > reach),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,38 +84,18 @@ class PlotFrame:
 _FRAME = PlotFrame(58, PLOT_WIDTH - 14, 10, PLOT_HEIGHT - 40)
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A mark on an axis."""
-
-    at: float
-    label: str
+def tick(at: float, label: str) -> dict[str, Any]:
+    """Return a mark on an axis."""
+    return {"at": at, "label": label}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One variant's outline; `index` picks colour and dash."""
-
-    name: str
-    index: int
-    dash: str
-    points: str
-    samples: int
+def pen(index: int) -> dict[str, Any]:
+    """Return what tells one variant's line from the others: index picks the colour."""
+    return {"index": index % len(DASHES), "dash": DASHES[index % len(DASHES)]}
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A histogram of several variants, both axes logarithmic."""
-
-    frame: PlotFrame
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    lines: tuple[Line, ...]
-    x_label: str
-
-
-def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
-    """Outlines of latency histograms, one per variant: value → how often.
+def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> dict[str, Any]:
+    """Outlines of latency histograms, one per variant: value → how often. Both axes are logarithmic.
 
     Values are gathered into at most 24 classes a decade, so that a microsecond and a millisecond
     read alike. An empty class lies on the floor of the axis, half a decade below one sample.
@@ -151,17 +118,15 @@ def histogram(counts: Mapping[str, Mapping[float, int]], x_label: str) -> Plot:
         for left, end, level in zip(edges, edges[1:], levels, strict=False):
             steps += [f"{across(left)},{down(level)}", f"{across(end)},{down(level)}"]
         steps.append(f"{across(edges[-1])},{down(0)}")
-        series = index % len(DASHES)
-        lines.append(Line(name, series, DASHES[series], " ".join(steps), sum(levels)))
-    return Plot(
-        frame=_FRAME,
-        x_ticks=tuple(Tick(across(value), number(value)) for value in _marks(edges[0], edges[-1])),
-        y_ticks=tuple(
-            Tick(down(10**power), number(10**power)) for power in range(math.floor(math.log10(most)) + 1)
-        ),
-        lines=tuple(lines),
-        x_label=x_label,
-    )
+        lines.append({"name": name, "points": " ".join(steps), "samples": sum(levels), **pen(index)})
+    powers = range(math.floor(math.log10(most)) + 1)
+    return {
+        "frame": _FRAME,
+        "x_ticks": [tick(across(value), number(value)) for value in _marks(edges[0], edges[-1])],
+        "y_ticks": [tick(down(10**power), number(10**power)) for power in powers],
+        "lines": lines,
+        "x_label": x_label,
+    }
 
 
 _PER_DECADE = 24

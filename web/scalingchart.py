@@ -6,50 +6,20 @@ Pure: values in, places out. Both axes are logarithmic, so that twice the CPUs a
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from web.charts import DASHES, PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, Tick
+from web.charts import PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, pen, tick
 from web.words import number
 
 _FRAME = PlotFrame(58, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 40)
 _LEAST_REACH = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One number of CPUs of a variant; title is shown on hover."""
-
-    x: float
-    y: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One variant; index picks its colour, dash its pattern, d is the path through its points."""
-
-    name: str
-    index: int
-    dash: str
-    d: str
-    points: tuple[CurvePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingPlot:
-    """A whole chart, in the units of its viewBox, and its data as rows: CPUs, then a value of each curve or "–"."""
-
-    frame: PlotFrame
-    y_ticks: tuple[Tick, ...]
-    x_ticks: tuple[Tick, ...]
-    curves: tuple[Curve, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
-
-
-def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | None:
+def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> dict[str, Any] | None:
     """Place the curves of variants: name → CPUs → slowdown against one CPU alone, 1 or more.
 
     Values that are no positive numbers are left out; None where nothing is left.
+    rows: the same data, CPUs and then a value of each curve or "–".
     """
     kept = {name: dict(sorted(_drawable(values).items())) for name, values in variants.items()}
     counts = sorted({cpus for values in kept.values() for cpus in values})
@@ -67,21 +37,19 @@ def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> ScalingPlot | N
 
     curves = []
     for index, (name, values) in enumerate(kept.items()):
-        points = tuple(
-            CurvePoint(across(cpus), up(value), f"{name}, {cpus} CPUs: {number(value)} times")
+        points = [
+            {"x": across(cpus), "y": up(value), "title": f"{name}, {cpus} CPUs: {number(value)} times"}
             for cpus, value in values.items()
-        )
-        path = "L".join(f"{point.x} {point.y}" for point in points)
-        curves.append(
-            Curve(name, index % len(DASHES), DASHES[index % len(DASHES)], f"M{path}" if path else "", points)
-        )
-    return ScalingPlot(
-        _FRAME,
-        tuple(Tick(up(value), f"{value:g}×") for value in _steps(lowest, highest)),
-        tuple(Tick(across(cpus), str(cpus)) for cpus in counts),
-        tuple(curves),
-        tuple((cpus, tuple(_said(values.get(cpus)) for values in kept.values())) for cpus in counts),
-    )
+        ]
+        path = "L".join(f"{point['x']} {point['y']}" for point in points)
+        curves.append({"name": name, "d": f"M{path}" if path else "", "points": points, **pen(index)})
+    return {
+        "frame": _FRAME,
+        "y_ticks": [tick(up(value), f"{value:g}×") for value in _steps(lowest, highest)],
+        "x_ticks": [tick(across(cpus), str(cpus)) for cpus in counts],
+        "curves": curves,
+        "rows": [(cpus, [_said(values.get(cpus)) for values in kept.values()]) for cpus in counts],
+    }
 
 
 def _drawable(values: Mapping[int, float]) -> dict[int, float]:

@@ -3,8 +3,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from web.charts import PLOT_WIDTH, PlotFrame, Tick
+from web.charts import PLOT_WIDTH, PlotFrame, tick
 from web.trendchart import round_marks
 from web.words import quantity
 
@@ -12,43 +13,6 @@ _LEFT, _TOP, _BOTTOM = 36, 6, 24
 _ROW, _LABEL = 62, 18
 # More faint dots than these say nothing new, and make the page heavy.
 MOST_ITERATIONS = 240
-
-
-@dataclass(frozen=True, slots=True)
-class BootDot:
-    """One boot: its place, and its text on hover."""
-
-    x: float
-    y: float
-    title: str
-    run_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """One variant's row. faint: its iterations as a path of points; low, width: the median's interval."""
-
-    name: str
-    said: str
-    index: int
-    top: int
-    label_y: int
-    bottom: int
-    faint: str
-    dots: tuple[BootDot, ...]
-    middle: float
-    low: float
-    width: float
-    tall: int
-
-
-@dataclass(frozen=True, slots=True)
-class StripPlot:
-    """A whole plot, in the units of its viewBox."""
-
-    frame: PlotFrame
-    ticks: tuple[Tick, ...]
-    strips: tuple[Strip, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +27,11 @@ class StripRow:
     high: float
 
 
-def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
-    """Place rows below each other, at least one boot in each; a row's boots go down by block, so drift shows."""
+def strip_plot(rows: Sequence[StripRow], unit: str) -> dict[str, Any]:
+    """Place rows below each other, at least one boot in each; a row's boots go down by block, so drift shows.
+
+    faint: the iterations as a path of points; low, width: the median's interval.
+    """
     kept = [_thin([value for _, iterations, _, _ in row.boots for value in iterations]) for row in rows]
     values = [value for row in rows for boot in row.boots for value in (boot[0], *boot[1])]
     marks = round_marks(*_reach(rows, values))
@@ -82,29 +49,30 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> StripPlot:
         heights = _spread(len(row.boots), start, room)
         faint = _spread(len(iterations), start - 2, room + 4)
         strips.append(
-            Strip(
-                name=row.name,
-                said=row.said,
-                index=index % 6,
-                top=top,
-                label_y=top + 13,
-                bottom=top + _ROW - 4,
-                faint="".join(f"M{across(value)} {y}h0" for value, y in zip(iterations, faint, strict=True)),
-                dots=tuple(
-                    BootDot(across(value), y, title, run)
-                    for (value, _, title, run), y in zip(row.boots, heights, strict=True)
+            {
+                "name": row.name,
+                "said": row.said,
+                "index": index % 6,
+                "label_y": top + 13,
+                "bottom": top + _ROW - 4,
+                "faint": "".join(
+                    f"M{across(value)} {y}h0" for value, y in zip(iterations, faint, strict=True)
                 ),
-                middle=across(row.middle),
-                low=across(row.low),
-                width=max(1.0, round(across(row.high) - across(row.low), 1)),
-                tall=_ROW - _LABEL - 4,
-            )
+                "dots": [
+                    {"x": across(value), "y": y, "title": title, "run_id": run}
+                    for (value, _, title, run), y in zip(row.boots, heights, strict=True)
+                ],
+                "middle": across(row.middle),
+                "low": across(row.low),
+                "width": max(1.0, round(across(row.high) - across(row.low), 1)),
+                "tall": _ROW - _LABEL - 4,
+            }
         )
-    return StripPlot(
-        frame=frame,
-        ticks=tuple(Tick(across(value), quantity(value, unit)) for value in marks),
-        strips=tuple(strips),
-    )
+    return {
+        "frame": frame,
+        "ticks": [tick(across(value), quantity(value, unit)) for value in marks],
+        "strips": strips,
+    }
 
 
 def _reach(rows: Sequence[StripRow], values: Sequence[float]) -> tuple[float, float]:

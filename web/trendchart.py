@@ -3,9 +3,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from web.charts import PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, Tick
+from web.charts import PLOT_HEIGHT, PLOT_WIDTH, PlotFrame, tick
 from web.words import number
 
 _FRAME = PlotFrame(66, PLOT_WIDTH - 16, 12, PLOT_HEIGHT - 34)
@@ -15,59 +16,8 @@ _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """One revision: where its median and the ends of its boots are; title: its text on hover."""
-
-    x: float
-    y: float
-    low: float
-    high: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """The median between two steps."""
-
-    left: float
-    right: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A step; verdict picks the colour, a pending one is dashed."""
-
-    x: float
-    verdict: str
-    pending: bool
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class NoteMark:
-    """Notes on one revision, above it."""
-
-    x: float
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrendPlot:
-    """A whole chart, in the units of its viewBox."""
-
-    frame: PlotFrame
-    y_ticks: tuple[Tick, ...]
-    x_ticks: tuple[Tick, ...]
-    spots: tuple[Spot, ...]
-    levels: tuple[Level, ...]
-    marks: tuple[Mark, ...]
-    pins: tuple[NoteMark, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Dot:
-    """One revision to draw: the median of its boots, their ends, its name and text; said: notes on it."""
+    """One revision to draw: the median of its boots, their ends, its name and text on hover; said: notes on it."""
 
     median: float
     low: float
@@ -79,7 +29,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A step to draw: the dot it begins with, its verdict, and its text."""
+    """A step to draw: the dot it begins with, its verdict, and its text; a pending one is dashed."""
 
     at: int
     verdict: str
@@ -87,7 +37,7 @@ class Jump:
     title: str
 
 
-def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[float]) -> TrendPlot:
+def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[float]) -> dict[str, Any]:
     """Place dots from left to right, evenly; at least one. levels: the median of each stretch between jumps."""
     marks = round_marks(min(dot.low for dot in dots), max(dot.high for dot in dots))
     first, wide = marks[0], marks[-1] - marks[0]
@@ -100,21 +50,27 @@ def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[floa
 
     every = math.ceil(len(dots) / _MOST_NAMES)
     ends = [0, *(jump.at for jump in jumps), len(dots)]
-    return TrendPlot(
-        frame=_FRAME,
-        y_ticks=tuple(Tick(down(value), number(value)) for value in marks),
-        x_ticks=tuple(Tick(across(index), dots[index].name) for index in range(0, len(dots), every)),
-        spots=tuple(
-            Spot(across(index), down(dot.median), down(dot.low), down(dot.high), dot.title)
+    return {
+        "frame": _FRAME,
+        "y_ticks": [tick(down(value), number(value)) for value in marks],
+        "x_ticks": [tick(across(index), dots[index].name) for index in range(0, len(dots), every)],
+        "spots": [
+            {
+                "x": across(index),
+                "y": down(dot.median),
+                "low": down(dot.low),
+                "high": down(dot.high),
+                "title": dot.title,
+            }
             for index, dot in enumerate(dots)
-        ),
-        levels=tuple(
-            Level(across(start - 0.5), across(end - 0.5), down(level))
+        ],
+        "levels": [
+            {"left": across(start - 0.5), "right": across(end - 0.5), "y": down(level)}
             for start, end, level in zip(ends, ends[1:], levels, strict=False)
-        ),
-        marks=tuple(Mark(across(jump.at - 0.5), jump.verdict, jump.pending, jump.title) for jump in jumps),
-        pins=tuple(NoteMark(across(index), dot.said) for index, dot in enumerate(dots) if dot.said),
-    )
+        ],
+        "marks": [{"x": across(jump.at - 0.5), **asdict(jump)} for jump in jumps],
+        "pins": [{"x": across(index), "title": dot.said} for index, dot in enumerate(dots) if dot.said],
+    }
 
 
 def spark(values: Sequence[float]) -> str:

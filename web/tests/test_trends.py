@@ -68,18 +68,18 @@ def dots(*values: float) -> list[Dot]:
 
 def test_a_chart_keeps_all_boots_inside_its_frame_and_larger_values_higher() -> None:
     plot = trend_plot(dots(10, 20, 15), [Jump(1, "regression", False, "")], [10, 17])
-    for spot in plot.spots:
-        assert plot.frame.left < spot.x < plot.frame.right
-        assert plot.frame.top <= spot.high <= spot.y <= spot.low <= plot.frame.bottom
-    assert plot.spots[1].y < plot.spots[0].y
-    assert plot.spots[0].x < plot.marks[0].x < plot.spots[1].x
-    assert [level.left for level in plot.levels] == [plot.frame.left, plot.marks[0].x]
+    for spot in plot["spots"]:
+        assert plot["frame"].left < spot["x"] < plot["frame"].right
+        assert plot["frame"].top <= spot["high"] <= spot["y"] <= spot["low"] <= plot["frame"].bottom
+    assert plot["spots"][1]["y"] < plot["spots"][0]["y"]
+    assert plot["spots"][0]["x"] < plot["marks"][0]["x"] < plot["spots"][1]["x"]
+    assert [level["left"] for level in plot["levels"]] == [plot["frame"].left, plot["marks"][0]["x"]]
 
 
 @pytest.mark.parametrize("values", [(0.0,), (5.0, 5.0), (1e-9, 2e-9), (1e12, 1e12), (-3.0, 4.0)])
 def test_a_chart_of_anything_has_a_few_marks(values: tuple[float, ...]) -> None:
     flat = [Dot(value, value, value, "r", "") for value in values]
-    assert 2 <= len(trend_plot(flat, [], [values[0]]).y_ticks) <= 8
+    assert 2 <= len(trend_plot(flat, [], [values[0]])["y_ticks"]) <= 8
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_marks_are_round_and_enclose_what_is_drawn(low: float, high: float, mark
 
 
 def test_many_revisions_name_only_some_of_them() -> None:
-    assert len(trend_plot(dots(*range(100)), [], [50.0]).x_ticks) <= 8
+    assert len(trend_plot(dots(*range(100)), [], [50.0])["x_ticks"]) <= 8
 
 
 def test_a_spark_of_one_value_is_a_point() -> None:

@@ -27,7 +27,7 @@ from lab.statistics.verdict_words import (
     DIRECTIONS,
     shown_verdict,
 )
-from web.charts import Bar, Plot, Span, bar, histogram, span
+from web.charts import Span, bar, histogram, span
 from web.conclusion import conclusion_block
 from web.views.contention import CYCLES, contention
 from web.views.distribution import spread
@@ -178,7 +178,9 @@ def _effect(effect: EffectData, axis: Span, *, fine: bool) -> dict[str, Any]:
     }
 
 
-def interval_bar(axis: Span, shift: CellData | EffectData, *, fine: bool = False) -> tuple[str, Bar | None]:
+def interval_bar(
+    axis: Span, shift: CellData | EffectData, *, fine: bool = False
+) -> tuple[str, dict[str, float] | None]:
     """An interval in words and as a bar; nothing where there is none."""
     low, middle, high = shift["low"], shift["ratio"], shift["high"]
     if low is None or middle is None or high is None:
@@ -256,7 +258,7 @@ def _proof(item: ShownBoot) -> dict[str, Any] | None:
     }
 
 
-def _plots(items: tuple[ShownBoot, ...]) -> tuple[Plot, ...]:
+def _plots(items: tuple[ShownBoot, ...]) -> tuple[dict[str, Any], ...]:
     """The latency histograms of the median boots, if the workload keeps any."""
     kept = [(item.variant, item.extras["histogram"]) for item in items if _is_histogram(item.extras)]
     counts = {variant: _counts(given["counts"]) for variant, given in kept}

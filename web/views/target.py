@@ -18,7 +18,7 @@ from lab.targets.health_checks import ask_check
 from lab.targets.page import TargetPage, target_page, target_tuning
 from lab.targets.quarantine import release_target
 from web.access import needs, person
-from web.trendchart import Dot, Jump, TrendPlot, trend_plot
+from web.trendchart import Dot, Jump, trend_plot
 from web.words import quantity
 
 
@@ -85,7 +85,7 @@ def _leaves(told: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str
             yield f"{place}{name}", ", ".join(map(str, text)) if isinstance(text, list) else str(text)
 
 
-def _plot(page: TargetPage) -> TrendPlot | None:
+def _plot(page: TargetPage) -> dict[str, Any] | None:
     shown = [check for check in page.checks if check.ok and check.value is not None]
     if not shown:
         return None

@@ -21,7 +21,7 @@ from lab.trends.page import StepView, TrendLine, TrendPage, trend_page
 from lab.trends.repeatability import repeatability
 from lab.trends.summary import courses, trend_summaries
 from web.listing import kept_filters
-from web.trendchart import Dot, Jump, TrendPlot, spark, trend_plot
+from web.trendchart import Dot, Jump, spark, trend_plot
 from web.views.steps import DECIDED, SORTS, STATES, read_asked, step_rows
 from web.views.trend_data import chart
 from web.words import change, count, quantity
@@ -120,7 +120,7 @@ def _section(line: TrendLine, step: StepView) -> dict[str, Any]:
     }
 
 
-def _plot(page: TrendPage, notes: Sequence[Note]) -> TrendPlot:
+def _plot(page: TrendPage, notes: Sequence[Note]) -> dict[str, Any]:
     unit = page.line.unit
     said: dict[str, list[str]] = defaultdict(list)
     for note in notes:
