@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings as conf
 
 from lab.experiments.measure import BY_NAME, QUESTIONS
-from lab.experiments.spec import LINE_SWITCHES, ExperimentSpec
+from lab.experiments.spec import DESIGNS, LINE_SWITCHES, ExperimentSpec
 from lab.experiments.switch_names import name_of_patch
-from lab.submission.choices import SubmissionChoices, WorkloadChoice
+from lab.submission.choices import SubmissionChoices
 from lab.submission.preview import Preview, SwitchPreview
 from lab.submission.received_series import FILE_SUFFIXES, MOST_FILES, UNPACKED_MIB, UPLOAD_MIB
 from lab.submission.usual import UsualChoices
@@ -68,23 +68,16 @@ def fresh(choices: SubmissionChoices, usual: UsualChoices | None = None) -> Type
     usual: what its reader measured last; without it the first tree, target and workload.
     """
     last = usual or UsualChoices()
-    trees = [tree.name for tree in choices.trees]
-    presets = {
-        name: preset
-        for name, preset in last.cases
-        if name in {workload.name for workload in choices.workloads}
-    }
+    presets = {name: preset for name, preset in last.cases if name in choices.workloads}
     if not presets:
-        names = [workload.name for workload in choices.workloads]
+        names = list(choices.workloads)
         presets = {_FIRST if _FIRST in names else names[0]: "small"} if names else {}
     return TypedForm(
-        tree=last.tree if last.tree in trees else next(iter(trees), ""),
+        tree=last.tree if last.tree in choices.trees else next(iter(choices.trees), ""),
         target=last.target if last.target in choices.targets else next(iter(choices.targets), ""),
         cases={
-            workload.name: TypedCase(
-                chosen=workload.name in presets, preset=presets.get(workload.name, "small")
-            )
-            for workload in choices.workloads
+            name: TypedCase(chosen=name in presets, preset=presets.get(name, "small"))
+            for name in choices.workloads
         },
     )
 
@@ -95,7 +88,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
     return {
         **preview_context(page.preview),
         "choices": choices,
-        "designs": [(name, _DESIGNS.get(name, "")) for name in choices.designs],
+        "designs": [(name, _DESIGNS.get(name, "")) for name in DESIGNS],
         "typed": typed,
         "key": typed.key or uuid.uuid4().hex,
         "errors": errors,
@@ -123,18 +116,10 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         },
         "accept": ",".join((*FILE_SUFFIXES, "text/plain")),
         "lore": bool(conf.LORE),
-        "base_hint": next((t.default_revision for t in choices.trees if t.name == typed.tree), ""),
+        "base_hint": choices.trees.get(typed.tree, ""),
         "patches": _slots("patch", typed.patches, errors),
         "line_switches": [_line_slots(field, typed.lines.get(field, ()), errors) for field in LINE_SWITCHES],
-        "catalog": [
-            {
-                "choice": one,
-                "chosen": one.name in typed.catalog,
-                "error": errors.get(f"catalog-{one.name}", ""),
-            }
-            for one in choices.switches
-        ],
-        "cases": [_case(workload, typed, errors) for workload in choices.workloads],
+        **_offered(choices, typed, errors),
     }
 
 
@@ -177,13 +162,27 @@ def _summary(switch: SwitchPreview) -> str:
     return ", ".join([*parts, count(len(files), "file"), f"+{added} \N{MINUS SIGN}{removed}"])
 
 
-def _case(choice: WorkloadChoice, typed: TypedForm, errors: Mapping[str, str]) -> dict[str, Any]:
-    """Return one workload with what was chosen of it."""
+def _offered(choices: SubmissionChoices, typed: TypedForm, errors: Mapping[str, str]) -> dict[str, Any]:
+    """Return the catalogue's switches and the workloads, with what was chosen of them."""
     return {
-        "choice": choice,
-        "presets": [(preset.name, settings(preset.params)) for preset in choice.presets],
-        "typed": typed.cases.get(choice.name, TypedCase(preset="small")),
-        "error": errors.get(f"case-{choice.name}", ""),
+        "catalog": [
+            {
+                "choice": one,
+                "chosen": one.name in typed.catalog,
+                "error": errors.get(f"catalog-{one.name}", ""),
+            }
+            for one in choices.switches.values()
+        ],
+        "cases": [
+            {
+                "choice": one,
+                "params": one.params.values(),
+                "presets": [(preset, settings(params)) for preset, params in one.presets.items()],
+                "typed": typed.cases.get(name, TypedCase(preset="small")),
+                "error": errors.get(f"case-{name}", ""),
+            }
+            for name, one in choices.workloads.items()
+        ],
     }
 
 

@@ -139,7 +139,7 @@ def _targets(workers: Iterable[Worker], waiting: Sequence[WaitingBoots]) -> Iter
     }
     checked = {(line.name,): line.checked_at.timestamp() for line in lines if line.checked_at}
     passed = {(line.name,): float(bool(line.check_ok)) for line in lines if line.checked_at}
-    drift = {(one.target,): one.ratio for one in vitals.drifts() if one.ratio is not None}
+    drift = {(name,): ratio for name, ratio in vitals.drifts().items()}
     for name, about, values in (
         ("up", "1 where it may boot and a worker takes from its queue.", up),
         ("enabled", "0 where an operator disabled it.", enabled),

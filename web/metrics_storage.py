@@ -13,7 +13,7 @@ from django.conf import settings
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from lab.operations.upkeep import chore_lines
+from lab.models import Chore
 from lab.storage.directory import DiskRoom, room_of
 from lab.storage.store_check import store_answer
 
@@ -35,10 +35,12 @@ def storage_figures() -> Iterator[Metric]:
     done = GaugeMetricFamily(
         "kperflab_chore_done_timestamp_seconds", "When it was last done.", labels=("chore",)
     )
-    for chore in chore_lines():
-        done.add_metric((chore.name,), chore.done_at.timestamp())
-        for place, kind, size in chore.kept():
-            kept.add_metric((place, kind), size)
+    for chore in Chore.objects.order_by("name"):
+        if chore.done_at:
+            done.add_metric((chore.name,), chore.done_at.timestamp())
+        for place, by_kind in chore.found.items():
+            for kind, size in by_kind.items():
+                kept.add_metric((place, kind), size)
     yield from (used, free, kept, done)
 
 

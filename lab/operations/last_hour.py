@@ -100,16 +100,8 @@ def late_answers_ever() -> int:
     return LateAnswer.objects.aggregate(last=Max("pk"))["last"] or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A target's last calibration over the median of those before it, minus 1; None where there were none."""
-
-    target: str
-    ratio: float | None
-
-
-def drifts() -> tuple[Drift, ...]:
-    """Of every target that was calibrated."""
+def drifts() -> dict[str, float]:
+    """Return each target's last calibration over the median of those before it, minus 1; without those that have none."""
     values: dict[str, list[float]] = defaultdict(list)
     recent = HealthCheck.objects.filter(
         ok=True, value__isnull=False, at__gte=timezone.now() - timedelta(days=30)
@@ -117,7 +109,8 @@ def drifts() -> tuple[Drift, ...]:
     for name, value in recent.order_by("target", "-at", "-pk").values_list("target__name", "value"):
         if value is not None and len(values[name]) <= BEFORE:
             values[name].append(value)
-    return tuple(
-        Drift(name, last / median(before) - 1 if before and median(before) else None)
+    return {
+        name: last / median(before) - 1
         for name, (last, *before) in values.items()
-    )
+        if before and median(before)
+    }

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One person's own work: experiments that run or have finished, standing experiments, hooks."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 from django.utils import timezone
 
-from lab.experiments.progress import ExperimentProgress
 from lab.hooks.pages import hook_rows
-from lab.models import Experiment, Hook, User
+from lab.models import Experiment, User
 from lab.models.states import ExperimentState
-from lab.operations.front_page import CountedExperiment, with_counts
+from lab.operations.front_page import with_verdicts
 from lab.runs.stalls import current_progress_of
-from lab.standing.pages import StandingLine, standing_lines
+from lab.standing.pages import standing_lines
 
 # Of each list, at most; the list of experiments has the rest.
 SHOWN = 20
@@ -21,19 +20,8 @@ FIRST_LOOK = timedelta(days=7)
 _OPEN = (ExperimentState.RUNNING, ExperimentState.QUEUED)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWork:
-    """The work of one person. since: finished experiments are those that finished after this moment."""
-
-    running: tuple[ExperimentProgress, ...]
-    finished: tuple[CountedExperiment, ...]
-    since: datetime
-    standing: tuple[StandingLine, ...]
-    hooks: tuple[Hook, ...]
-
-
-def own_work(user: User) -> OwnWork:
-    """Return somebody's own work."""
+def own_work(user: User) -> dict[str, Any]:
+    """Return somebody's own work. since: finished experiments are those that finished after this moment."""
     since = user.finished_seen_at or timezone.now() - FIRST_LOOK
     own = (
         Experiment.objects.filter(submitter=user).select_related("tree", "target", "submitter").defer("spec")
@@ -41,13 +29,13 @@ def own_work(user: User) -> OwnWork:
     shown = list(own.filter(state__in=_OPEN).order_by("-state", "pk")[:SHOWN])
     progress = current_progress_of(shown)
     finished = own.exclude(state__in=_OPEN).filter(finished_at__gt=since).order_by("-finished_at")
-    return OwnWork(
-        running=tuple(progress[row.pk] for row in shown),
-        finished=with_counts(finished[:SHOWN]),
-        since=since,
-        standing=tuple(line for line in standing_lines() if line.row.owner_id == user.pk),
-        hooks=tuple(hook_rows(user).filter(owner=user)),
-    )
+    return {
+        "running": [progress[row.pk] for row in shown],
+        "finished": with_verdicts(finished[:SHOWN]),
+        "since": since,
+        "standing": [line for line in standing_lines() if line.row.owner_id == user.pk],
+        "hooks": hook_rows(user).filter(owner=user),
+    }
 
 
 def mark_seen(user: User) -> None:

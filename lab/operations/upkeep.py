@@ -5,9 +5,7 @@ Times are the database's. One in the future, as of a clock that was set back, co
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import connection
@@ -70,24 +68,3 @@ def end_chore(name: str, found: Mapping[str, Any]) -> None:
 def _not_within(column: str, seconds: float) -> Q:
     """Of a time in the column, that it is not in the last so many seconds."""
     return Q(**{f"{column}__lte": after(-seconds)}) | Q(**{f"{column}__gt": after(_SET_BACK_S)})
-
-
-@dataclass(frozen=True, slots=True)
-class ChoreLine:
-    """One that was done: when last, and what it found then."""
-
-    name: str
-    done_at: datetime
-    found: Any
-
-    def kept(self) -> Iterator[tuple[str, str, float]]:
-        """Of what it found, how many bytes are kept: place, kind, bytes."""
-        for place, by_kind in self.found.items():
-            for kind, size in by_kind.items():
-                yield place, kind, size
-
-
-def chore_lines() -> tuple[ChoreLine, ...]:
-    """All that were ever done, by name."""
-    rows = Chore.objects.filter(done_at__isnull=False).order_by("name")
-    return tuple(ChoreLine(row.name, row.done_at, row.found) for row in rows if row.done_at)

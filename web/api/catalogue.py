@@ -3,7 +3,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, overload
 
 from django.db.models import QuerySet
@@ -92,7 +91,10 @@ class Trees(Choices):
 
     def items(self) -> Mapping[str, Row]:
         """Registered and default ones."""
-        return {tree.name: asdict(tree) for tree in submission_choices().trees}
+        return {
+            name: {"name": name, "default_revision": said}
+            for name, said in submission_choices().trees.items()
+        }
 
 
 class Workloads(Choices):
@@ -102,7 +104,20 @@ class Workloads(Choices):
 
     def items(self) -> Mapping[str, Row]:
         """All of the catalogue."""
-        return {workload.name: finite(asdict(workload)) for workload in submission_choices().workloads}
+        return {
+            name: {
+                "name": name,
+                "summary": one.summary,
+                "presets": [
+                    {"name": preset, "params": finite(dict(params))} for preset, params in one.presets.items()
+                ],
+                "params": [
+                    {"name": param.name, "valid": param.valid, "help": param.help}
+                    for param in one.params.values()
+                ],
+            }
+            for name, one in submission_choices().workloads.items()
+        }
 
 
 class PatchRow(serializers.Serializer[Any]):
@@ -186,10 +201,17 @@ class Patches(Resource):
 
 def _catalogue() -> list[Row]:
     return [
-        {"id": None, "experiment": None, "kind": Switch.Kind.PATCH, **_lists(asdict(switch))}
-        for switch in submission_choices().switches
+        {
+            "id": None,
+            "experiment": None,
+            "kind": Switch.Kind.PATCH,
+            "name": switch.name,
+            "title": switch.title,
+            "author": switch.author,
+            "link": switch.link,
+            "trees": list(switch.trees),
+            "requires": list(switch.requires),
+            "excludes": list(switch.excludes),
+        }
+        for switch in submission_choices().switches.values()
     ]
-
-
-def _lists(row: Row) -> Row:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}

@@ -92,9 +92,13 @@ def test_a_form_without_a_case_says_so_beside_the_cases() -> None:
     assert describe(typed(cases={"showgids": TypedCase()})).errors == {"cases": "Tick at least one workload."}
 
 
-@pytest.mark.parametrize("value", ["", "ten", "-1", "1.5", "٣", "9" * 30])
+@pytest.mark.parametrize("value", ["", "ten", "1.5", "٣", "9" * 30])
 def test_what_is_no_whole_number_is_told_beside_its_field(value: str) -> None:
     assert "whole number" in describe(typed(measure={"boots": value})).errors["boots"]
+
+
+def test_a_negative_number_is_called_that() -> None:
+    assert "below 0" in describe(typed(measure={"boots": "-1"})).errors["boots"]
 
 
 def test_parameters_are_read_as_toml_or_else_as_text() -> None:

@@ -64,25 +64,25 @@ def test_what_is_settled_is_not_slower_any_more(alice: User) -> None:
     busy_lab(1)
     row = Experiment.objects.get().comparisons.get()
     on = Regression(row.case_id, row.variant_id, row.metric)
-    assert [line.triaged for line in front_page().regressions] == ["new"]
+    assert [line.triaged for line in front_page()["rows"]] == ["new"]
     made = decide(by=alice, on=on, decision=Decision("acknowledged"), seen=None)
-    assert [line.triaged for line in front_page().regressions] == ["acknowledged"]
+    assert [line.triaged for line in front_page()["rows"]] == ["acknowledged"]
     decide(by=alice, on=on, decision=Decision("expected"), seen=made.pk)
-    assert front_page().regressions == ()
+    assert front_page()["rows"] == []
 
 
 def test_an_alert_that_was_seen_is_gone(db: None) -> None:
     busy_lab(1)
-    assert len(front_page().alerts) == 1
+    assert len(front_page()["alerts"]) == 1
     Alert.objects.update(seen_at=timezone.now())
-    assert front_page().alerts == ()
+    assert front_page()["alerts"] == ()
 
 
 def test_what_is_worked_on_comes_before_what_waits(db: None) -> None:
     busy_lab(9)
     page = front_page()
-    assert [one.state for one in page.running] == ["running"] * 3 + ["queued"] * 2
-    assert page.waiting == 1
+    assert [one.state for one in page["running"]] == ["running"] * 3 + ["queued"] * 2
+    assert page["waiting"] == 1
 
 
 def test_an_ill_target_is_named_with_what_ails_it(page: Page) -> None:

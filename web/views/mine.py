@@ -9,7 +9,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.operations.own_work import mark_seen, own_work
-from lab.statistics.verdict_words import counted_verdicts
 from web.access import person
 
 
@@ -18,12 +17,7 @@ from web.access import person
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show what somebody's experiments do, and what they own."""
-    work = own_work(person(request))
-    ctx = {
-        "work": work,
-        "finished": [(row, counted_verdicts(counts.verdicts)) for row, counts in work.finished],
-    }
-    return render(request, "web/mine.html", ctx)
+    return render(request, "web/mine.html", {"work": own_work(person(request))})
 
 
 @login_required
