@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Protocol
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.compare import compare_experiment
 from lab.models import Case, Comparison, Experiment, Profile, Revision, Sample, Tree, User, Variant
@@ -23,6 +25,7 @@ from lab.tests.factories import (
     make_variant,
 )
 from lab.tests.fetchers import at_hand
+from lab.tests.file_rows import rows_of_a_file
 from lab.trends.page import trend_list
 
 SCRIPT = "<script>alert(1)</script>"
@@ -150,9 +153,20 @@ def add_runs(variant: Variant, case: Case, *, holds: bool) -> None:
     Profile.objects.create(run=profiled, samples=100, lost=3, tree=pack(tree))
 
 
+@pytest.fixture(scope="module")
+def steps_of_a_file(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    with rows_of_a_file(django_db_blocker):
+        yield make_steps()
+
+
 @pytest.fixture
-def stepped(db: None) -> str:
+def stepped(steps_of_a_file: str, db: None) -> str:
     """A trend of eight revisions that gets slower with the fifth and has an outlier at its end; its key."""
+    return steps_of_a_file
+
+
+def make_steps() -> str:
+    """Record the trend, and return its key."""
     for number, level in enumerate((100.0, 101.0, 100.0, 101.0, 120.0, 121.0, 120.0, 160.0)):
         experiment = make_experiment(base_commit=f"{number:040x}", state="done")
         Revision.objects.create(

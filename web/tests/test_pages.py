@@ -40,6 +40,10 @@ def test_without_an_experiment_the_list_says_how_to_submit_one(page: Page) -> No
     assert 'href="/experiments/new"' in text
 
 
+def test_without_trends_the_page_says_how_to_get_one(page: Page) -> None:
+    assert "labctl trend" in page("/trends/")
+
+
 @pytest.mark.parametrize("state", list(ExperimentState))
 def test_an_experiment_in_any_state_has_all_its_pages(page: Page, state: ExperimentState) -> None:
     experiment = make_grid()

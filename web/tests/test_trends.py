@@ -53,10 +53,6 @@ def test_a_file_of_an_unknown_trend_is_not_found(client: Client, form: str) -> N
     assert client.get(f"/trends/nowhere.{form}").status_code == 404
 
 
-def test_without_trends_the_page_says_how_to_get_one(page: Page) -> None:
-    assert "labctl trend" in page("/trends/")
-
-
 @pytest.mark.django_db
 def test_an_unknown_trend_is_not_found(client: Client) -> None:
     assert client.get("/trends/nowhere/").status_code == 404

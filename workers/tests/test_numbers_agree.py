@@ -8,10 +8,12 @@ import html
 import io
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 from rich.console import Console
 
 from lab.comparisons.compare import compare_experiment
@@ -30,6 +32,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
+from lab.tests.file_rows import rows_of_a_file
 from workers.ctl.comparison_tables import show_comparison
 
 pytestmark = pytest.mark.django_db
@@ -39,8 +42,18 @@ TWIN = [101_000.0, 141_000.0, 169_000.0, 220_000.0]
 PATCH = [None, 139_800.0, 178_600.0, 199_500.0]
 
 
+@pytest.fixture(scope="module")
+def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[int]:
+    with rows_of_a_file(django_db_blocker):
+        yield record().pk
+
+
 @pytest.fixture
-def experiment() -> Experiment:
+def experiment(recorded: int) -> Experiment:
+    return Experiment.objects.get(pk=recorded)
+
+
+def record() -> Experiment:
     made = make_experiment(boots=len(BASE))
     make_patch_switch(made, "p", text="diff --git a/x b/x\n")
     base, patch, twin = make_variant(made), make_variant(made, "p"), make_twin(made)

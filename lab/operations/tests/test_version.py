@@ -12,16 +12,17 @@ from lab.operations import version
 from lab.operations.version import PACKAGES, code_version
 
 
-@pytest.fixture
-def sources(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what this process runs."""
+    copy = tmp_path_factory.mktemp("sources")
     for package in PACKAGES:
         shutil.copytree(
             version.ROOT / package,
-            tmp_path / package,
+            copy / package,
             ignore=shutil.ignore_patterns("tests", "__pycache__", "node_modules"),
         )
-    return tmp_path
+    return copy
 
 
 def test_a_copy_of_the_sources_is_the_same_version(sources: Path) -> None:
@@ -31,5 +32,8 @@ def test_a_copy_of_the_sources_is_the_same_version(sources: Path) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_change_in_any_package_is_another_version(sources: Path, package: str) -> None:
     changed = next((sources / package).rglob("*.py"))
-    changed.write_text(changed.read_text() + "\n# changed\n")
+    text = changed.read_text()
+    changed.write_text(text + "\n# changed\n")
+    code_version.cache_clear()
     assert code_version(sources) != code_version()
+    changed.write_text(text)

@@ -201,7 +201,9 @@ def test_a_large_step_five_revisions_old_is_found_whatever_the_length_of_the_tre
     assert found >= 99
 
 
-@pytest.mark.parametrize("count", [10, 12, 13, 16, 20, 24])
+@pytest.mark.parametrize(
+    "count", [10, 13, 24, *(pytest.param(count, marks=pytest.mark.thorough) for count in (12, 16, 20))]
+)
 @pytest.mark.parametrize("kind", [noise, heavy, bimodal])
 def test_a_short_trend_without_a_change_seldom_shows_a_step(
     kind: Callable[[int, int], Array], count: int
