@@ -59,6 +59,13 @@ class FieldNames:
         found = self._in(place)
         return _waited(found, line, range(_LINE), lambda byte: (place.offset + byte) % place.size)
 
+    def at_variable(self, name: str, offset: int) -> str:
+        """Return the field at a place in a static structure, "" for none known."""
+        of = self._structures.variables.get(name, "")
+        struct = self._structures.structs.get(of)
+        field = struct.field_at(offset) if struct else None
+        return _told([field], [], _Found(of, struct)) if struct and field else ""
+
     def in_variable(self, name: str, line: LineWaits, start: int, end: int) -> str:
         """Return the fields of a static structure from one address to another that are in a line, as in_line."""
         of = self._structures.variables.get(name, "")

@@ -58,7 +58,7 @@ class LineNames:
         place = self._slabs.place(lock.address) if self._slabs else None
         field = self._fields.at(place) if place else ""
         where = f" (slab {place.cache}, offset {place.offset}{field and ': '}{field})" if place else ""
-        return self._symbol(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}{where}"
+        return self._static_lock(lock.address) or f"{lock.kind} of {self._users(lock.nodes)}{where}"
 
     def _region(self, line: LineWaits) -> str:
         if place := self._slabs.place(line.address) if self._slabs else None:
@@ -80,13 +80,15 @@ class LineNames:
             return ""
         end = next(iter(self._within(start, line.address + _LINE)), line.address + _LINE)
         known = "" if name in self._common else self._fields.in_variable(name, line, start, end)
-        shown = f"{name}+{line.address - start:#x}" if line.address > start else name
-        return f"{shown} ({known})" if known else shown
+        return _shown(name, line.address - start, known)
 
-    def _symbol(self, address: int) -> str:
+    def _static_lock(self, address: int) -> str:
+        """Return the name of a static lock, "" for another, with its field where it is a part of a structure."""
         start = self._start(address)
-        name = self._symbols.get(start, "")
-        return f"{name}+{address - start:#x}" if name and address > start else name
+        if not (name := self._symbols.get(start, "")):
+            return ""
+        known = "" if name in self._common else self._fields.at_variable(name, address - start)
+        return _shown(name, address - start, known)
 
     def _within(self, begin: int, end: int) -> list[int]:
         return self._starts[bisect_right(self._starts, begin) : bisect_right(self._starts, end - 1)]
@@ -98,6 +100,10 @@ class LineNames:
         """The function of a node; one that is the same for every lock comes with its caller."""
         name, *above = self._chain(node) or ("",)
         return f"{above[0]} → {name}" if above and is_lock_function(name) else name
+
+
+def _shown(name: str, offset: int, fields: str) -> str:
+    return (f"{name}+{offset:#x}" if offset > 0 else name) + (f" ({fields})" if fields else "")
 
 
 def _list(names: list[str]) -> str:

@@ -179,6 +179,14 @@ def test_a_static_structure_has_the_fields_that_were_waited_for() -> None:
     assert names.line(before) == "sysfs_root, other_root, somebody"
 
 
+def test_a_lock_in_a_static_structure_is_its_field() -> None:
+    names = LineNames(MAP, partial(chain, TREE), None, STRUCTURES)
+    lock = LockWaits(IMAGE + 0x8048, "spinlock", 1, 1, 1, ())
+    assert names.lock(lock) == "files_stat+0x8 (max_files in struct files_stat)"
+    assert names.lock(replace(lock, address=IMAGE + 0x8058)) == "jiffies"
+    assert names.lock(replace(lock, address=IMAGE + 0x8010)) == "other_root", "two symbols have that name"
+
+
 def test_older_artifacts_keep_their_names() -> None:
     names = LineNames(MAP, partial(chain, TREE), pages_of(guest(), None))
     assert (
