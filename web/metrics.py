@@ -131,20 +131,26 @@ def _leases() -> Iterator[Metric]:
 def _targets(workers: Iterable[Worker], waiting: Sequence[WaitingBoots]) -> Iterator[Metric]:
     served = {queue for one in workers if not one.gone and not one.idle_reason for queue in one.queues}
     lines = target_healths(waiting=waiting)
-    enabled = {(line.name,): float(line.enabled) for line in lines}
-    quarantined = {(line.name,): float(line.quarantined_at is not None) for line in lines}
+    enabled = {(line.row.name,): float(line.row.enabled) for line in lines}
+    quarantined = {(line.row.name,): float(line.row.quarantined_at is not None) for line in lines}
     up = {
-        (line.name,): float(line.enabled and not line.quarantined_at and target_queue(line.name) in served)
+        (line.row.name,): float(
+            line.row.enabled and not line.row.quarantined_at and target_queue(line.row.name) in served
+        )
         for line in lines
     }
-    checked = {(line.name,): line.checked_at.timestamp() for line in lines if line.checked_at}
-    passed = {(line.name,): float(bool(line.check_ok)) for line in lines if line.checked_at}
+    checked = {(line.row.name,): line.checked_at.timestamp() for line in lines if line.checked_at}
+    passed = {(line.row.name,): float(bool(line.check_ok)) for line in lines if line.checked_at}
     drift = {(name,): ratio for name, ratio in vitals.drifts().items()}
     for name, about, values in (
         ("up", "1 where it may boot and a worker takes from its queue.", up),
         ("enabled", "0 where an operator disabled it.", enabled),
         ("quarantined", "1 after repeated faults of the lab.", quarantined),
-        ("faults", "Faults of the lab in a row.", {(line.name,): float(line.faults) for line in lines}),
+        (
+            "faults",
+            "Faults of the lab in a row.",
+            {(line.row.name,): float(line.row.faults) for line in lines},
+        ),
         ("last_check_timestamp_seconds", "When its health was checked last.", checked),
         ("check_ok", "How that check ended.", passed),
         ("drift_ratio", "Its calibration over the median of those before, minus 1.", drift),

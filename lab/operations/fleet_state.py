@@ -37,9 +37,9 @@ class TargetState:
 
     def fits(self, asked: FleetFilter) -> bool:
         """Return whether a filter lets it through."""
-        if asked.state not in ("", self.state) or asked.group not in ("", self.health.group):
+        if asked.state not in ("", self.state) or asked.group not in ("", self.health.row.group):
             return False
-        whole = " ".join((self.health.name, self.health.group, *self.health.complaints)).casefold()
+        whole = " ".join((self.health.row.name, self.health.row.group, *self.health.complaints)).casefold()
         return all(word in whole for word in asked.search.casefold().split())
 
 
@@ -75,28 +75,28 @@ def fleet_state(workers: Sequence[Worker], waiting: Sequence[WaitingBoots] | Non
     healths = target_healths(waiting=waiting)
     if not settings.REDIS and not workers:
         # The one worker of a lab without a service reports nowhere.
-        served = {target_queue(target.name) for target in healths}
+        served = {target_queue(one.row.name) for one in healths}
     rows = [TargetState(one, state_of(one, served)) for one in healths]
-    rows.sort(key=lambda row: (STATES.index(row.state), row.health.name))
+    rows.sort(key=lambda row: (STATES.index(row.state), row.health.row.name))
     by_group: dict[str, list[TargetState]] = defaultdict(list)
     for row in rows:
-        by_group[row.health.group].append(row)
+        by_group[row.health.row.group].append(row)
     groups = [_group(name, of) for name, of in by_group.items()]
     groups.sort(key=lambda group: (group.group == "", -group.trouble, -group.waiting, group.group))
     return FleetState(_counted(rows), tuple(groups), tuple(rows))
 
 
-def state_of(target: TargetHealth, served: Collection[str]) -> str:
+def state_of(health: TargetHealth, served: Collection[str]) -> str:
     """Return the one word of STATES for a target. served: the queues that a living worker takes from."""
-    if target.quarantined_at:
+    if health.row.quarantined_at:
         return "quarantine"
-    if not target.enabled:
+    if not health.row.enabled:
         return "disabled"
-    if target.complaints:
+    if health.complaints:
         return "ill"
-    if target.running:
+    if health.running:
         return "busy"
-    return "well" if target_queue(target.name) in served else "unserved"
+    return "well" if target_queue(health.row.name) in served else "unserved"
 
 
 def _group(name: str, rows: Sequence[TargetState]) -> GroupLine:

@@ -32,29 +32,20 @@ class TargetHealth:
     finished: boots that ended there, failed: those among them that the lab is to blame for.
     """
 
-    id: int
-    name: str
-    driver: str
-    vcpus: int
-    memory_mib: int
-    enabled: bool
+    row: Target
     finished: int
     failed: int
     running: int
     waiting: int
     last_finished: datetime | None
     complaints: tuple[str, ...]
-    group: str = ""
-    faults: int = 0
-    quarantined_at: datetime | None = None
-    quarantine_reason: str = ""
-    checked_at: datetime | None = None
-    check_ok: bool | None = None
+    checked_at: datetime | None
+    check_ok: bool | None
 
     @property
     def sized(self) -> bool:
         """Return whether its vCPUs and memory are what the lab gives it."""
-        return DRIVERS[self.driver].sized
+        return DRIVERS[self.row.driver].sized
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +142,13 @@ def _health(
     target: Target, ended: _Ended, still_open: _Open, check: Checked | None, at: datetime
 ) -> TargetHealth:
     return TargetHealth(
-        id=target.pk,
-        name=target.name,
-        driver=target.driver,
-        vcpus=target.vcpus,
-        memory_mib=target.memory_mib,
-        enabled=target.enabled,
+        row=target,
         finished=ended.finished,
         failed=ended.failed,
         running=still_open.running,
         waiting=still_open.waiting,
         last_finished=ended.last,
         complaints=tuple(_complaints(target, ended, still_open, at)),
-        group=target.group,
-        faults=target.faults,
-        quarantined_at=target.quarantined_at,
-        quarantine_reason=target.quarantine_reason,
         checked_at=check[0] if check else None,
         check_ok=check[1] if check else None,
     )

@@ -114,7 +114,12 @@ def _fleet(
         "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
         "groups": [(one, _troubles(one)) for one in fleet.groups] if len(fleet.groups) > 1 else [],
         "targets": [
-            (row.health, at.get(row.health.name), served.get(target_queue(row.health.name)), row.state)
+            (
+                row.health,
+                at.get(row.health.row.name),
+                served.get(target_queue(row.health.row.name)),
+                row.state,
+            )
             for row in page
         ],
     }

@@ -138,7 +138,7 @@ def _targets(fleet: FleetState) -> Table:
     for row in fleet.targets[:_ROWS]:
         _add(
             table,
-            plain_line(row.health.name),
+            plain_line(row.health.row.name),
             row.state,
             str(row.health.finished),
             str(row.health.waiting),
