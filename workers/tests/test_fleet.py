@@ -212,7 +212,7 @@ def test_every_worker_takes_over_from_the_dead_where_beat_is_gone(
     settings.HOME = tmp_path
     monkeypatch.setattr("workers.presence.REPORT_S", 0.01)
     woken: list[str] = []
-    monkeypatch.setattr("workers.wakeups.wake", woken.append)
+    monkeypatch.setattr("workers.wakeups.wake", lambda queue, times: woken.append(queue))
     build = make_build("left")
     make_variant(make_experiment(), build=build)
     claim = claim_build(build.pk, by="host:1:2", lease_s=0.01)
