@@ -61,8 +61,8 @@ class LiveKernel(PretendKernel):
         self.base = self._commit("v6.1.7 with more symbols")
 
     def edited(self, name: str, old: str, new: str) -> Any:
-        """See PretendKernel; of this tree's own file."""
-        text = (self.work / name).read_text()
+        """See PretendKernel; of this tree's own base."""
+        text = self._git("show", f"{self.base.commit}:{name}") + "\n"
         assert text.count(old) == 1
         return self.variant({name: text.replace(old, new)})
 
