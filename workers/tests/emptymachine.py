@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An empty Debian 12 that ssh reaches: a machine to set up, in namespaces of this one. Its first process is systemd.
 
-It shares the network alone, and a second one is its own.
+It shares the network alone, where it has an address of its own, and a second network is its own. Its power can be cut and come back.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from workers.tests.debianbase import CACHE, base_archive, package_caches
 
@@ -36,15 +37,15 @@ MASKED = (
     "systemd-sysctl.service",
     "systemd-udevd.service",
 )
-SSHD = "Port {port}\nListenAddress 127.0.0.1\nUsePAM no\nUseDNS no\nMaxStartups 100\n"
-# Arguments: lower upper work root log, then pairs of a folder here and its place there. Everything mounted is gone with
+SSHD = "Port {port}\nListenAddress {address}\nUsePAM no\nUseDNS no\nMaxStartups 100\n"
+# Arguments: lower upper work root log name, then pairs of a folder here and its place there. Everything mounted is gone with
 # the mount namespace. pivot_root, since a process in a chroot cannot create user namespaces, which builds need. Beside the network that
 # it shares there is one of its own, with a cable of two ends.
 START = r"""
 set -eu
 # The processes here, which have other numbers in the old /proc.
 mount -t proc proc /proc
-lower=$1 upper=$2 work=$3 root=$4 log=$5; shift 5
+lower=$1 upper=$2 work=$3 root=$4 log=$5 name=$6; shift 6
 mount -t overlay overlay -o "lowerdir=$lower,upperdir=$upper,workdir=$work" "$root"
 while [ $# -gt 0 ]; do
     if [ -d "$1" ]; then mkdir -p "$root$2"; else touch "$root$2"; fi
@@ -84,13 +85,24 @@ exec unshare --mount --pid --ipc --uts --cgroup --fork --kill-child=KILL --propa
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Machine:
-    """root: its files, seen from here only while nothing is mounted over them. Reached as root by ssh."""
+    """A host of one name and address, whose files are in a folder here. Reached as root by ssh.
 
-    port: int
-    key: Path
-    upper: Path
+    mounts: a folder there → a folder here. process: what holds its namespaces while it is on.
+    """
+
+    name: str
+    address: str
+    folder: Path
+    mounts: Mapping[Path, Path]
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def key(self) -> Path:
+        """Return the private key that opens it."""
+        return self.folder / "key"
 
     @property
     def ssh(self) -> list[str]:
@@ -103,7 +115,7 @@ class Machine:
             "-o",
             "LogLevel=ERROR",
         ]
-        return ["ssh", *options, "-i", str(self.key), "-p", str(self.port), "root@127.0.0.1"]
+        return ["ssh", *options, "-i", str(self.key), "-p", str(self.port), f"root@{self.address}"]
 
     def run(self, command: str, given: str = "") -> str:
         """Run a shell command there and return its output; its failure fails the test."""
@@ -112,6 +124,33 @@ class Machine:
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
+
+    def power_on(self) -> None:
+        """Start its first process on the files that are there, and wait for ssh."""
+        group, log = self._group, self.folder / "log"
+        group.mkdir()
+        pairs = [str(side) for there, here in self.mounts.items() for side in (here, there)]
+        paths = [str(_unpacked()), *(str(self.folder / name) for name in ("upper", "work", "root", "log"))]
+        with log.open("a") as out:
+            self.process = subprocess.Popen(
+                ["/bin/bash", "-c", APART, "bash", str(group), START, "bash", *paths, self.name, *pairs],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        _await_ssh(self, self.process, log)
+
+    def cut_power(self) -> None:
+        """Kill every process of it at once; its files stay."""
+        if self.process:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(30)
+            self.process = None
+        _remove_group(self._group)
+
+    @property
+    def _group(self) -> Path:
+        return _groups() / self.folder.name
 
 
 def free_port() -> int:
@@ -122,48 +161,41 @@ def free_port() -> int:
 
 
 @contextmanager
-def empty_machine() -> Iterator[Machine]:
-    """A machine for as long as the block runs; every process of it ends with it."""
-    lower = _unpacked()
-    folder = Path(tempfile.mkdtemp(prefix="machine-", dir=CACHE))
-    group = _groups() / folder.name
+def empty_machine(
+    name: str = "lab", address: str = "127.0.0.1", mounts: Mapping[Path, Path] = MappingProxyType({})
+) -> Iterator[Machine]:
+    """A machine for as long as the block runs; every process of it ends with it. mounts: a folder there → a folder here."""
+    folder = Path(tempfile.mkdtemp(prefix=f"machine-{name}-", dir=CACHE))
+    # Builds lay an overlay over the lab's home, which must not be one.
+    home = {Path("/var/lib/kperflab"): folder / "home"}
     try:
-        machine = _laid_out(folder)
-        group.mkdir()
-        # Builds lay an overlay over the lab's home, which must not be one.
-        mounts = package_caches() | {Path("/var/lib/kperflab"): folder / "home"}
-        pairs = [str(side) for there, here in mounts.items() for side in (here, there)]
-        paths = [str(lower), *(str(folder / name) for name in ("upper", "work", "root", "log"))]
-        process = subprocess.Popen(
-            ["/bin/bash", "-c", APART, "bash", str(group), START, "bash", *paths, *pairs],
-            stdout=(folder / "log").open("a"),
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-        )
-        try:
-            _await_ssh(machine, process, folder / "log")
-            yield machine
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait(30)
+        with _own_packages(folder) as packages:
+            every = package_caches() | packages | home | dict(mounts)
+            machine = Machine(name, address, folder, every, free_port())
+            _lay_out(machine)
+            try:
+                machine.power_on()
+                yield machine
+            finally:
+                machine.cut_power()
     finally:
-        _remove_group(group)
         _remove(folder)
 
 
-def _laid_out(folder: Path) -> Machine:
+def _lay_out(machine: Machine) -> None:
     """Lay out the machine beside an empty Debian: a key, where its sshd listens, and what it need not start."""
+    folder = machine.folder
     units, sshd = folder / "upper/etc/systemd/system", folder / "upper/etc/ssh/sshd_config.d"
     for place in (folder / "upper/root/.ssh", folder / "work", folder / "root", folder / "home", units, sshd):
         place.mkdir(parents=True)
     (folder / "upper").chmod(0o755)
     (folder / "upper/root").chmod(0o700)
-    machine = Machine(free_port(), folder / "key", folder / "upper")
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(machine.key)], check=True, timeout=30
     )
     shutil.copy(f"{machine.key}.pub", folder / "upper/root/.ssh/authorized_keys")
-    (sshd / "machine.conf").write_text(SSHD.format(port=machine.port))
+    (sshd / "machine.conf").write_text(SSHD.format(port=machine.port, address=machine.address))
+    (folder / "upper/etc/hostname").write_text(f"{machine.name}\n")
     # Others have the network too, and maybe the ports: nothing starts because it was installed, but as a playbook says.
     policy = folder / "upper/usr/sbin/policy-rc.d"
     policy.parent.mkdir(parents=True)
@@ -171,7 +203,26 @@ def _laid_out(folder: Path) -> Machine:
     policy.chmod(0o755)
     for unit in MASKED:
         (units / unit).symlink_to("/dev/null")
-    return machine
+
+
+@contextmanager
+def _own_packages(folder: Path) -> Iterator[dict[Path, Path]]:
+    """Debian's packages by links of the machine's own: apt locks its cache, and several machines fetch at a time."""
+    place = Path("/var/cache/apt/archives")
+    common, own = package_caches()[place], folder / "apt"
+    (own / "partial").mkdir(parents=True)
+    _link_packages(common, own)
+    try:
+        yield {place: own}
+    finally:
+        _link_packages(own, common)
+
+
+def _link_packages(source: Path, folder: Path) -> None:
+    """Link each package of a folder into another that lacks it."""
+    for package in source.glob("*.deb"):
+        with suppress(FileExistsError):
+            (folder / package.name).hardlink_to(package)
 
 
 def _groups() -> Path:

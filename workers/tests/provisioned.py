@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fleet of one machine, and its Ansible inventory."""
+"""A fleet of one machine or of three, and its Ansible inventory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import ssl
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,23 +38,25 @@ LAB = "/opt/kperflab/lab"
 
 @dataclass(frozen=True)
 class Fleet:
-    """A fleet of one machine, and its Ansible inventory. url: the pages by https, whose certificate trust knows."""
+    """A fleet and its Ansible inventory. machine: its server. url: the pages, by a certificate that trust knows where it is https."""
 
     machine: Machine
     inventory: Path
     url: str
     plain_url: str
     port: int
-    trust: ssl.SSLContext
+    trust: ssl.SSLContext | bool
     revision: str
 
     def play(self, book: str, *arguments: str) -> dict[str, int]:
-        """Run a playbook; how many tasks were ok, changed, failed, unreachable."""
+        """Run a playbook; how many tasks were ok, changed, failed, unreachable on all machines."""
         done = ansible("ansible-playbook", "-i", str(self.inventory), str(ANSIBLE / book), *arguments)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-        recap = re.search(r"^lab\s*: (.*)$", done.stdout, re.MULTILINE)
-        assert recap, done.stdout[-2000:]
-        counts = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", recap[1])}
+        recap = done.stdout.partition("\nPLAY RECAP")[2]
+        counts: Counter[str] = Counter()
+        for name, count in re.findall(r"(\w+)=(\d+)", recap):
+            counts[name] += int(count)
+        assert counts["ok"], done.stdout[-2000:]
         changed = re.findall(r"^TASK \[(.*?)\].*\n(?:.*\n)*?changed:", done.stdout, re.MULTILINE)
         print(book, counts, changed if counts["changed"] < 10 else "")
         return counts
@@ -137,13 +140,6 @@ def set_apart(machine: Machine, folder: Path) -> ssl.SSLContext:
 
 def inventory(machine: Machine, folder: Path, variables: dict[str, Any]) -> Path:
     """One machine that is all of a fleet, and drives a described one."""
-    host = {
-        "ansible_host": "127.0.0.1",
-        "ansible_port": machine.port,
-        "ansible_user": "root",
-        "ansible_ssh_private_key_file": str(machine.key),
-        "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
-    }
     description = folder / "bench1.toml"
     description.write_text(DESCRIPTION.format(mac=MAC, name=MACHINE))
     described = {"name": MACHINE, "file": str(description), "mac": MAC, "bmc_password": "opens-the-bmc"}
@@ -155,10 +151,26 @@ def inventory(machine: Machine, folder: Path, variables: dict[str, Any]) -> Path
     }
     names = ("lab_server", "build_workers", "libvirt_hosts", "metal_hosts")
     groups: dict[str, Any] = {name: {"hosts": {"lab": {}}} for name in names}
-    groups |= {"all": {"vars": variables | metal, "hosts": {"lab": host}}}
-    written = folder / "inventory.json"
-    written.write_text(json.dumps(groups))
-    return written
+    groups |= {"all": {"vars": variables | metal, "hosts": {"lab": reached(machine)}}}
+    return written(groups, folder)
+
+
+def reached(machine: Machine) -> dict[str, Any]:
+    """Ansible's variables of how it gets to a machine."""
+    return {
+        "ansible_host": machine.address,
+        "ansible_port": machine.port,
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": str(machine.key),
+        "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null",
+    }
+
+
+def written(groups: dict[str, Any], folder: Path) -> Path:
+    """Write an inventory."""
+    file = folder / "inventory.json"
+    file.write_text(json.dumps(groups))
+    return file
 
 
 def fleet_on(machine: Machine, folder: Path) -> Fleet:
@@ -179,6 +191,5 @@ def fleet_on(machine: Machine, folder: Path) -> Fleet:
         "lab_targets": ["guest", smoke.TARGET],
         "lab_settings": {"KPERFLAB_LOCAL_PATHS": "1"},
     }
-    written = inventory(machine, folder, variables)
     urls = f"https://127.0.0.1:{tls}", f"http://127.0.0.1:{plain}"
-    return Fleet(machine, written, *urls, port, trust, revision)
+    return Fleet(machine, inventory(machine, folder, variables), *urls, port, trust, revision)

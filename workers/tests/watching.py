@@ -15,7 +15,7 @@ import httpx
 PAUSE_S = 0.2
 
 
-def asked(trust: ssl.SSLContext, url: str) -> httpx.Response:
+def asked(trust: ssl.SSLContext | bool, url: str) -> httpx.Response:
     """One request, on a connection of its own."""
     return httpx.get(url, timeout=60, trust_env=False, verify=trust)
 
@@ -27,7 +27,7 @@ class Watch:
     answers: dict[str, int] = field(default_factory=dict)
     slowest: float = 0.0
 
-    def look(self, trust: ssl.SSLContext, url: str, over: threading.Event) -> None:
+    def look(self, trust: ssl.SSLContext | bool, url: str, over: threading.Event) -> None:
         """Ask until it is over, each time anew."""
         while not over.wait(PAUSE_S):
             begun = time.monotonic()
@@ -41,7 +41,7 @@ class Watch:
 
 
 @contextmanager
-def watched(trust: ssl.SSLContext, *urls: str) -> Iterator[list[Watch]]:
+def watched(trust: ssl.SSLContext | bool, *urls: str) -> Iterator[list[Watch]]:
     """Somebody at each address, for as long as the block runs."""
     over = threading.Event()
     watches = [Watch() for _ in urls]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Three hosts as one lab: the playbook sets them up, the kernels of one are booted by the others through one store, and a host whose
+power is cut in the middle of a boot costs time alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab.tests.stores import moto as moto
+from workers.tests.debianbase import caches_held
+from workers.tests.live import LiveKernel
+from workers.tests.threehosts import BENCHES, LEASE_S, Client, ThreeHosts, three_hosts
+
+pytestmark = pytest.mark.provision
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory, moto: str) -> Iterator[ThreeHosts]:
+    if os.geteuid() != 0:
+        pytest.skip("an empty machine is made of mounts: run as root")
+    with caches_held(), three_hosts(tmp_path_factory.mktemp("fleet"), moto) as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="module")
+def fleet(empty: ThreeHosts) -> ThreeHosts:
+    """The three after their first playbook."""
+    counts = empty.fleet.play("site.yml")
+    assert counts["failed"] == counts["unreachable"] == 0
+    return empty
+
+
+@pytest.fixture(scope="module")
+def client(fleet: ThreeHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """An operator who submits kernels of a repository that the server alone has."""
+    with fleet.client(LiveKernel(tmp_path_factory.mktemp("kernel"))) as client:
+        yield client
+
+
+def answered(found: dict[str, Any]) -> bool:
+    """Tell whether an experiment ended with a verdict."""
+    return found["state"] == "done" and found["exit_code"] in (0, 1, 2)
+
+
+def recorded_once(runs: list[dict[str, Any]]) -> bool:
+    """Tell whether every boot is done, each place of a block by one of them, and all have equally many samples."""
+    places = [tuple(run["place"]) for run in runs]
+    return (
+        {run["state"] for run in runs} == {"done"}
+        and len(set(places)) == len(places)
+        and len({run["samples"] for run in runs}) == 1
+    )
+
+
+def failed_units(fleet: ThreeHosts) -> dict[str, str]:
+    """Return what systemd calls failed, by host."""
+    return {
+        name: host.run("systemctl --failed --no-legend --plain").strip() for name, host in fleet.hosts.items()
+    }
+
+
+def test_a_kernel_built_on_one_host_is_booted_by_the_two_others(fleet: ThreeHosts, client: Client) -> None:
+    number = client.submit("three hosts")
+    assert answered(client.ended(number))
+    runs = fleet.runs(number)
+    assert recorded_once(runs), runs
+    assert {run["target"] for run in runs} == set(BENCHES)
+    # Pages read on the server what the two others wrote.
+    assert fleet.lab.run("ls /var/lib/kperflab/lab/runs 2>/dev/null; true").split() == []
+    for run in runs:
+        assert "Linux version (a fake one)" in client.console(run["id"])
+    assert failed_units(fleet) == dict.fromkeys(fleet.hosts, "")
+
+
+def test_a_boot_whose_host_loses_power_is_done_by_the_other(fleet: ThreeHosts, client: Client) -> None:
+    number = client.submit("a host is taken away")
+    lost = client.boot_on("bench2")
+    fleet.hosts["bench2"].cut_power()
+    cut = time.monotonic()
+    client.await_end_of(lost)
+    print(f"free {time.monotonic() - cut:.1f} s after the cut, with a lease of {LEASE_S} s")
+    assert answered(client.ended(number))
+    runs = fleet.runs(number)
+    assert recorded_once(runs), runs
+    again = next(run for run in runs if run["id"] == lost["id"])
+    assert (again["target"], again["attempt"]) == ("bench1", lost["attempt"] + 1)
+
+
+def test_a_host_that_comes_back_takes_work_again(fleet: ThreeHosts, client: Client) -> None:
+    bench = fleet.hosts["bench2"]
+    bench.cut_power()
+    bench.power_on()
+    number = client.submit("a host is back")
+    assert client.boot_on("bench2")["claimed_by"].startswith("bench2:")
+    assert answered(client.ended(number))
+    assert recorded_once(fleet.runs(number))
+    assert failed_units(fleet) == dict.fromkeys(fleet.hosts, "")
