@@ -19,12 +19,12 @@ int main(int count, char **arguments) {
     for (size_t number = 0; number < kept.size(); number++)
         kept[number] = pieces.all[number].always || pieces.all[number].locals;
     front::reach(unit, pieces, kept);
-    std::printf("# 0 \"%s\"\n", std::string(unit.files[0]).c_str());
+    std::printf("# 0 \"%s\"\n", std::string(unit.files[0].name).c_str());
     for (size_t number = 0; number < kept.size(); number++) {
         if (!kept[number])
             continue;
         const front::Token &first = unit.tokens[pieces.all[number].first], &last = unit.tokens[pieces.all[number].end - 1];
-        std::printf("# %u \"%s\"\n", first.line, std::string(unit.files[first.file]).c_str());
+        std::printf("# %u \"%s\"\n", first.line, std::string(unit.files[first.file].name).c_str());
         std::printf("%.*s\n", static_cast<int>(last.text + last.size - first.text), first.text);
     }
 }

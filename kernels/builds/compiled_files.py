@@ -18,9 +18,9 @@ from pathlib import Path
 
 TRUSTED = "trusted"
 _FOLDER = re.compile(r"[0-9a-f]{2}")
-_FILE = re.compile(r"[0-9a-f]{30,62}\.[ork]")
+_FILE = re.compile(r"[0-9a-f]{30,62}\.[ok]")
 _ORIGIN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_EVENT = re.compile(r"([a-z-]{1,40})(?: ([0-9a-f]{32,64}\.[ork]))?")
+_EVENT = re.compile(r"([a-z-]{1,40})(?: ([0-9a-f]{32,64}\.[ok]))?")
 _DIGEST = 32
 _MEASURED = ("corrupt", "refused", "unreachable")
 # Of one file, and of a build's list of events.

@@ -4,140 +4,38 @@
 // Next to the program lies "front.conf": lines "compiler PATH", "identity HEX", "read FOLDER" (several), "write FOLDER".
 // docs/design/builds.md says why an answer is the object that the compiler would have made.
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <sstream>
 
 #include "arguments.h"
 #include "assembly.h"
-#include "changes.h"
+#include "checks.h"
 #include "digest.h"
+#include "entry.h"
+#include "lines.h"
+#include "processes.h"
 #include "reach.h"
 #include "store.h"
-
-extern char **environ;
 
 namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 2";
+constexpr const char *VERSION = "kperflab-front 3";
 
 struct Settings {
     std::string compiler, identity, write;
     std::vector<std::string> read;
 };
 
-using Words = std::vector<std::string>;
-
-std::vector<char *> pointers(const Words &words) {
-    std::vector<char *> list;
-    for (auto &word : words)
-        list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
-
-// Temporary files, removed when the program ends in any way but a signal.
-struct Temporary {
-    std::string base = "/tmp/kperflab-front-" + std::to_string(getpid());
-    ~Temporary() { clear(); }
-    std::string operator()(const char *suffix) const { return base + suffix; }
-    void clear() const {
-        for (auto suffix : {".i", ".k", ".out", ".err", ".s"})
-            unlink((base + suffix).c_str());
-    }
-};
-
-int run(const Words &command, const std::string &out, const std::string &err) {
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    pid_t child;
-    int status = -1;
-    if (posix_spawn(&child, command[0].c_str(), &files, nullptr, pointers(command).data(), environ))
-        return -1;
-    posix_spawn_file_actions_destroy(&files);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status;
-}
-
-void add_text(std::string &data, std::string_view text) {
-    uint64_t size = text.size();
-    data.append(reinterpret_cast<const char *>(&size), sizeof size).append(text);
-}
-
-bool take_text(std::string_view &data, std::string &text) {
-    uint64_t size;
-    if (data.size() < sizeof size)
-        return false;
-    std::memcpy(&size, data.data(), sizeof size);
-    data.remove_prefix(sizeof size);
-    if (size > data.size())
-        return false;
-    text = data.substr(0, size);
-    data.remove_prefix(size);
-    return true;
-}
-
-// What the store keeps of one compilation.
-struct Entry {
-    Words assembler;                                      // options
-    std::vector<std::pair<uint32_t, uint32_t>> together;  // places that must begin on one line
-    Words runs;
-    std::string loose;
-
-    std::string packed() const {
-        std::string data, list;
-        for (auto &word : assembler)
-            add_text(list, word);
-        add_text(data, list);
-        list.clear();
-        for (auto &pair : together)
-            list.append(reinterpret_cast<const char *>(&pair), sizeof pair);
-        add_text(data, list);
-        list.clear();
-        for (auto &run : runs)
-            add_text(list, run);
-        add_text(data, list);
-        add_text(data, loose);
-        return data;
-    }
-
-    bool unpack(std::string_view data) {
-        std::string list, word;
-        if (!take_text(data, list))
-            return false;
-        for (std::string_view rest = list; !rest.empty(); assembler.push_back(word))
-            if (!take_text(rest, word))
-                return false;
-        if (!take_text(data, list) || list.size() % sizeof together[0])
-            return false;
-        together.resize(list.size() / sizeof together[0]);
-        if (!list.empty())
-            std::memcpy(static_cast<void *>(together.data()), list.data(), list.size());
-        if (!take_text(data, list))
-            return false;
-        for (std::string_view rest = list; !rest.empty(); runs.push_back(word))
-            if (!take_text(rest, word))
-                return false;
-        return take_text(data, loose);
-    }
-};
-
 class Compilation {
 public:
     Compilation(const Settings &settings, Words arguments)
         : settings_(settings), store_(settings.read, settings.write), arguments_(std::move(arguments)),
-          plan_(read_arguments(arguments_)) {}
+          plan_(read_arguments(arguments_)), checks_(begun("check")) {}
 
     int run_all() {
         std::string why = plan_.reason.empty() ? attempt() : plan_.reason;
@@ -155,19 +53,17 @@ public:
 private:
     // Returns why the compiler must do it, or "" when the object is there.
     std::string attempt() {
-        std::string why = preprocess();
+        std::string why = read({"-ftrack-macro-expansion=0", "-dU"});
+        if (why.empty() && !lines_hold(unit_, pieces_, kept_)) {
+            store_.count("tracked");
+            unit_ = {};
+            pieces_ = {};
+            why = read({});
+        }
         if (!why.empty())
             return why;
-        read_tokens(unit_);
-        why = unit_.reason.empty() ? split(unit_, pieces_) : unit_.reason;
-        if (!why.empty())
-            return why;
-        kept_.assign(pieces_.all.size(), false);
-        for (size_t number = 0; number < kept_.size(); number++)
-            kept_[number] = pieces_.all[number].always;
-        reach(unit_, pieces_, kept_);
         runs_ = runs_of(unit_, pieces_);
-        key_ = hex(key(kept_, "object", plan_.compile)) + ".o";
+        key_ = hex(key()) + ".o";
         std::string data;
         if (!store_.get(key_, data))
             return compile();
@@ -183,6 +79,22 @@ private:
         return compile();
     }
 
+    // Preprocesses the file, and finds what its own text reaches.
+    std::string read(const Words &more) {
+        std::string why = preprocess(more);
+        if (!why.empty())
+            return why;
+        read_tokens(unit_);
+        why = unit_.reason.empty() ? split(unit_, pieces_) : unit_.reason;
+        if (!why.empty())
+            return why;
+        kept_.assign(pieces_.all.size(), false);
+        for (size_t number = 0; number < kept_.size(); number++)
+            kept_[number] = pieces_.all[number].always;
+        reach(unit_, pieces_, kept_);
+        return "";
+    }
+
     Words command(const Words &flags, const Words &more) const {
         Words words{settings_.compiler};
         words.insert(words.end(), flags.begin(), flags.end());
@@ -196,32 +108,39 @@ private:
         return status == 0 && read_file(temporary_(".err"), said) && said.empty();
     }
 
-    std::string preprocess() {
+    std::string preprocess(const Words &more) {
         Words flags = plan_.before;
         flags.insert(flags.end(), plan_.compile.begin(), plan_.compile.end());
+        flags.insert(flags.end(), more.begin(), more.end());
         int status = run(command(flags, {"-E", "-o", temporary_(".i"), plan_.input}), temporary_(".out"), temporary_(".err"));
         if (!silent(status))
             return "preprocessor";
         return read_file(temporary_(".i"), unit_.text) ? "" : "temporary";
     }
 
-    std::string key(const std::vector<bool> &pieces, const char *what, const Words &flags) const {
+    // A hash of what every compilation with these flags has in common.
+    Blake2b begun(const char *what) const {
         Blake2b hash(32);
         hash.add_sized(VERSION).add_sized(what).add_sized(settings_.identity).add_sized(settings_.compiler);
+        hash.add_number(plan_.compile.size());
+        for (auto &flag : plan_.compile)
+            hash.add_sized(flag);
+        return hash;
+    }
+
+    std::string key() const {
+        Blake2b hash = begun("object");
         hash.add_sized(plan_.input).add_sized(unit_.folder);
         char folder[4096];
         hash.add_sized(getcwd(folder, sizeof folder) ? folder : "");
-        hash.add_number(flags.size());
-        for (auto &flag : flags)
-            hash.add_sized(flag);
         std::string content;
-        for (size_t number = 0; number < pieces.size(); number++) {
+        for (size_t number = 0; number < kept_.size(); number++) {
             const Piece &piece = pieces_.all[number];
             // One that is not kept still has a say in the numbers of the variables after it.
-            if (!pieces[number] && !piece.locals)
+            if (!kept_[number] && !piece.locals)
                 continue;
             if (piece.code)
-                add_text(content, unit_.files[piece.file]);
+                add_text(content, unit_.files[piece.file].name);
             add_content(unit_, piece, content);
             hash.add_sized(content);
             content.clear();
@@ -234,18 +153,26 @@ private:
         for (size_t number = 0; number < kept_.size(); number++) {
             const Piece &piece = pieces_.all[number];
             if (kept_[number] && piece.code)
-                list.push_back({unit_.files[piece.file], piece.line, piece.last_line});
+                list.push_back({unit_.files[piece.file].name, piece.line, piece.last_line});
         }
         return list;
     }
 
+    // Compiles what the file reaches, and what of the rest nobody has yet compiled.
     std::string compile() {
+        auto fresh = unknown({});
+        std::vector<bool> marked = kept_;
+        mark(fresh, marked);
+        for (size_t number = 0; number < marked.size(); number++)
+            marked[number] = marked[number] || pieces_.all[number].locals;
+        if (!write_text(marked))
+            return "temporary";
         // The words for the assembler, as the compiler would call it.
-        Words more{"-###", "-c", "-o", plan_.output, "-x", "cpp-output", temporary_(".i")};
+        Words more{"-###", "-c", "-o", plan_.output, "-x", "cpp-output", temporary_(".k")};
         Entry entry;
         if (run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")) || !assembler(entry.assembler))
             return "assembler";
-        more = {"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".i")};
+        more = {"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
         if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
             return "diagnostics";
         std::string assembly;
@@ -259,9 +186,11 @@ private:
         if (!why.empty())
             return why;
         for (auto &run : runs_)
-            entry.runs.push_back(run.hash);
-        bool kept = keep_runs(store_, unit_, pieces_, runs_) && store_.put(key_, entry.packed());
-        store_.count(kept ? "miss" : "not-kept");
+            entry.runs.push_back(run.sum);
+        std::sort(entry.runs.begin(), entry.runs.end());
+        entry.runs.erase(std::unique(entry.runs.begin(), entry.runs.end()), entry.runs.end());
+        keep(fresh);
+        store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
         return "";
     }
 
@@ -292,53 +221,74 @@ private:
 
     // What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
     std::string check(const Entry &entry) {
+        auto fresh = unknown(entry.runs);
         std::vector<bool> marked(pieces_.all.size());
-        if (!changed(store_, unit_, pieces_, runs_, entry.runs, marked))
-            return "runs";
-        bool any = false;
-        for (size_t number = 0; number < marked.size(); number++) {
-            marked[number] = marked[number] && pieces_.all[number].header && !kept_[number];
-            any |= marked[number];
-        }
-        if (!any)
+        if (!mark(fresh, marked))
             return "";
-        for (size_t number = 0; number < marked.size(); number++)
-            if (unit_.tokens[pieces_.all[number].first].kind == Kind::Pragma && pieces_.all[number].header)
-                marked[number] = true;
-        reach(unit_, pieces_, marked);
-        std::string text = "# 1 \"" + std::string(unit_.files[0]) + "\"\n";
-        for (size_t number = 0; number < marked.size(); number++)
-            if (marked[number])
-                add_piece(pieces_.all[number], text);
-        Blake2b hash(32);
-        hash.add_sized(VERSION).add_sized("check").add_sized(settings_.identity).add_sized(settings_.compiler);
-        for (auto &flag : plan_.compile)
-            hash.add_sized(flag);
-        std::string name = hex(hash.add_sized(tokens_of(marked)).bytes()) + ".k", data;
-        if (store_.has(name) && store_.get(name, data))
-            return "";
-        if (!write_file(temporary_(".k"), text))
+        if (!write_text(marked))
             return "temporary";
         Words more{"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")};
         if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
             return "check";
         store_.count("checked");
-        store_.put(name, "good");
+        keep(fresh);
         return "";
     }
 
-    std::string tokens_of(const std::vector<bool> &marked) const {
-        std::string content;
-        for (size_t number = 0; number < marked.size(); number++)
-            if (marked[number])
-                add_content(unit_, pieces_.all[number], content);
-        return content;
+    // The runs that no compilation is known to have read, besides those of a list.
+    std::vector<uint32_t> unknown(const Words &known) const {
+        std::vector<uint32_t> list;
+        for (uint32_t number = 0; number < runs_.size(); number++)
+            if (!std::binary_search(known.begin(), known.end(), runs_[number].sum) && !store_.has(name_of(runs_[number])))
+                list.push_back(number);
+        return list;
     }
 
-    void add_piece(const Piece &piece, std::string &text) const {
-        const Token &first = unit_.tokens[piece.first], &last = unit_.tokens[piece.end - 1];
-        text += "# " + std::to_string(first.line) + " \"" + std::string(unit_.files[first.file]) + "\"\n";
-        text.append(first.text, last.text + last.size - first.text).push_back('\n');
+    std::string name_of(const Run &run) const { return hex(Blake2b(checks_).add(run.sum).bytes()) + ".k"; }
+
+    void keep(const std::vector<uint32_t> &runs) const {
+        for (auto number : runs)
+            store_.put(name_of(runs_[number]), "good");
+    }
+
+    // Marks what a check of these runs must read, besides what is kept; returns whether there is anything.
+    bool mark(const std::vector<uint32_t> &runs, std::vector<bool> &marked) const {
+        bool any = false;
+        for (auto run : runs)
+            for (uint32_t number = runs_[run].first; number < runs_[run].end; number++)
+                if (pieces_.all[number].header && !kept_[number])
+                    any = marked[number] = true;
+        for (size_t number = 0; number < marked.size(); number++)
+            if (pieces_.all[number].pragma && pieces_.all[number].header)
+                marked[number] = true;
+        reach(unit_, pieces_, marked);
+        return any;
+    }
+
+    // Writes the marked pieces as a preprocessed file.
+    bool write_text(const std::vector<bool> &marked) const {
+        std::string text = "# 0 \"" + std::string(unit_.files[0].name) + "\"\n";
+        if (!unit_.folder.empty())
+            text += "# 0 \"" + std::string(unit_.folder) + "\"\n";
+        auto macro = unit_.macros.begin();
+        for (size_t number = 0; number < marked.size(); number++) {
+            if (!marked[number])
+                continue;
+            const Piece &piece = pieces_.all[number];
+            const Token &first = unit_.tokens[piece.first], &last = unit_.tokens[piece.end - 1];
+            auto &file = unit_.files[first.file];
+            text += "# " + std::to_string(first.line) + " \"" + std::string(file.name) + (file.system ? "\" 3\n" : "\"\n");
+            const char *at = first.text, *end = last.text + last.size;
+            while (macro != unit_.macros.end() && macro->line.data() < at)
+                macro++;
+            for (; macro != unit_.macros.end() && macro->line.data() < end; macro++) {
+                text.append(at, macro->line.data() - at);
+                at = macro->line.data() + macro->line.size();
+            }
+            text.append(at, end - at).push_back('\n');
+        }
+        unlink(temporary_(".k").c_str());
+        return write_file(temporary_(".k"), text);
     }
 
     std::string answer(const Entry &entry) {
@@ -366,6 +316,7 @@ private:
     Store store_;
     Words arguments_;
     Plan plan_;
+    Blake2b checks_;
     Temporary temporary_;
     Unit unit_;
     Pieces pieces_;

@@ -12,14 +12,17 @@ namespace {
 constexpr uint32_t BAD = UINT32_MAX;
 
 Role role_of(const Token &token) {
-    if (token.kind != Kind::Word || token.name >= std::size(WORDS))
+    if (token.kind() != Kind::Word || token.name >= std::size(WORDS))
         return Role::Name;
     return WORDS[token.name].role;
 }
 
-bool is_name(const Token &token) { return token.kind == Kind::Word && role_of(token) == Role::Name; }
+bool is_name(const Token &token) { return token.kind() == Kind::Word && role_of(token) == Role::Name; }
 bool opens(const Token &token) { return token.is('(') || token.is('[') || token.is('{'); }
 bool closes(const Token &token) { return token.is(')') || token.is(']') || token.is('}'); }
+
+// What a name means besides.
+enum : uint8_t { KEEPS = 1, OF_LIBRARY = 2, OF_FUNCTION = 4 };
 
 // Reads one piece as "specifiers, declarators". Whatever else it is stays in always.
 class Declaration {
@@ -45,6 +48,7 @@ public:
                 return false;
             if (tokens_[at_].is('{'))
                 return function && !value && !typedef_ && inline_ && (static_ || (extern_ && gnu_inline_));
+            piece_.awaits = static_ || inline_;
             // Of other static things the compiler says at the end of a file that nobody uses them.
             if (!(typedef_ || (static_ && (inline_ || unused_ || (const_ && !function))) || (extern_ && !value) || (function && !value && !inline_ && !static_)))
                 return false;
@@ -147,7 +151,7 @@ private:
             const Token &inner = tokens_[at_ + 1];
             return inner.is('*') || inner.is('(') || role_of(inner) == Role::Attribute;
         }
-        return next.kind == Kind::Word || next.is('*');
+        return next.kind() == Kind::Word || next.is('*');
     }
 
     bool pointers() {
@@ -236,15 +240,10 @@ private:
 class Splitter {
 public:
     Splitter(const Unit &unit, Pieces &pieces) : unit_(unit), tokens_(unit.tokens), pieces_(pieces) {
-        for (auto word : KEEPING)
-            if (auto number = unit.names.find(word); number >= 0)
-                keeping_.push_back(number);
-        for (auto word : LIBRARY)
-            if (auto number = unit.names.find(word); number >= 0)
-                library_.push_back(number);
-        for (auto word : FUNCTION_NAMES)
-            if (auto number = unit.names.find(word); number >= 0)
-                function_names_.push_back(number);
+        meaning_.resize(unit.names.count());
+        mean(KEEPING, KEEPS);
+        mean(LIBRARY, OF_LIBRARY);
+        mean(FUNCTION_NAMES, OF_FUNCTION);
         declared_.resize(unit.names.count());
     }
 
@@ -261,6 +260,16 @@ public:
     }
 
 private:
+    template <typename List> void mean(const List &list, uint8_t what) {
+        for (auto word : list)
+            if (auto number = unit_.names.find(word); number >= 0)
+                meaning_[number] |= what;
+    }
+
+    bool means(const Token &token, uint8_t what) const {
+        return token.kind() == Kind::Word && meaning_[token.name] & what;
+    }
+
     // One after the last token of the piece that begins here.
     uint32_t piece_end(uint32_t first) const {
         int depth = 0;
@@ -268,7 +277,7 @@ private:
         // Whether a '{' here would be a struct's: 1 after "struct" and its attributes, 2 after its tag.
         int tag = 0;
         bool attribute = false;
-        if (tokens_[first].kind == Kind::Pragma)
+        if (tokens_[first].kind() == Kind::Pragma)
             return first + 1;
         for (uint32_t at = first; at < tokens_.size(); at++) {
             const Token &token = tokens_[at];
@@ -286,7 +295,7 @@ private:
                     attribute = tag != 0;
                 else if (is_name(token) && tag == 1)
                     tag = 2;
-                else if (!(token.is('(') && attribute) && !token.is(')') && token.kind != Kind::Pragma)
+                else if (!(token.is('(') && attribute) && !token.is(')') && token.kind() != Kind::Pragma)
                     tag = 0;
                 if (role != Role::Attribute)
                     attribute = false;
@@ -310,7 +319,13 @@ private:
     }
 
     void piece(uint32_t first, uint32_t end) {
-        Piece piece{first, end, 0, 0, false, false, true, tokens_[first].file, UINT32_MAX, 0, false};
+        Piece piece{};
+        piece.first = first;
+        piece.end = piece.body = end;
+        piece.header = true;
+        piece.file = tokens_[first].file;
+        piece.line = UINT32_MAX;
+        piece.names_at = pieces_.names.size();
         bool keeping = false, mixed = false;
         int depth = 0;
         for (uint32_t at = first; at < end; at++) {
@@ -319,23 +334,79 @@ private:
             mixed |= token.file != piece.file;
             piece.line = std::min(piece.line, token.line);
             piece.last_line = std::max(piece.last_line, token.line);
-            keeping |= token.kind == Kind::Pragma;
-            if (role_of(token) == Role::Attribute)
-                keeping |= is_keeping(at, end);
-            depth += opens(token) - closes(token);
-            piece.locals |= depth && role_of(token) == Role::Static;
-            for (auto name : function_names_)
-                piece.locals |= depth && token.kind == Kind::Word && token.name == name;
+            piece.pragma |= token.kind() == Kind::Pragma;
+            if (token.kind() == Kind::Mark) {
+                if (depth && token.is('('))
+                    nested_function(at, piece);
+                if (!depth && token.is('{') && tokens_[end - 1].is('}'))
+                    piece.body = at;
+                depth += opens(token) - closes(token);
+            } else if (token.kind() == Kind::Word) {
+                Role role = role_of(token);
+                if (role == Role::Attribute)
+                    keeping |= is_keeping(at, end);
+                piece.locals |= depth && (role == Role::Static || means(token, OF_FUNCTION));
+                if (depth && role == Role::Extern)
+                    nested_extern(at + 1, piece);
+            }
         }
-        piece.names_at = pieces_.names.size();
         bool forward = tags(first, end);
         bool passive = forward || Declaration(unit_, piece, pieces_.names).is_passive();
+        pieces_.how.resize(pieces_.names.size(), Declares::Ordinary);
         piece.names_end = pieces_.names.size();
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
-            keeping |= std::find(library_.begin(), library_.end(), pieces_.names[at]) != library_.end();
-        piece.always = !passive || keeping || mixed || !piece.header;
+            keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
+        piece.always = !passive || keeping || mixed || piece.pragma || !piece.header;
         piece.code = piece.always || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
+    }
+
+    void declare(uint32_t name, Declares how) {
+        pieces_.names.push_back(name);
+        pieces_.how.push_back(how);
+    }
+
+    // "extern" within brackets: its declaration is the whole file's.
+    void nested_extern(uint32_t at, Piece &piece) {
+        for (; at + 1 < piece.end && !tokens_[at].is(';') && !tokens_[at].is('{'); at++) {
+            if (role_of(tokens_[at]) == Role::Attribute)
+                at = after_attribute(at, piece.end) - 1;
+            else if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]))
+                nest(tokens_[at].name, piece);
+        }
+    }
+
+    static bool ends_declarator(const Token &token) {
+        for (char mark : {';', ',', '=', '[', '(', ')', '}'})
+            if (token.is(mark))
+                return true;
+        return role_of(token) == Role::Attribute || role_of(token) == Role::Asm;
+    }
+
+    // A name before this '(' that follows a type declares a function, within a body too.
+    void nested_function(uint32_t at, Piece &piece) {
+        if (at < piece.first + 2 || !is_name(tokens_[at - 1]))
+            return;
+        uint32_t before = at - 2;
+        bool pointer = tokens_[before].is('*');
+        while (before > piece.first && (tokens_[before].is('*') || role_of(tokens_[before]) == Role::Qualifier))
+            before--;
+        const Token &type = tokens_[before];
+        Role role = role_of(type);
+        if (type.kind() != Kind::Word || (role != Role::Type && role != Role::Name && role != Role::Qualifier))
+            return;
+        // "a * f(x)" is a product, unless it begins a statement or "a" cannot be a value.
+        if (pointer && role == Role::Name && before > piece.first) {
+            const Token &first = tokens_[before - 1];
+            if (!first.is('{') && !first.is('}') && !first.is(';') && first.kind() != Kind::Word)
+                return;
+        }
+        nest(tokens_[at - 1].name, piece);
+    }
+
+    void nest(uint32_t name, Piece &piece) {
+        piece.nested = true;
+        declare(name, Declares::Nested);
     }
 
     bool is_keeping(uint32_t at, uint32_t end) const {
@@ -344,8 +415,7 @@ private:
             depth += opens(tokens_[at]);
             if (closes(tokens_[at]) && --depth <= 0)
                 return false;
-            if (tokens_[at].kind == Kind::Word &&
-                std::find(keeping_.begin(), keeping_.end(), tokens_[at].name) != keeping_.end())
+            if (means(tokens_[at], KEEPS))
                 return true;
         }
         return false;
@@ -371,7 +441,7 @@ private:
             uint32_t next = tag + named;
             bool defines = next < end && tokens_[next].is('{');
             if (named)
-                mention(tokens_[tag].name, defines, round == 0 && !(body && curly));
+                mention(tokens_[tag].name, how_of(token.view(), defines, round == 0, body && curly), round == 0 && !(body && curly));
             if (defines && token.view() == "enum")
                 enumerators(next, end);
         }
@@ -379,11 +449,19 @@ private:
                tokens_[end - 1].is(';');
     }
 
-    void mention(uint32_t tag, bool defines, bool global) {
-        if (defines || !declared_[tag])
-            pieces_.names.push_back(tag);
+    void mention(uint32_t tag, Declares how, bool global) {
+        if (how == Declares::Tag || !declared_[tag] || how == Declares::LocalTag)
+            declare(tag, how);
         if (global)
             declared_[tag] = true;
+    }
+
+    static Declares how_of(std::string_view word, bool defines, bool outside, bool in_body) {
+        if (defines)
+            return in_body ? Declares::LocalTag : Declares::Tag;
+        if (!outside || in_body)
+            return Declares::Local;
+        return word == "struct" ? Declares::Struct : word == "union" ? Declares::Union : Declares::Enum;
     }
 
     uint32_t after_attribute(uint32_t at, uint32_t end) const {
@@ -410,7 +488,7 @@ private:
             else if (depth == 0 && token.is(','))
                 expected = true;
             else if (expected && is_name(token)) {
-                pieces_.names.push_back(token.name);
+                declare(token.name, Declares::Ordinary);
                 expected = false;
             }
         }
@@ -433,7 +511,7 @@ private:
     const Unit &unit_;
     const std::vector<Token> &tokens_;
     Pieces &pieces_;
-    std::vector<uint32_t> keeping_, library_, function_names_;
+    std::vector<uint8_t> meaning_;
     std::vector<bool> declared_;
 };
 

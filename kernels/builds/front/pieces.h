@@ -17,12 +17,29 @@ struct Piece {
     bool header;  // no token of it is in the input itself
     uint16_t file;
     uint32_t line, last_line;
-    bool locals;  // has variables of static storage within a function: the compiler numbers them through the file
+    bool locals;   // has variables of static storage within a function: the compiler numbers them through the file
+    bool pragma;   // has a pragma, be it within
+    bool nested;   // declares, within a body or parameters, what the whole file has
+    bool awaits;   // the compiler complains if no later declaration completes it
+    uint32_t body; // where a function's body begins, else end
+};
+
+// How a piece declares a name.
+enum class Declares : uint8_t {
+    Ordinary,
+    Nested,    // from within a body or parameters
+    Struct,    // the tag alone
+    Union,
+    Enum,
+    Tag,       // the tag with what it stands for
+    LocalTag,  // the same, in a body
+    Local,     // the tag alone, within a body or parameters
 };
 
 struct Pieces {
     std::vector<Piece> all;
     std::vector<uint32_t> names;  // that the pieces declare: names_at to names_end
+    std::vector<Declares> how;
 
     // The pieces that declare a name are by_name[from[name]] to by_name[from[name + 1]], in order.
     std::vector<uint32_t> from, by_name;

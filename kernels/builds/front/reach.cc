@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "reach.h"
 
-#include "digest.h"
-
 namespace front {
 
 void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked) {
@@ -45,7 +43,7 @@ void add_content(const Unit &unit, const Piece &piece, std::string &content) {
                 // Several files in one piece: their lines cannot move against each other.
                 number(UINT32_MAX - 1);
                 number(token.line);
-                content.append(unit.files[token.file]).push_back('\0');
+                content.append(unit.files[token.file].name).push_back('\0');
             }
             line = token.line;
             file = token.file;
@@ -53,12 +51,6 @@ void add_content(const Unit &unit, const Piece &piece, std::string &content) {
         number(token.size);
         content.append(token.text, token.size);
     }
-}
-
-std::string piece_hash(const Unit &unit, const Piece &piece) {
-    std::string content;
-    add_content(unit, piece, content);
-    return Blake2b(16).add(content).bytes();
 }
 
 }

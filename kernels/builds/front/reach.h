@@ -18,9 +18,6 @@ void reach(const Unit &unit, const Pieces &pieces, std::vector<bool> &marked);
 // The tokens of a piece; those of code with the lines they are on, counted from the piece's first.
 void add_content(const Unit &unit, const Piece &piece, std::string &content);
 
-// A piece as a later run recognises it: 16 bytes.
-std::string piece_hash(const Unit &unit, const Piece &piece);
-
 template <typename Follow> void mentions_in(const Unit &unit, std::string_view text, Follow follow) {
     auto in_word = [](unsigned char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
     for (size_t at = 0; at < text.size();) {
@@ -37,9 +34,9 @@ template <typename Follow> void mentions_in(const Unit &unit, std::string_view t
 template <typename Follow> void mentions(const Unit &unit, const Piece &piece, Follow follow) {
     for (uint32_t at = piece.first; at < piece.end; at++) {
         const Token &token = unit.tokens[at];
-        if (token.kind == Kind::Word)
+        if (token.kind() == Kind::Word)
             follow(token.name);
-        else if (token.kind == Kind::Pragma || (token.kind == Kind::Text && piece.always && piece.header))
+        else if (token.kind() == Kind::Pragma || (token.kind() == Kind::Text && piece.always && piece.header))
             mentions_in(unit, token.view(), follow);
     }
 }

@@ -12,17 +12,32 @@ namespace front {
 namespace {
 
 constexpr uint32_t FEW = 1 << 15;
+constexpr uint32_t LARGEST_TOKEN = (1 << 24) - 1;
 
-uint32_t mixed(std::string_view word) {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (unsigned char byte : word)
-        hash = (hash ^ byte) * 0x100000001b3;
-    return hash ^ hash >> 32;
+uint64_t fold(uint64_t one, uint64_t other) {
+    unsigned __int128 product = static_cast<unsigned __int128>(one) * other;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-bool begins_word(unsigned char c) { return ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$' || c >= 128; }
-bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
-bool in_word(unsigned char c) { return begins_word(c) || is_digit(c); }
+enum : uint8_t { BEGINS_WORD = 1, DIGIT = 2, BLANK = 4 };
+
+struct Classes {
+    uint8_t of[256] = {};
+    constexpr Classes() {
+        for (int c = 0; c < 256; c++)
+            if (((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$' || c >= 128)
+                of[c] = BEGINS_WORD;
+        for (int c = '0'; c <= '9'; c++)
+            of[c] = DIGIT;
+        for (int c : {' ', '\t', '\f', '\v', '\r'})
+            of[c] = BLANK;
+    }
+};
+constexpr Classes CLASSES;
+
+bool begins_word(unsigned char c) { return CLASSES.of[c] & BEGINS_WORD; }
+bool is_digit(unsigned char c) { return CLASSES.of[c] & DIGIT; }
+bool in_word(unsigned char c) { return CLASSES.of[c] & (BEGINS_WORD | DIGIT); }
 
 class Reader {
 public:
@@ -36,7 +51,7 @@ public:
                 line_++;
                 at_++;
                 fresh = true;
-            } else if (c == ' ' || c == '\t' || c == '\f' || c == '\v' || c == '\r') {
+            } else if (CLASSES.of[c] & BLANK) {
                 at_++;
             } else if (c == '#' && fresh) {
                 directive();
@@ -59,9 +74,18 @@ private:
             add(Kind::Pragma, line.size());
         else if (line.size() > 2 && line[1] == ' ' && is_digit(line[2]))
             marker(line);
+        else if (line.substr(0, 8) == "#define " || line.substr(0, 7) == "#undef ")
+            macro(line);
         else
             unit_.reason = "directive";
         at_ = stop;
+    }
+
+    void macro(std::string_view line) {
+        size_t begin = line.find(' ') + 1, end = begin;
+        while (end < line.size() && in_word(line[end]))
+            end++;
+        unit_.macros.push_back({unit_.names.number(line.substr(begin, end - begin)), line});
     }
 
     // # LINE "FILE" FLAGS says where the next line came from.
@@ -77,6 +101,11 @@ private:
             unit_.folder = name;
             return;
         }
+        if (!unit_.files.empty() && name == unit_.files[file_].name)
+            return;
+        // 1 enters a file and 2 comes back to it; 3 is a system's.
+        std::string_view flags = line.substr(close + 1);
+        bool enters = flags.find('1') != flags.npos, system = flags.find('3') != flags.npos;
         auto known = numbers_.find(name);
         if (known == numbers_.end()) {
             if (unit_.files.size() == UINT16_MAX) {
@@ -84,9 +113,11 @@ private:
                 return;
             }
             known = numbers_.emplace(name, unit_.files.size()).first;
-            unit_.files.push_back(name);
+            unit_.files.push_back({name, enters && system});
         }
+        unit_.relined |= known->second && name[0] != '<' && !enters && flags.find('2') == flags.npos;
         file_ = known->second;
+        unit_.files[file_].system &= system || !enters;
     }
 
     void token(unsigned char c) {
@@ -133,23 +164,33 @@ private:
     }
 
     size_t mark_size() const {
+        static constexpr std::string_view FIRST = "-+<>=!&|*/%^#:.", SECOND = "-+<>=&|#:.";
         static constexpr std::string_view THREE[] = {"<<=", ">>=", "..."};
         static constexpr std::string_view TWO[] = {"->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
                                                    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "::"};
         std::string_view rest(at_, std::min<size_t>(3, end_ - at_));
+        if (rest.size() < 2 || FIRST.find(rest[0]) == FIRST.npos || SECOND.find(rest[1]) == SECOND.npos)
+            return 1;
         for (auto mark : THREE)
             if (rest == mark)
                 return 3;
-        if (rest.size() > 1 && std::strchr("-+<>=!&|*/%^#:", rest[0]) && std::strchr("-+<>=&|#:", rest[1]))
-            for (auto mark : TWO)
-                if (rest.substr(0, 2) == mark)
-                    return 2;
+        for (auto mark : TWO)
+            if (rest.substr(0, 2) == mark)
+                return 2;
         return 1;
     }
 
     void add(Kind kind, size_t size) {
-        uint32_t name = kind == Kind::Word ? unit_.names.number({at_, size}) : 0;
-        unit_.tokens.push_back({at_, static_cast<uint32_t>(size), line_, name, file_, kind});
+        if (size > LARGEST_TOKEN) {
+            unit_.reason = "token";
+            return;
+        }
+        uint32_t name = 0;
+        if (kind == Kind::Word)
+            name = unit_.names.number({at_, size});
+        else if (kind == Kind::Mark && size == 1)
+            name = static_cast<unsigned char>(*at_);
+        unit_.tokens.push_back({at_, static_cast<uint32_t>(size), static_cast<uint32_t>(kind), name, line_, file_});
         at_ += size;
     }
 
@@ -167,8 +208,24 @@ Names::Names() : slots_(FEW) {
         number(word.text);
 }
 
+uint64_t quick_hash(std::string_view word) {
+    constexpr uint64_t ONE = 0x9e3779b97f4a7c15, OTHER = 0xd6e8feb86659fd93;
+    uint64_t hash = fold(word.size() ^ ONE, OTHER), part;
+    const char *at = word.data();
+    size_t size = word.size();
+    for (; size > sizeof part; at += sizeof part, size -= sizeof part) {
+        std::memcpy(&part, at, sizeof part);
+        hash = fold(hash ^ part, ONE);
+    }
+    part = 0;
+    for (size_t byte = 0; byte < size; byte++)
+        part |= static_cast<uint64_t>(static_cast<unsigned char>(at[byte])) << 8 * byte;
+    return fold(hash ^ part, OTHER);
+}
+
 uint32_t Names::number(std::string_view word) {
-    uint32_t hash = mixed(word), mask = slots_.size() - 1;
+    uint64_t hash = quick_hash(word);
+    uint32_t mask = slots_.size() - 1;
     for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
         if (!slots_[at]) {
             words_.push_back(word);
@@ -185,7 +242,8 @@ uint32_t Names::number(std::string_view word) {
 }
 
 int64_t Names::find(std::string_view word) const {
-    uint32_t hash = mixed(word), mask = slots_.size() - 1;
+    uint64_t hash = quick_hash(word);
+    uint32_t mask = slots_.size() - 1;
     for (uint32_t at = hash & mask; slots_[at]; at = (at + 1) & mask)
         if (hashes_[slots_[at] - 1] == hash && words_[slots_[at] - 1] == word)
             return slots_[at] - 1;
@@ -205,7 +263,8 @@ void Names::grow() {
 }
 
 void read_tokens(Unit &unit) {
-    unit.tokens.reserve(unit.text.size() / 5);
+    // More than there will be: memory that is never written costs nothing, and moving a million tokens does.
+    unit.tokens.reserve(unit.text.size() / 2 + 1);
     Reader(unit).read();
     if (unit.reason.empty() && unit.files.empty())
         unit.reason = "directive";

@@ -12,17 +12,22 @@ namespace front {
 
 enum class Kind : uint8_t { Mark, Word, Number, Text, Pragma };
 
+// Small, for a file has a million.
 struct Token {
     const char *text;
-    uint32_t size;
+    uint32_t size : 24;
+    uint32_t kind_number : 8;
+    uint32_t name;  // of a Word: its number among Names; of a Mark of one character: that
     uint32_t line;
-    uint32_t name;  // of a Word: its number among Names
     uint16_t file;
-    Kind kind;
 
+    Kind kind() const { return static_cast<Kind>(kind_number); }
     std::string_view view() const { return {text, size}; }
-    bool is(char mark) const { return kind == Kind::Mark && size == 1 && *text == mark; }
+    bool is(char mark) const { return kind() == Kind::Mark && name == static_cast<unsigned char>(mark); }
 };
+
+// 64 bits that tell a word from others: for sums that guard nothing.
+uint64_t quick_hash(std::string_view word);
 
 // Every distinct word once. Numbers from 0; words of the language come first, see words.h.
 class Names {
@@ -32,23 +37,37 @@ public:
     // The number of a word that has been seen, or -1.
     int64_t find(std::string_view word) const;
     std::string_view word(uint32_t number) const { return words_[number]; }
+    uint64_t hash(uint32_t number) const { return hashes_[number]; }
     uint32_t count() const { return words_.size(); }
 
 private:
     void grow();
 
     std::vector<std::string_view> words_;
-    std::vector<uint32_t> hashes_;
+    std::vector<uint64_t> hashes_;
     std::vector<uint32_t> slots_;  // number + 1; 0 is empty
+};
+
+struct Source {
+    std::string_view name;  // as the line markers spell it
+    bool system;            // the compiler says less about it
+};
+
+// A macro that the preprocessor made use of, and where its line stands in the text.
+struct Macro {
+    uint32_t name;
+    std::string_view line;
 };
 
 struct Unit {
     std::string text;
     Names names;
     std::vector<Token> tokens;
-    std::vector<std::string_view> files;  // as the line markers spell them; 0 is the input
-    std::string_view folder;              // the working directory, if the markers name it
-    std::string reason;                   // why the file was not understood, or ""
+    std::vector<Source> files;  // 0 is the input
+    std::vector<Macro> macros;
+    std::string_view folder;  // the working directory, if the markers name it
+    bool relined = false;     // a #line says where text comes from, so that no file has it there
+    std::string reason;       // why the file was not understood, or ""
 };
 
 // Reads unit.text.

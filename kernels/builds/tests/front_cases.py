@@ -90,6 +90,8 @@ CHANGES = [
     *_put("a weak function", "extern int fresh(void) __attribute__((weak));\n", hit=False),
     *_put("a library function", "extern void *memcpy(void *, const void *, unsigned long);\n", hit=False),
     *_put("a static variable of a function", "static inline int fresh(void)\n{\n\tstatic int seen;\n\treturn seen++;\n}\n", hit=False),
+    *_put("a declaration within a body", "struct shape;\nstatic inline int fresh(void)\n{\n\textern int outside(struct shape *) __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
+    *_put("a function declared within a body", "struct shape;\nstatic inline int fresh(void)\n{\n\tint outside(struct shape *) __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
     *_put("a function's name", "static inline const char *fresh(void)\n{\n\treturn __func__;\n}\n", hit=False),
     # What the source reaches, at once or by way of others.
     Change("a field", "int width;", "int width; int height;", False),
@@ -139,3 +141,52 @@ LOST = {
     "a type": ("struct unrelated { int a; };\n", "", "struct needs { struct unrelated u; };\n"),
     "an order": ("extern int last_one(void);\n", "", "static inline int needs(void)\n{\n\treturn last_one();\n}\nextern int last_one(void);\n"),
 }  # fmt: skip
+
+# What stands before the header "h.h", which is the same in all: once so that the header is free of mistakes, and once not.
+CONTEXTS = {
+    "a type": ("typedef int good_t;\n", "typedef struct { int a; } good_t;\n", "static inline int late(good_t a)\n{\n\treturn a + 1;\n}\n"),
+    "a type that is gone": ("typedef int good_t;\n", "", "extern good_t late(void);\n"),
+    "a field": ("struct part { int a; };\n", "struct part { int b; };\n", "static inline int late(struct part *p)\n{\n\treturn p->a;\n}\n"),
+    "a struct that is not complete": ("struct part { int a; };\n", "struct part;\n", "static inline int late(void)\n{\n\treturn sizeof(struct part);\n}\n"),
+    "a union of the name": ("struct part { int a; };\n", "union part { int a; };\n", "extern int late(struct part *p);\n"),
+    "a field further on": ("struct deep { int a; };\nstruct part { struct deep d; };\n", "struct deep { int b; };\nstruct part { struct deep d; };\n", "static inline int late(struct part *p)\n{\n\treturn p->d.a;\n}\n"),
+    "another declaration": ("extern int early(int);\n", "extern long early(int);\n", "extern int early(int);\n"),
+    "a parameter more": ("extern int early(int);\n", "extern int early(int, int);\n", "static inline int late(void)\n{\n\treturn early(1);\n}\n"),
+    "a number": ("enum { SIZE = 4 };\n", "enum { SIZE = -4 };\n", "struct late { char a[SIZE]; };\n"),
+    "a pragma": ('#pragma GCC diagnostic ignored "-Wunused-variable"\n', "", "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n"),
+    "a pragma that is popped": ('#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n', '#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n#pragma GCC diagnostic pop\n', "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n"),
+    "a declaration in a body": ("static inline int early(void)\n{\n\textern int wide(void);\n\treturn wide();\n}\n", "static inline int early(void)\n{\n\textern long wide(void);\n\treturn wide();\n}\n", "extern int wide(void);\n"),
+    "a variable of the name": ("extern int other;\n", "extern int late;\n", "extern int late(void);\n"),
+    "a macro": ("#define AND(a) && (a)\n", "#define AND(a) && (a) +\n", "static inline int late(int a)\n{\n\treturn a AND(a);\n}\n"),
+}
+
+# What a header promises, and what the source that includes it keeps of that.
+PROMISES = {
+    "an inline function": ("static inline int late(void);\n", "static inline int late(void)\n{\n\treturn 1;\n}\n"),
+    "a structure": ("static struct part late __attribute__((unused));\n", "struct part { int a; };\n"),
+}
+
+# Numbers of lines where macros are given over several of them.
+SPREAD = {
+    "an argument": "int lines[] = { ID(\n__LINE__\n,\nLINE) };\n",
+    "an argument within": "int lines[] = { ID(1,\nID(2,\n__LINE__)\n) };\n",
+    "a macro's own line": "int lines[] = { HERE(1,\n2), HERE(\nHERE(3,\n4),\n5) };\n",
+    "a name and its bracket": "int lines[] = { ID\n(LINE,\nLINE) };\n",
+    "a pasted name": "int NAMED(line,\n__LINE__);\nint NAMED(other_,\nLINE\n) = LINE;\n",
+    "a string": "const char *text = TEXT(\nLINE\n__LINE__);\n",
+    "a pasted line": "int lines[] = { ID(1,\nPASTE(LI, NE)) };\n",
+    "a comment between": "int lines[] = { ID( /* )\n */ LINE, // )\n LINE) };\n",
+    "a string between": "int lines[] = { sizeof ID(\")\",\n LINE) };\n",
+    "branches": "int lines[] = { ID((1 +\n#ifdef NO\n1)\n#else\n2)\n#endif\n, LINE) };\n",
+    "a line of its own": "#line 40\nint lines[] = { ID(1,\n#line 90\nLINE) };\n",
+    "another file's line": '#line 40 "h.h"\nint lines[] = { ID(1,\nLINE) };\n',
+    "an escaped line's end": "int lines[] = { ID(1, \\\nLINE), \\\nLINE };\n",
+}
+SPREADING = """#define ID(...) __VA_ARGS__
+#define LINE __LINE__
+#define HERE(a, b) a, b, __LINE__
+#define PASTE(a, b) a ## b
+#define NAMED(a, b) PASTE(a, b)
+#define STRING(...) #__VA_ARGS__
+#define TEXT(...) STRING(__VA_ARGS__)
+"""

@@ -10,7 +10,18 @@ import pytest
 
 from kernels.builds.compiled_files import CompiledFiles
 from kernels.builds.front_program import compile_front, compiler_identity, place_front
-from kernels.builds.tests.front_cases import CHANGES, HEADER, LOST, MAIN, MISTAKES, Change
+from kernels.builds.tests.front_cases import (
+    CHANGES,
+    CONTEXTS,
+    HEADER,
+    LOST,
+    MAIN,
+    MISTAKES,
+    PROMISES,
+    SPREAD,
+    SPREADING,
+    Change,
+)
 from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
 
 pytestmark = pytest.mark.process
@@ -62,6 +73,84 @@ def test_what_is_lost_to_something_unused_is_reported(bench: Bench, old: str, ne
     theirs = bench.run("/usr/bin/gcc", *FLAGS, "-c", "-o", "out.o", "a.c")
     assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
     assert theirs.stderr
+
+
+def _same_words(bench: Bench, source: str, *, complains: bool) -> None:
+    ours = bench.run("front", *FLAGS, "-c", "-o", "out.o", source)
+    theirs = bench.run("/usr/bin/gcc", *FLAGS, "-c", "-o", "out.o", source)
+    assert (ours.returncode, ours.stderr) == (theirs.returncode, theirs.stderr)
+    assert bool(theirs.stderr) == complains
+
+
+@pytest.mark.parametrize(("good", "bad", "header"), CONTEXTS.values(), ids=CONTEXTS)
+def test_what_is_right_in_one_source_is_read_again_where_other_things_stand_before_it(
+    bench: Bench, good: str, bad: str, header: str
+) -> None:
+    bench.write(h_h=header, good_h=good, bad_h=bad, swap_h=good)
+    bench.write(a_c='#include "good.h"\n#include "h.h"\nint one;\n')
+    bench.write(b_c='#include "bad.h"\n#include "h.h"\nint two;\n')
+    bench.write(c_c='#include "swap.h"\n#include "h.h"\nint three;\n')
+    for source, complains in (("a.c", False), ("b.c", True), ("c.c", False)):
+        _same_words(bench, source, complains=complains)
+    bench.write(swap_h=bad)
+    for _ in range(2):
+        _same_words(bench, "c.c", complains=True)
+
+
+@pytest.mark.parametrize(("promise", "kept"), PROMISES.values(), ids=PROMISES)
+def test_what_a_header_promises_and_a_source_does_not_keep_is_reported(
+    bench: Bench, promise: str, kept: str
+) -> None:
+    bench.write(h_h=promise, late_h=kept, a_c='#include "h.h"\n#include "late.h"\nint one;\n')
+    bench.write(b_c='#include "h.h"\nint two;\n')
+    _same_words(bench, "a.c", complains=False)
+    _same_words(bench, "b.c", complains=True)
+    bench.write(late_h="")
+    _same_words(bench, "a.c", complains=True)
+
+
+def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) -> None:
+    bench.write(b_c=MAIN.replace("entry", "another"))
+    bench.compile(source="b.c")
+    for number, text in enumerate(("extern int fresh(int a);\n", "struct fresh { struct deep deep; };\n")):
+        bench.write(h_h=HEADER.replace("struct unrelated", text + "struct unrelated"))
+        bench.events()
+        bench.compile()
+        bench.compile(source="b.c")
+        assert bench.events() == ["checked", "hit", "hit"], number
+
+
+def test_a_line_that_only_tells_where_a_warning_stands_is_not_checked_anew(bench: Bench) -> None:
+    warning = '#define COMPLAIN() asm("# %c0" : : "i" (__LINE__))\n'
+    body = "static inline int complains(int a)\n{\n\tCOMPLAIN();\n\treturn a;\n}\n"
+    user = "static inline int user(void)\n{\n\treturn complains(1);\n}\n"
+    bench.write(h_h=HEADER + warning + body + user)
+    bench.compile()
+    bench.events()
+    bench.write(h_h="\n" + HEADER + warning + body + user)
+    bench.compile()
+    assert bench.events() == ["hit"]
+    bench.write(h_h=HEADER + warning + body.replace("return a", "return a + 1") + user)
+    bench.compile()
+    assert bench.events() == ["checked", "hit"]
+
+
+@pytest.mark.parametrize("text", SPREAD.values(), ids=SPREAD)
+def test_lines_within_macros_are_the_compilers(bench: Bench, text: str) -> None:
+    def both() -> None:
+        assert bench.code("front") == bench.code("/usr/bin/gcc")
+
+    bench.write(h_h=SPREADING, a_c='#include "h.h"\n' + text)
+    both()
+    # Moved, spread further, and spread elsewhere: an answer has today's numbers too.
+    for old, new in (("int", "\nint"), (",\n", ",\n\n"), ("\n\n", "\n"), ("(", "(\n")):
+        bench.write(a_c='#include "h.h"\n' + text.replace(old, new, 1))
+        both()
+    # The same by way of a header.
+    bench.write(i_h=SPREADING + text, a_c='#include "i.h"\n')
+    both()
+    bench.write(i_h=SPREADING + text.replace(",\n", ",\n\n"))
+    both()
 
 
 def test_lines_of_an_answer_are_those_of_the_header_as_it_is_now(bench: Bench) -> None:

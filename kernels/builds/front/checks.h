@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What of a file the compiler has read before without a complaint, in this file or in another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pieces.h"
+
+namespace front {
+
+// Consecutive pieces of one header. The sum is over all that the compiler's complaints about them can come from: their
+// tokens, what was declared before of the names that they mention, and the pragmas in force. Bodies of other functions are
+// not among it, nor are numbers that only tell where in the file something stands.
+struct Run {
+    uint32_t first, end;
+    std::string sum;  // 16 bytes
+};
+
+std::vector<Run> runs_of(const Unit &unit, const Pieces &pieces);
+
+}
