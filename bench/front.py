@@ -3,8 +3,8 @@
 
 Two trials. `recompile`: each file is compiled whole, and from those declarations alone that the front says it
 reaches; the objects must be equal. `change`: the store is filled, then one header after another is changed, and
-files that include it are compiled by the front with the store and by the front without; objects and diagnostics
-must be equal. The kernel's tree and its build are only read. The exit status is 1 if anything differs.
+files that include it are compiled by the front with the store, by the front without, and by gcc; objects (of gcc's the
+code) and diagnostics must be equal. The kernel's tree and its build are only read. The exit status is 1 if anything differs.
 
     python -m bench.front --build DIR --source DIR [--files N] [--changes N] [--minutes N] [--seed N]
 """
@@ -83,6 +83,14 @@ class Trial:
         done = self.run(str(compiler), *file.flags, *more, "-c", "-o", str(out), file.path)
         cpu = spent() - before
         return Compiled(b"" if done.returncode else out.read_bytes(), done.stderr, cpu)
+
+    def code(self, made: Compiled) -> bytes:
+        """Return an object without its debugging information, of which the front keeps less than gcc."""
+        path = self.place / "code.o"
+        path.write_bytes(made.object)
+        if made.object:
+            subprocess.run(["objcopy", "-g", str(path)], check=True)
+        return path.read_bytes()
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the build's directory."""
@@ -173,11 +181,12 @@ def _compare(
         written.mkdir()
         read = [str(trial.place / "store")]
         front = place_front(trial.program, trial.place / "front", "gcc", trial.identity, read, str(written))
-        ours, clean = trial.compile(front, file), trial.compile(trial.clean, file)
+        ours, clean, theirs = (trial.compile(way, file) for way in (front, trial.clean, "gcc"))
         hit = "\nhit " in "\n" + (written / "counts").read_text()
         trial.count["compared"] += 1
         trial.count["does not compile"] += not clean.object
-        if (ours.object, ours.said) == (clean.object, clean.said):
+        same = (ours.object, ours.said) == (clean.object, clean.said)
+        if same and (trial.code(ours), ours.said) == (trial.code(theirs), theirs.said):
             trial.count["same"] += 1
         else:
             print(f"DIFFERS: {name}: {file.path}", flush=True)

@@ -34,35 +34,39 @@ class Summer {
 public:
     Summer(const Unit &unit, const Pieces &pieces)
         : unit_(unit), pieces_(pieces), ordinary_(unit.names.count()), tags_(unit.names.count()),
-          seen_(unit.names.count(), UINT32_MAX), sums_(pieces.all.size()) {}
+          seen_(unit.names.count(), UINT32_MAX), uses_(unit.names.count()), sums_(pieces.all.size()) {}
 
-    std::vector<Run> run() {
+    Reading run() {
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
             add(number);
         for (uint32_t number = 0; number < pieces_.all.size(); number++)
             if (pieces_.all[number].awaits)
                 await(number);
         std::vector<Run> runs;
+        std::vector<std::string> sums;
+        for (auto &sum : sums_)
+            sums.push_back(bytes(sum));
         for (uint32_t number = 0; number < pieces_.all.size();) {
             uint32_t end = number;
             auto &file = unit_.files[pieces_.all[number].file];
             Sum sum;
-            sum.add(quick_hash(file.name));
+            uint64_t path = quick_hash(file.name);
+            sum.add(path);
             sum.add(file.system);
             while (end < pieces_.all.size() && pieces_.all[end].file == pieces_.all[number].file)
                 sum.add(sums_[end++]);
             if (pieces_.all[number].file)
-                runs.push_back({number, end, bytes(sum)});
+                runs.push_back({number, end, std::string(reinterpret_cast<const char *>(&path), PATH) + bytes(sum)});
             number = end;
         }
-        return runs;
+        return {std::move(runs), std::move(sums), std::move(uses_)};
     }
 
 private:
     static std::string bytes(const Sum &sum) {
-        std::string text(16, '\0');
-        std::memcpy(text.data(), &sum.one, 8);
-        std::memcpy(text.data() + 8, &sum.other, 8);
+        std::string text(SUM, '\0');
+        std::memcpy(text.data(), &sum.one, sizeof sum.one);
+        std::memcpy(text.data() + sizeof sum.one, &sum.other, sizeof sum.other);
         return text;
     }
 
@@ -85,6 +89,11 @@ private:
                 sum.add(quick_hash(token.view()));
         }
         sums_[number] = sum;
+        for (uint32_t at = piece.names_at; at < piece.names_end; at++)
+            if (seen_[pieces_.names[at]] == number) {
+                seen_[pieces_.names[at]] = UINT32_MAX;
+                uses_[pieces_.names[at]]--;
+            }
         declare(piece, piece.body < piece.end && !piece.nested ? head : sum);
     }
 
@@ -94,6 +103,7 @@ private:
         if (seen_[name] == number || !known)
             return;
         seen_[name] = number;
+        uses_[name]++;
         sum.add(ordinary_[name]);
         sum.add(tags_[name]);
     }
@@ -174,6 +184,7 @@ private:
     const Pieces &pieces_;
     std::vector<Sum> ordinary_, tags_;  // of what declared a name so far
     std::vector<uint32_t> seen_;        // the last piece that mentioned a name
+    std::vector<uint32_t> uses_;
     std::vector<Sum> sums_;
     std::vector<uint32_t> numbered_;
     Sum pragmas_;
@@ -182,6 +193,6 @@ private:
 
 }
 
-std::vector<Run> runs_of(const Unit &unit, const Pieces &pieces) { return Summer(unit, pieces).run(); }
+Reading read_runs(const Unit &unit, const Pieces &pieces) { return Summer(unit, pieces).run(); }
 
 }

@@ -14,9 +14,17 @@ namespace front {
 // not among it, nor are numbers that only tell where in the file something stands.
 struct Run {
     uint32_t first, end;
-    std::string sum;  // 16 bytes
+    std::string sum;  // first PATH bytes that the runs of one file share
 };
 
-std::vector<Run> runs_of(const Unit &unit, const Pieces &pieces);
+inline constexpr size_t PATH = 8, SUM = 16;
+
+struct Reading {
+    std::vector<Run> runs;
+    std::vector<std::string> sums;  // by piece, SUM bytes each
+    std::vector<uint32_t> uses;  // by name, how many pieces mention it that do not declare it, after one that does
+};
+
+Reading read_runs(const Unit &unit, const Pieces &pieces);
 
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
+#include <unordered_set>
 
 #include "arguments.h"
 #include "assembly.h"
@@ -53,8 +54,15 @@ public:
 private:
     // Returns why the compiler must do it, or "" when the object is there.
     std::string attempt() {
-        std::string why = read({"-ftrack-macro-expansion=0", "-dU"});
-        if (why.empty() && !lines_hold(unit_, pieces_, kept_)) {
+        std::string tracked = hex(begun("tracked").add_sized(plan_.input).bytes()) + ".k", why;
+        bool again = store_.has(tracked);
+        if (!again) {
+            why = read({"-ftrack-macro-expansion=0", "-dU"});
+            again = why.empty() && !lines_hold(unit_, pieces_, kept_);
+            if (again)
+                store_.put(tracked, "tracked");
+        }
+        if (again) {
             store_.count("tracked");
             unit_ = {};
             pieces_ = {};
@@ -62,7 +70,7 @@ private:
         }
         if (!why.empty())
             return why;
-        runs_ = runs_of(unit_, pieces_);
+        reading_ = read_runs(unit_, pieces_);
         key_ = hex(key()) + ".o";
         std::string data;
         if (!store_.get(key_, data))
@@ -162,9 +170,14 @@ private:
     std::string compile() {
         auto fresh = unknown({});
         std::vector<bool> marked = kept_;
-        mark(fresh, marked);
         for (size_t number = 0; number < marked.size(); number++)
             marked[number] = marked[number] || pieces_.all[number].locals;
+        std::vector<uint32_t> asked;
+        for (auto run : fresh)
+            for (uint32_t number = reading_.runs[run].first; number < reading_.runs[run].end; number++)
+                if (is_unused(number))
+                    asked.push_back(number);
+        mark(asked, marked);
         if (!write_text(marked))
             return "temporary";
         // The words for the assembler, as the compiler would call it.
@@ -185,7 +198,7 @@ private:
         std::string why = answer(entry);
         if (!why.empty())
             return why;
-        for (auto &run : runs_)
+        for (auto &run : reading_.runs)
             entry.runs.push_back(run.sum);
         std::sort(entry.runs.begin(), entry.runs.end());
         entry.runs.erase(std::unique(entry.runs.begin(), entry.runs.end()), entry.runs.end());
@@ -221,48 +234,86 @@ private:
 
     // What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
     std::string check(const Entry &entry) {
+        for (auto name : idle(kept_))
+            if (!reading_.uses[name])
+                return "idle";
         auto fresh = unknown(entry.runs);
-        std::vector<bool> marked(pieces_.all.size());
-        if (!mark(fresh, marked))
+        auto asked = unread(fresh, entry.runs);
+        if (asked.empty())
             return "";
+        std::vector<bool> marked(pieces_.all.size());
+        mark(asked, marked);
         if (!write_text(marked))
             return "temporary";
         Words more{"-fsyntax-only", "-fpreprocessed", "-x", "cpp-output", temporary_(".k")};
         if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
             return "check";
         store_.count("checked");
+        for (auto number : asked)
+            store_.put(name_of(reading_.sums[number]), "good");
         keep(fresh);
         return "";
     }
 
+    // The pieces of these runs that no compilation is known to have read, in these headers as they were before or elsewhere.
+    std::vector<uint32_t> unread(const std::vector<uint32_t> &runs, const Words &before) const {
+        std::vector<uint32_t> list;
+        for (auto run : runs) {
+            auto &[first, end, sum] = reading_.runs[run];
+            std::unordered_set<std::string> known;
+            auto old = std::lower_bound(before.begin(), before.end(), sum.substr(0, PATH));
+            for (std::string sums; old != before.end() && old->compare(0, PATH, sum, 0, PATH) == 0; ++old)
+                if (store_.get(name_of(*old), sums))
+                    for (size_t at = 0; at + SUM <= sums.size(); at += SUM)
+                        known.insert(sums.substr(at, SUM));
+            for (uint32_t number = first; number < end; number++)
+                if (is_unused(number) && !known.count(reading_.sums[number]) && !store_.has(name_of(reading_.sums[number])))
+                    list.push_back(number);
+        }
+        return list;
+    }
+
+    bool is_unused(uint32_t number) const { return pieces_.all[number].header && !kept_[number]; }
+
     // The runs that no compilation is known to have read, besides those of a list.
     std::vector<uint32_t> unknown(const Words &known) const {
         std::vector<uint32_t> list;
-        for (uint32_t number = 0; number < runs_.size(); number++)
-            if (!std::binary_search(known.begin(), known.end(), runs_[number].sum) && !store_.has(name_of(runs_[number])))
+        for (uint32_t number = 0; number < reading_.runs.size(); number++)
+            if (!std::binary_search(known.begin(), known.end(), reading_.runs[number].sum) && !store_.has(name_of(reading_.runs[number].sum)))
                 list.push_back(number);
         return list;
     }
 
-    std::string name_of(const Run &run) const { return hex(Blake2b(checks_).add(run.sum).bytes()) + ".k"; }
-
-    void keep(const std::vector<uint32_t> &runs) const {
-        for (auto number : runs)
-            store_.put(name_of(runs_[number]), "good");
+    // What headers define for this file alone, which the compiler wants to be used by something, be it by what is not.
+    std::vector<uint32_t> idle(const std::vector<bool> &marked) const {
+        std::vector<uint32_t> names;
+        for (size_t number = 0; number < marked.size(); number++) {
+            const Piece &piece = pieces_.all[number];
+            for (uint32_t at = piece.names_at; marked[number] && piece.idle && piece.header && at < piece.names_end; at++)
+                if (pieces_.how[at] == Declares::Ordinary)
+                    names.push_back(pieces_.names[at]);
+        }
+        return names;
     }
 
-    // Marks what a check of these runs must read, besides what is kept; returns whether there is anything.
-    bool mark(const std::vector<uint32_t> &runs, std::vector<bool> &marked) const {
-        bool any = false;
-        for (auto run : runs)
-            for (uint32_t number = runs_[run].first; number < runs_[run].end; number++)
-                if (pieces_.all[number].header && !kept_[number])
-                    any = marked[number] = true;
+    std::string name_of(const std::string &sum) const { return hex(Blake2b(checks_).add_sized(sum).bytes()) + ".k"; }
+
+    void keep(const std::vector<uint32_t> &runs) const {
+        for (auto run : runs) {
+            std::string sums;
+            for (uint32_t number = reading_.runs[run].first; number < reading_.runs[run].end; number++)
+                sums += reading_.sums[number];
+            store_.put(name_of(reading_.runs[run].sum), sums);
+        }
+    }
+
+    // Marks these pieces and the pragmas, and what they and the marked reach.
+    void mark(const std::vector<uint32_t> &numbers, std::vector<bool> &marked) const {
+        for (auto number : numbers)
+            marked[number] = true;
         for (size_t number = 0; number < marked.size(); number++)
-            if (pieces_.all[number].pragma && pieces_.all[number].header)
-                marked[number] = true;
+            marked[number] = marked[number] || (pieces_.all[number].pragma && pieces_.all[number].header);
         reach(unit_, pieces_, marked);
-        return any;
     }
 
     // Writes the marked pieces as a preprocessed file.
@@ -287,6 +338,13 @@ private:
             }
             text.append(at, end - at).push_back('\n');
         }
+        // Who used them may not be here: nothing comes of an inline function that does.
+        std::string uses;
+        for (auto name : idle(marked))
+            if (reading_.uses[name])
+                uses += "(void)(" + std::string(unit_.names.word(name)) + ");";
+        if (!uses.empty())
+            text += "static inline __attribute__((unused)) void kperflab_front_uses(void){" + uses + "}\n";
         unlink(temporary_(".k").c_str());
         return write_file(temporary_(".k"), text);
     }
@@ -321,7 +379,7 @@ private:
     Unit unit_;
     Pieces pieces_;
     std::vector<bool> kept_;
-    std::vector<Run> runs_;
+    Reading reading_;
     std::string key_;
 };
 

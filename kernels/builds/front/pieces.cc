@@ -46,6 +46,7 @@ public:
                 return false;
             if (at_ >= piece_.end)
                 return false;
+            piece_.idle = static_ && !inline_ && !unused_ && !typedef_;
             if (tokens_[at_].is('{'))
                 return function && !value && !typedef_ && inline_ && (static_ || (extern_ && gnu_inline_));
             piece_.awaits = static_ || inline_;
@@ -354,6 +355,8 @@ private:
         bool passive = forward || Declaration(unit_, piece, pieces_.names).is_passive();
         pieces_.how.resize(pieces_.names.size(), Declares::Ordinary);
         piece.names_end = pieces_.names.size();
+        // What is kept by an attribute needs no use.
+        piece.idle &= !keeping;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
         piece.always = !passive || keeping || mixed || piece.pragma || !piece.header;

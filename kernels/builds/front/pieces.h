@@ -21,6 +21,7 @@ struct Piece {
     bool pragma;   // has a pragma, be it within
     bool nested;   // declares, within a body or parameters, what the whole file has
     bool awaits;   // the compiler complains if no later declaration completes it
+    bool idle;     // the compiler complains if nobody mentions it
     uint32_t body; // where a function's body begins, else end
 };
 

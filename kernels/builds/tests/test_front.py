@@ -120,6 +120,22 @@ def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) 
         assert bench.events() == ["checked", "hit", "hit"], number
 
 
+@pytest.mark.parametrize("idle", ["static int idle(int a)\n{\n\treturn a;\n}\n", "static int idle[4] = { 1 };\n"])
+def test_what_only_an_unused_function_uses_is_used(bench: Bench, idle: str) -> None:
+    use = "idle(1)" if "(" in idle else "idle[1]"
+    user = f"static inline int user(void)\n{{\n\treturn {use};\n}}\n"
+    bench.write(h_h=HEADER + idle + user, b_c=MAIN.replace("entry", "another"))
+    for source in ("a.c", "b.c"):
+        _same_words(bench, source, complains=False)
+    assert bench.events() == ["miss", "miss"]
+    bench.write(h_h="extern int fresh(void);\n" + HEADER + idle + user)
+    _same_words(bench, "b.c", complains=False)
+    assert bench.events() == ["checked", "hit"]
+    bench.write(h_h=HEADER + idle)
+    for source in ("a.c", "b.c"):
+        _same_words(bench, source, complains=True)
+
+
 def test_a_line_that_only_tells_where_a_warning_stands_is_not_checked_anew(bench: Bench) -> None:
     warning = '#define COMPLAIN() asm("# %c0" : : "i" (__LINE__))\n'
     body = "static inline int complains(int a)\n{\n\tCOMPLAIN();\n\treturn a;\n}\n"
