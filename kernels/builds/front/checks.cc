@@ -52,7 +52,6 @@ public:
             Sum sum;
             uint64_t path = quick_hash(file.name);
             sum.add(path);
-            sum.add(file.system);
             while (end < pieces_.all.size() && pieces_.all[end].file == pieces_.all[number].file)
                 sum.add(sums_[end++]);
             if (pieces_.all[number].file)
@@ -74,6 +73,7 @@ private:
         const Piece &piece = pieces_.all[number];
         Sum sum, head;
         sum.add(pragmas_);
+        sum.add(unit_.files[piece.file].system);
         numbered_.clear();
         for (uint32_t at = piece.first; at < piece.end; at++) {
             if (at == piece.body)

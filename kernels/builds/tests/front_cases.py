@@ -144,25 +144,72 @@ LOST = {
 
 # What stands before the header "h.h", which is the same in all: once so that the header is free of mistakes, and once not.
 CONTEXTS = {
-    "a type": ("typedef int good_t;\n", "typedef struct { int a; } good_t;\n", "static inline int late(good_t a)\n{\n\treturn a + 1;\n}\n"),
+    "a type": (
+        "typedef int good_t;\n",
+        "typedef struct { int a; } good_t;\n",
+        "static inline int late(good_t a)\n{\n\treturn a + 1;\n}\n",
+    ),
     "a type that is gone": ("typedef int good_t;\n", "", "extern good_t late(void);\n"),
-    "a field": ("struct part { int a; };\n", "struct part { int b; };\n", "static inline int late(struct part *p)\n{\n\treturn p->a;\n}\n"),
-    "a struct that is not complete": ("struct part { int a; };\n", "struct part;\n", "static inline int late(void)\n{\n\treturn sizeof(struct part);\n}\n"),
-    "a union of the name": ("struct part { int a; };\n", "union part { int a; };\n", "extern int late(struct part *p);\n"),
-    "a field further on": ("struct deep { int a; };\nstruct part { struct deep d; };\n", "struct deep { int b; };\nstruct part { struct deep d; };\n", "static inline int late(struct part *p)\n{\n\treturn p->d.a;\n}\n"),
-    "another declaration": ("extern int early(int);\n", "extern long early(int);\n", "extern int early(int);\n"),
-    "a parameter more": ("extern int early(int);\n", "extern int early(int, int);\n", "static inline int late(void)\n{\n\treturn early(1);\n}\n"),
+    "a field": (
+        "struct part { int a; };\n",
+        "struct part { int b; };\n",
+        "static inline int late(struct part *p)\n{\n\treturn p->a;\n}\n",
+    ),
+    "a struct that is not complete": (
+        "struct part { int a; };\n",
+        "struct part;\n",
+        "static inline int late(void)\n{\n\treturn sizeof(struct part);\n}\n",
+    ),
+    "a union of the name": (
+        "struct part { int a; };\n",
+        "union part { int a; };\n",
+        "extern int late(struct part *p);\n",
+    ),
+    "a field further on": (
+        "struct deep { int a; };\nstruct part { struct deep d; };\n",
+        "struct deep { int b; };\nstruct part { struct deep d; };\n",
+        "static inline int late(struct part *p)\n{\n\treturn p->d.a;\n}\n",
+    ),
+    "another declaration": (
+        "extern int early(int);\n",
+        "extern long early(int);\n",
+        "extern int early(int);\n",
+    ),
+    "a parameter more": (
+        "extern int early(int);\n",
+        "extern int early(int, int);\n",
+        "static inline int late(void)\n{\n\treturn early(1);\n}\n",
+    ),
     "a number": ("enum { SIZE = 4 };\n", "enum { SIZE = -4 };\n", "struct late { char a[SIZE]; };\n"),
-    "a pragma": ('#pragma GCC diagnostic ignored "-Wunused-variable"\n', "", "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n"),
-    "a pragma that is popped": ('#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n', '#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n#pragma GCC diagnostic pop\n', "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n"),
-    "a declaration in a body": ("static inline int early(void)\n{\n\textern int wide(void);\n\treturn wide();\n}\n", "static inline int early(void)\n{\n\textern long wide(void);\n\treturn wide();\n}\n", "extern int wide(void);\n"),
+    "a pragma": (
+        '#pragma GCC diagnostic ignored "-Wunused-variable"\n',
+        "",
+        "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n",
+    ),
+    "a pragma that is popped": (
+        '#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n',
+        '#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "-Wunused-variable"\n#pragma GCC diagnostic pop\n',
+        "static inline int late(void)\n{\n\tint idle;\n\treturn 1;\n}\n",
+    ),
+    "a declaration in a body": (
+        "static inline int early(void)\n{\n\textern int wide(void);\n\treturn wide();\n}\n",
+        "static inline int early(void)\n{\n\textern long wide(void);\n\treturn wide();\n}\n",
+        "extern int wide(void);\n",
+    ),
     "a variable of the name": ("extern int other;\n", "extern int late;\n", "extern int late(void);\n"),
-    "a macro": ("#define AND(a) && (a)\n", "#define AND(a) && (a) +\n", "static inline int late(int a)\n{\n\treturn a AND(a);\n}\n"),
+    "a macro": (
+        "#define AND(a) && (a)\n",
+        "#define AND(a) && (a) +\n",
+        "static inline int late(int a)\n{\n\treturn a AND(a);\n}\n",
+    ),
 }
 
 # What a header promises, and what the source that includes it keeps of that.
 PROMISES = {
-    "an inline function": ("static inline int late(void);\n", "static inline int late(void)\n{\n\treturn 1;\n}\n"),
+    "an inline function": (
+        "static inline int late(void);\n",
+        "static inline int late(void)\n{\n\treturn 1;\n}\n",
+    ),
     "a structure": ("static struct part late __attribute__((unused));\n", "struct part { int a; };\n"),
 }
 
@@ -176,7 +223,7 @@ SPREAD = {
     "a string": "const char *text = TEXT(\nLINE\n__LINE__);\n",
     "a pasted line": "int lines[] = { ID(1,\nPASTE(LI, NE)) };\n",
     "a comment between": "int lines[] = { ID( /* )\n */ LINE, // )\n LINE) };\n",
-    "a string between": "int lines[] = { sizeof ID(\")\",\n LINE) };\n",
+    "a string between": 'int lines[] = { sizeof ID(")",\n LINE) };\n',
     "branches": "int lines[] = { ID((1 +\n#ifdef NO\n1)\n#else\n2)\n#endif\n, LINE) };\n",
     "a line of its own": "#line 40\nint lines[] = { ID(1,\n#line 90\nLINE) };\n",
     "another file's line": '#line 40 "h.h"\nint lines[] = { ID(1,\nLINE) };\n',

@@ -120,7 +120,9 @@ def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) 
         assert bench.events() == ["checked", "hit", "hit"], number
 
 
-@pytest.mark.parametrize("idle", ["static int idle(int a)\n{\n\treturn a;\n}\n", "static int idle[4] = { 1 };\n"])
+@pytest.mark.parametrize(
+    "idle", ["static int idle(int a)\n{\n\treturn a;\n}\n", "static int idle[4] = { 1 };\n"]
+)
 def test_what_only_an_unused_function_uses_is_used(bench: Bench, idle: str) -> None:
     use = "idle(1)" if "(" in idle else "idle[1]"
     user = f"static inline int user(void)\n{{\n\treturn {use};\n}}\n"
