@@ -18,6 +18,7 @@ from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
 from lab.experiments import limits
 from lab.leases.process import worker_identity
 from lab.models import Fetch
+from lab.models.states import FetchState
 from lab.submission.fetches.queue import (
     cancel_unwatched,
     claim_fetch,
@@ -128,6 +129,9 @@ class FetchChildren:
             return False
         child.renewed_at = monotonic()
         if renew_fetch(child.row.pk, child.row.token, received_bytes=child.usage.received):
+            return False
+        if Fetch.objects.filter(pk=child.row.pk, state__in=(FetchState.DONE, FetchState.FAILED)).exists():
+            # It has written its result, and ends by itself.
             return False
         log.info("%s was cancelled", child.row)
         end_all(child.process)

@@ -16,7 +16,13 @@ from django.utils import timezone
 
 from lab.experiments.limits import FETCH_SLOTS, FETCHES_RUNNING_EACH, PREVIEW_UNWATCHED_S
 from lab.models import Fetch, User
-from lab.submission.fetches.queue import MOST_ATTEMPTS, cancel_unwatched, claim_fetch, return_dead_fetches
+from lab.submission.fetches.queue import (
+    MOST_ATTEMPTS,
+    cancel_unwatched,
+    claim_fetch,
+    finish_fetch,
+    return_dead_fetches,
+)
 from lab.submission.fetches.requests import cancel_fetch, look_at_fetch
 from lab.tests.factories import make_user
 from workers.fetching import BUSY_CPU_S, Bounds, FetchChildren
@@ -172,6 +178,24 @@ def test_a_cancelled_fetch_ends_with_all_that_it_started(
     assert not is_running(grandchild)
     row.refresh_from_db()
     assert (row.state, row.problem) == ("cancelled", {})
+
+
+def test_a_child_that_has_written_its_result_ends_by_itself_and_is_not_called_cancelled(
+    alice: User, hands: list[FetchChildren], caplog: pytest.LogCaptureFixture
+) -> None:
+    row = asked(alice)
+    hands.append(FetchChildren(command=(sys.executable, "-c", "import time; time.sleep(1)")))
+    hands[0].step()
+    (child,) = hands[0]._children
+    row.refresh_from_db()
+    finish_fetch(row.pk, row.token)
+    child.renewed_at -= 3600
+    with caplog.at_level("INFO", logger="workers.fetching"):
+        while hands[0]._children:
+            hands[0].step()
+            time.sleep(0.05)
+    assert child.process.returncode == 0
+    assert "cancelled" not in caplog.text
 
 
 def test_a_child_that_dies_is_the_labs_fault_and_no_verdict_on_the_description(
