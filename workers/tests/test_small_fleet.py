@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from lab.tests.stores import moto as moto
+from workers.tests import smoke
 from workers.tests.debianbase import caches_held
 from workers.tests.live import LiveKernel
-from workers.tests.threehosts import BENCHES, LEASE_S, Client, ThreeHosts, three_hosts
+from workers.tests.threehosts import BENCHES, LEASE_S, STORE, Client, ThreeHosts, three_hosts
 
 pytestmark = pytest.mark.provision
 
@@ -98,6 +99,31 @@ def test_a_host_that_comes_back_takes_work_again(fleet: ThreeHosts, client: Clie
     bench.power_on()
     number = client.submit("a host is back")
     assert client.boot_on("bench2")["claimed_by"].startswith("bench2:")
+    assert answered(client.ended(number))
+    assert recorded_once(fleet.runs(number))
+    assert failed_units(fleet) == dict.fromkeys(fleet.hosts, "")
+
+
+def test_a_directory_that_all_mount_is_a_store_as_well(fleet: ThreeHosts, client: Client) -> None:
+    fleet.lab.run(f"chown kperflab: {STORE}")
+    counts = fleet.fleet.play("site.yml", "-e", f"lab_store={STORE}")
+    assert counts["failed"] == 0
+    number = client.submit("a directory")
+    assert answered(client.ended(number))
+    runs = fleet.runs(number)
+    assert recorded_once(runs), runs
+    kept = fleet.lab.run(f"ls {STORE} {STORE}/runs").split()
+    assert {"artifacts", *(f"{run['id']}-{run['attempt']}" for run in runs)} <= set(kept)
+    for run in runs:
+        assert "Linux version (a fake one)" in client.console(run["id"])
+
+
+def test_an_experiment_goes_on_where_the_server_itself_loses_power(fleet: ThreeHosts, client: Client) -> None:
+    number = client.submit("the server is taken away")
+    client.boot_on("bench1")
+    fleet.lab.cut_power()
+    fleet.lab.power_on()
+    smoke.wait_for_page(f"{fleet.fleet.url}/health/", seconds=300)
     assert answered(client.ended(number))
     assert recorded_once(fleet.runs(number))
     assert failed_units(fleet) == dict.fromkeys(fleet.hosts, "")

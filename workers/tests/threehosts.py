@@ -172,6 +172,7 @@ def _fleet(hosts: dict[str, Machine], folder: Path, moto: str) -> Fleet:
         "lab_listen_addresses": ["127.0.0.1", server.address],
         "lab_postgres_port": free_port(),
         "lab_redis_port": free_port(),
+        "lab_user_id": 931,
         "lab_store": f"s3://{BUCKET}/fleet?endpoint={moto}",
         "lab_store_key_id": KEYS["AWS_ACCESS_KEY_ID"],
         "lab_store_key": KEYS["AWS_SECRET_ACCESS_KEY"],
