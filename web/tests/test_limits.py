@@ -33,6 +33,7 @@ OTHERS = {
     "kernels.artifacts.structures": "beyond them fields have no names",
     "kernels.builds.btf": "beyond them fields have no names",
     "kernels.builds.written_types": "beyond them fields have no names",
+    "workers.microscope.field_names": "how many names of a line are shown",
     "kernels.builds.front_build": "of the lab's own stores and logs",
     "lab.comparisons.explanation": "how much of a result is shown",
     "lab.experiments.list_page": "how much of a list is searched",
