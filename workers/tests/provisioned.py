@@ -104,13 +104,13 @@ def commit_of_what_is_here(scratch: Path) -> str:
 
 
 def commit_after(revision: str, scratch: Path, edits: dict[str, tuple[str, str]]) -> str:
-    """A commit on a revision that replaces something once in each of these files."""
+    """A commit on a revision that replaces something once in each of these files; one where it replaces nothing is new."""
     git(scratch, "read-tree", revision)
     for name, (old, new) in edits.items():
-        text = git(scratch, "show", f"{revision}:{name}") + "\n"
-        assert text.count(old) == 1, name
+        text = git(scratch, "show", f"{revision}:{name}") + "\n" if old else ""
+        assert not old or text.count(old) == 1, name
         blob = git(scratch, "hash-object", "-w", "--stdin", given=text.replace(old, new))
-        git(scratch, "update-index", "--cacheinfo", f"100644,{blob},{name}")
+        git(scratch, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
     return git(scratch, "commit-tree", git(scratch, "write-tree"), "-p", revision, "-m", "what comes next")
 
 

@@ -8,17 +8,34 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.tests.stores import moto as moto
 from workers.tests import smoke
-from workers.tests.debianbase import caches_held
+from workers.tests.debianbase import ROOT, caches_held
 from workers.tests.live import LiveKernel
+from workers.tests.provisioned import LAB, commit_after
 from workers.tests.threehosts import BENCHES, LEASE_S, STORE, Client, ThreeHosts, three_hosts
+from workers.tests.watching import watched
 
 pytestmark = pytest.mark.provision
+
+# Of each kernel: nine minutes of two benches, longer than an upgrade takes.
+MANY_BOOTS = 40
+LAST_COLUMN = '    remark = models.TextField(blank=True, default="", db_default="")\n'
+NEW_COLUMN = 'shelf = models.TextField(blank=True, default="", db_default="")'
+MIGRATION = """from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("lab", "{newest}")]
+    operations = [
+        migrations.AddField("target", "shelf", models.TextField(blank=True, default="", db_default=""))
+    ]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +144,26 @@ def test_an_experiment_goes_on_where_the_server_itself_loses_power(fleet: ThreeH
     assert answered(client.ended(number))
     assert recorded_once(fleet.runs(number))
     assert failed_units(fleet) == dict.fromkeys(fleet.hosts, "")
+
+
+def test_an_upgrade_with_a_migration_while_both_benches_boot(
+    fleet: ThreeHosts, client: Client, tmp_path: Path
+) -> None:
+    number = client.submit("an upgrade meanwhile", boots=MANY_BOOTS)
+    client.boot_on("bench1")
+    newest = sorted(path.stem for path in (ROOT / "lab/migrations").glob("0*.py"))[-1]
+    edits = {
+        "lab/models/hardware.py": (LAST_COLUMN, f"{LAST_COLUMN}    {NEW_COLUMN}\n"),
+        "lab/migrations/9999_shelf.py": ("", MIGRATION.format(newest=newest)),
+    }
+    upgraded = commit_after(fleet.fleet.revision, tmp_path, edits)
+    url = fleet.fleet.url
+    with watched(True, f"{url}/health/", f"{url}/sign-in/") as watches:
+        counts = fleet.fleet.play("upgrade.yml", "-e", f"lab_revision={upgraded}", "-e", f"lab_store={STORE}")
+    assert counts["failed"] == 0
+    assert {told.split()[0] for watch in watches for told in watch.answers} == {"200"}
+    for host in fleet.hosts.values():
+        assert host.run("readlink /opt/kperflab/current").strip() == f"/opt/kperflab/{upgraded}"
+    assert "[X] 9999_shelf" in fleet.lab.run(f"{LAB} python3 manage.py showmigrations lab")
+    assert answered(client.ended(number))
+    assert recorded_once(fleet.runs(number))
