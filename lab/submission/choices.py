@@ -16,7 +16,7 @@ from workloads.catalog import load_catalog as load_workloads
 class SubmissionChoices:
     """All that a submission form offers, by name. targets: and groups of them.
 
-    trees: the revision of each that is taken when none is named, empty while it was never used.
+    trees: of each, the revision to use when none is named; empty for a tree that was never used.
     """
 
     trees: Mapping[str, str]
