@@ -19,7 +19,7 @@ from django.conf import settings
 from kernels.artifacts.store import METADATA, Artifact
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
 from kernels.files.scratch import locked
-from lab.errors import LabError, StoreUnreachable
+from lab.errors import LabError, StoreLacks, StoreUnreachable
 from lab.storage.artifact_locks import artifact_lock, in_use, unless_in_use
 from lab.storage.artifacts import artifacts_of, drop_artifact, fetch_artifact, in_store, send_artifact
 from lab.storage.store import lab_store
@@ -103,12 +103,13 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
 
 
 def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]) -> _Done:
-    """Do it again while the store is away, for AWAY_S at most. Raises StoreUnreachable, and what `transfer` and `on_wait` raise."""
+    """Do it again while the store is away, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, and what `transfer` and `on_wait` raise."""
     until = monotonic() + AWAY_S
     while True:
         try:
             return transfer()
-        except StoreUnreachable as exc:
+        # One that lacks what is just being written is in no better order than one that is away.
+        except (StoreUnreachable, StoreLacks) as exc:
             if monotonic() > until:
                 raise
             log.warning("waiting for the store: %s", exc)

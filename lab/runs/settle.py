@@ -42,8 +42,12 @@ def build_made(build_id: int) -> None:
 def build_failed(build_id: int) -> None:
     """Fail the variants of a build and cancel their boots; without a base, everything else too."""
     build = Build.objects.get(pk=build_id)
-    for variant in Variant.objects.filter(build=build_id, state=VariantState.PLANNED):
+    variants = Variant.objects.filter(build=build_id)
+    for variant in variants.filter(state=VariantState.PLANNED):
         fail_variant(variant, build.problem, build.problem_detail)
+    # Built before, and lost from the store: what was measured stays, what waits for it would wait for ever.
+    for variant in variants.filter(state=VariantState.READY, experiment__state__in=OPEN_EXPERIMENT):
+        _cancel_boots(variant, f"{variant.name} was not built again: {build.problem}")
 
 
 def fail_variant(variant: Variant, problem: str, detail: str) -> None:
@@ -56,7 +60,11 @@ def fail_variant(variant: Variant, problem: str, detail: str) -> None:
         problem=problem,
         problem_detail=detail,
     )
-    why = f"{variant.name} was not built: {problem}"
+    _cancel_boots(variant, f"{variant.name} was not built: {problem}")
+
+
+def _cancel_boots(variant: Variant, why: str) -> None:
+    """Cancel the boots that wait for a kernel that will not come; without the base's, all of them."""
     cancel_runs(Run.objects.filter(variant=variant), why)
     if variant.role == Role.BASE:
         cancel_runs(Run.objects.filter(experiment=variant.experiment_id), why)

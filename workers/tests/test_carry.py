@@ -12,6 +12,7 @@ import pytest
 
 from kernels.artifacts.store import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
+from lab.errors import StoreLacks
 from lab.models import Build, Experiment, Run
 from lab.runs.claim import MOST_ATTEMPTS
 from lab.runs.settle import settle
@@ -171,6 +172,25 @@ def test_a_build_worker_takes_what_the_store_has(
     machines.build()
     build = Build.objects.get()
     assert (build.state, build.cached, build.cpu_seconds) == ("built", True, 0)
+
+
+def test_a_store_that_lacks_what_is_written_to_it_is_waited_for(
+    machines: Machines, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory_store(settings, tmp_path / "store")
+    machines.submit()
+    answers = [StoreLacks("the store has no artifacts/x")] * MOST_ATTEMPTS
+
+    def send(*arguments: Any) -> int:
+        if answers:
+            raise answers.pop()
+        return send_artifact(*arguments)
+
+    monkeypatch.setattr(carry, "send_artifact", send)
+    monkeypatch.setattr(carry, "sleep", lambda _s: None)
+    machines.build()
+    build = Build.objects.get()
+    assert (build.state, build.attempt, in_store(build.artifact_key)) == ("built", 1, True)
 
 
 def test_a_store_that_comes_back_costs_a_boot_none_of_its_attempts(

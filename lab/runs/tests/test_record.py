@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-from typing import Any
 
 import pytest
 
 from lab.comparisons.conclusion.collect import conclusion_data
 from lab.errors import LabError
 from lab.models import Build, Comparison, Experiment, Profile, Run, Sample, Variant
-from lab.models.states import Outcome, move
+from lab.models.states import Outcome
 from lab.profiles.analysis.frame_tree import build_tree, stacks_of, unpack
-from lab.runs import settle as settling
 from lab.runs.claiming import renew
 from lab.runs.expired_claims import return_dead_claims
-from lab.runs.hand_back import release
 from lab.runs.order import next_build, next_run
 from lab.runs.record import (
     BuildSuccess,
@@ -25,7 +22,7 @@ from lab.runs.record import (
     record_build_success,
     record_run,
 )
-from lab.runs.settle import cancel_experiment, cancel_runs, settle
+from lab.runs.settle import cancel_experiment, settle
 from lab.tests.factories import (
     claimed_build,
     claimed_run,
@@ -346,27 +343,6 @@ def test_cancelling_leaves_what_was_measured_and_stops_the_rest() -> None:
     assert experiment.state == "cancelled"
     assert experiment.headline == conclusion_data(experiment)["headline"] != ""
     assert not cancel_experiment(experiment.pk)
-
-
-@pytest.mark.parametrize("state", ["queued", "running"])
-def test_a_boot_whose_state_changes_while_it_is_cancelled_is_cancelled_all_the_same(
-    state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment = make_grid(blocks=1)
-    finish_builds(experiment)
-    first = experiment.runs.order_by("position").first()
-    assert first is not None
-    claim = claimed_run(first) if state == "running" else None
-    meanwhile = [lambda: release(claim)] if claim else [lambda: claimed_run(first)]
-
-    def moved_by_others(*args: Any, **fields: Any) -> bool:
-        while meanwhile:
-            meanwhile.pop()()
-        return move(*args, **fields)
-
-    monkeypatch.setattr(settling, "move", moved_by_others)
-    cancel_runs(experiment.runs.all(), "cancelled", running=True)
-    assert set(experiment.runs.values_list("state", flat=True)) == {"cancelled"}
 
 
 def test_what_a_machine_sends_is_stored_whatever_it_holds() -> None:
