@@ -95,7 +95,7 @@ def _compared_with(run: Run) -> QuerySet[Run]:
 def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
     """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
     states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
-    # Repeated until none is left: another process may claim one, or hand it back, after it was read here.
+    # Read again until none is left. Another process may claim a run or hand it back between the query and the update.
     while found := list(runs.filter(state__in=states).values_list("pk", "state")):
         ended = {"problem": problem, "finished_at": timezone.now(), **UNCLAIMED}
         for pk, state in found:
@@ -108,7 +108,7 @@ def cancel_builds(experiment_id: int, *, running: bool = False) -> None:
     wanted_elsewhere = Experiment.objects.filter(variants__build=OuterRef("pk"), state__in=OPEN_EXPERIMENT)
     ours = Build.objects.filter(variants__experiment=experiment_id, state__in=states)
     ours = ours.exclude(Exists(wanted_elsewhere.exclude(pk=experiment_id))).distinct()
-    # Repeated for the same reason.
+    # Read again for the same reason.
     while found := list(ours.values_list("pk", "state")):
         for pk, state in found:
             now = timezone.now()

@@ -16,7 +16,7 @@ from workloads.catalog import load_catalog as load_workloads
 class SubmissionChoices:
     """All that a submission form offers, by name. targets: and groups of them.
 
-    trees: of each, the revision to use when none is named; empty for a tree that was never used.
+    trees: maps each tree to its default revision, "" if it has none yet.
     """
 
     trees: Mapping[str, str]
