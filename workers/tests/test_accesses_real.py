@@ -72,7 +72,6 @@ def test_each_cpu_s_accesses_come_home_whole(boot: Boot) -> None:
     (tree,) = look.call_trees(request)
     assert tree.windows == 2 * CPUS
     assert sum(recording.instructions) == int(tree.instructions.sum())
-    assert max(recording.instructions) < 1.3 * min(recording.instructions)
     locks = []
     for path, instructions in zip(recording.accesses, recording.instructions, strict=True):
         rows = decoded(path)
