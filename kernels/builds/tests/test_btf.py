@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from kernels.artifacts.structures import StructField
-from kernels.builds.btf import Btf, BtfDamaged
+from kernels.builds.btf import Btf, BtfDamaged, Layout
 
 SOURCE = """
 struct list { struct list *next, *prev; };
@@ -127,24 +127,43 @@ def array(of: int, count: int) -> bytes:
     return struct.pack("<III", 0, 3 << 24, 0) + struct.pack("<III", of, 0, count)
 
 
-SHAPES = {
-    "a structure in itself": made(structure(100, (7, 1, 0))),
-    "a nameless structure in itself": made(structure(100, (0, 1, 0))),
-    "many of itself": made(structure(100, *[(0, 1, 0)] * 60_000)),
-    "names of names": made(structure(8, (7, 2, 0)), alias(3), alias(2)),
-    "an array of itself": made(structure(8, (7, 2, 0)), array(2, 4)),
-    "an array of everything": made(structure(8, (7, 2, 0)), array(1, 0xFFFFFFFF)),
-    "a type that is not there": made(structure(8, (7, 999, 0))),
-    "a field far behind": made(structure(8, (7, 0, 0xFFFFFFFF))),
-    "a structure of 4 GiB": made(structure(0xFFFFFFFF)),
-    "no types": made(),
-    "nothing": b"",
-    "a header and no more": struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, 0xFFFFFFFF, 0xFFFFFFF0, 99),
+REFUSED = {
+    "a structure in itself": (made(structure(100, (7, 1, 0))), "structures in structures without an end"),
+    "a nameless structure in itself": (
+        made(structure(100, (0, 1, 0))),
+        "structures in structures without an end",
+    ),
+    "many of itself": (
+        made(structure(100, *[(0, 1, 0)] * 60_000)),
+        "structures in structures without an end",
+    ),
+    "names of names": (made(structure(8, (7, 2, 0)), alias(3), alias(2)), "names of names without an end"),
+    "an array of everything": (made(structure(8, (7, 2, 0)), array(1, 0xFFFFFFFF)), "larger than any object"),
+    "a type that is not there": (made(structure(8, (7, 999, 0))), "refers to one that is not there"),
+    "a field far behind": (made(structure(8, (7, 0, 0xFFFFFFFF))), "a field lies behind its structure"),
+    "a structure of 4 GiB": (made(structure(0xFFFFFFFF)), "larger than any object"),
+    "nothing": (b"", "too short"),
 }
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("data", SHAPES.values(), ids=SHAPES)
-def test_types_without_an_end_are_refused(data: bytes) -> None:
-    with contextlib.suppress(BtfDamaged):
+@pytest.mark.parametrize(("data", "reason"), REFUSED.values(), ids=REFUSED)
+def test_types_without_an_end_are_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(BtfDamaged, match=reason):
         look_at_all(data)
+
+
+EMPTY = {
+    "an array of itself": (made(structure(8, (7, 2, 0)), array(2, 4)), {"inode": Layout(8, ())}),
+    "no types": (made(), {}),
+    "a header and no more": (
+        struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, 0xFFFFFFFF, 0xFFFFFFF0, 99),
+        {},
+    ),
+}
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(("data", "layouts"), EMPTY.values(), ids=EMPTY)
+def test_types_without_a_size_have_no_fields(data: bytes, layouts: dict[str, Layout]) -> None:
+    assert Btf(data).layouts(["inode"]) == layouts

@@ -145,6 +145,17 @@ def test_a_few_more_boots_with_their_cost() -> None:
     assert (conclusion.next.action, conclusion.next.boots, conclusion.next.minutes) == ("boots", 24, 21)
 
 
+def test_up_to_twice_the_boots_are_no_sign_of_noise() -> None:
+    headlines = [
+        conclude(facts(case({"p": (replace(UNDECIDED, boots_needed=needed),)}))).headline
+        for needed in (20, 21)
+    ]
+    assert headlines == [
+        "No answer yet: p may be better or worse than the base.",
+        "No answer: this machine was too noisy for p.",
+    ]
+
+
 def test_no_answer_for_one_kernel_and_none_needed_for_the_other() -> None:
     given = facts(case({"p": (UNDECIDED,), "q": (EQUAL,)}), kernels=(P, Q))
     assert conclude(given).headline == "No answer for p; q is equal to the base within 2%."

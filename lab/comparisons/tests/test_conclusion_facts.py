@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.comparisons.conclusion.collect import conclusion_data
-from lab.models import Experiment
+from lab.comparisons.conclusion.collect import conclusion_data, experiment_facts
+from lab.models import Comparison, Experiment
 from lab.tests.factories import make_grid
 
 pytestmark = pytest.mark.django_db
@@ -37,3 +37,22 @@ def test_a_base_one_of_whose_boots_finished_is_no_base_that_never_booted() -> No
     made = ended(base="panicked", p="panicked")
     made.runs.filter(variant__name="base", block=0).update(state="done", outcome="finished")
     assert conclusion_data(made)["headline"] == "No answer: p was built, but did not finish a boot."
+
+
+def test_boots_asked_for_are_the_experiments_or_those_compared_where_they_stop_early() -> None:
+    made = make_grid([("p",)])
+    made.boots = 7
+    for metric, boots in (("ns", 3), ("calls", 5)):
+        Comparison.objects.create(
+            experiment=made,
+            case=made.cases.get(),
+            variant=made.variants.get(name="p"),
+            metric=metric,
+            primary=True,
+            boots=boots,
+            verdict="unchanged",
+            margin=0.02,
+        )
+    assert experiment_facts(made).boots_asked == 7
+    made.sequential = True
+    assert experiment_facts(made).boots_asked == 5
