@@ -103,7 +103,7 @@ def _line(one: Injected) -> str:
     how = "hit" if one.hit else "unable" if one.unable else "missed"
     return (
         f"{one.number:4} {one.fault:24} {one.stage:10} {how:6}"
-        f" held {one.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if one.late else ''}{one.broken and f' BROKEN: {one.broken}'}"
+        f" after {one.waited_s:5.1f} s, whole {one.whole_s:5.1f} s, held {one.held}{f' ({ended})' if ended else ''}{took}{' TOO LATE' if one.late else ''}{one.broken and f' BROKEN: {one.broken}'}"
     )
 
 
@@ -118,8 +118,10 @@ def _inject_or_say(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -
 
 
 def _inject(lab: Lab, one: Injected, draw: random.Random, loads: Loads) -> None:
+    begun = time.monotonic()
     with PREPARATIONS.get(one.fault, _nothing)(lab) as prepared:
         moment = _await(lab, one, draw, loads)
+        one.waited_s = round(time.monotonic() - begun, 1)
         if moment is None:
             return
         blow = Blow(lab, moment, draw, prepared=prepared)

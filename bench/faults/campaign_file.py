@@ -34,6 +34,7 @@ class Breach:
 class Injected:
     """One fault and what came of it. hit: it landed. held: claims of its victims; takeover_s: until the last of them was free again.
 
+    waited_s: for its preparation and stage; whole_s: from the strike until every program ran again.
     ended: what became of them, by state: queued (taken over), done, failed, … unable: why this machine cannot have such a fault.
     broken: a promise that this fault alone showed to be broken.
     """
@@ -45,6 +46,7 @@ class Injected:
     held: int = 0
     ended: dict[str, int] = field(default_factory=dict)
     takeover_s: float | None = None
+    waited_s: float = 0.0
     whole_s: float = 0.0
     late: bool = False
     unable: str = ""

@@ -22,7 +22,8 @@ class Load:
     targets: tuple[str, ...]
     seed: int
     build_s: float = 1.5
-    boots: int = 5
+    # Few, so that experiments begin and end often: those stages are the shortest.
+    boots: int = 3
     submitted: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
