@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Leftovers that an idle lab must not have: processes, mounts, scratch directories and locks of work that is over."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,9 +24,11 @@ GRACE_S = 15.0
 def leftovers(lab: Lab) -> list[str]:
     """A line for each thing that is left, once what is ending has had time to end."""
     end = time.monotonic() + GRACE_S
-    while (found := [*_strays(lab), *_mounts(lab), *_guests(lab)]) and time.monotonic() < end:
+    while (
+        found := [*_strays(lab), *_mounts(lab), *_guests(lab), *locks(lab.home)]
+    ) and time.monotonic() < end:
         time.sleep(0.5)
-    return [*found, *_scratch(lab), *_drafts(lab), *_locks(lab)]
+    return [*found, *_scratch(lab), *_drafts(lab)]
 
 
 def _strays(lab: Lab) -> Iterator[str]:
@@ -92,10 +95,21 @@ def _drafts(lab: Lab) -> Iterator[str]:
         yield f"initrd of a run that is over: {path}"
 
 
-def _locks(lab: Lab) -> Iterator[str]:
-    """flock of a file of the lab's by a process that is none of its programs."""
-    inodes = {path.stat().st_ino: path for path in lab.home.rglob("*lock*") if path.is_file()}
-    for line in Path("/proc/locks").read_text().splitlines():
+def locks(home: Path, held: Path = Path("/proc/locks")) -> Iterator[str]:
+    """Yield a line for each flock of a file of the lab's, which an idle lab holds for a moment only."""
+    files = {_identity(path): path for path in home.rglob("*lock*") if path.is_file()}
+    for line in held.read_text().splitlines():
         fields = line.split()
-        if "FLOCK" in fields and (path := inodes.get(int(fields[5].rpartition(":")[2]))):
-            yield f"lock {path} held by process {fields[4]}"
+        if "FLOCK" in fields and (path := files.get(fields[5])):
+            # The process that took it; where that is gone, one that it forked holds it.
+            command = Path(f"/proc/{fields[4]}/cmdline")
+            text = (
+                command.read_bytes().replace(b"\0", b" ").decode(errors="replace") if command.exists() else ""
+            )
+            yield f"lock {path} taken by process {fields[4]} ({text.strip() or 'gone'})"
+
+
+def _identity(path: Path) -> str:
+    """Return device and inode as /proc/locks writes them: two labs' disks have the same inodes."""
+    found = path.stat()
+    return f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -27,6 +28,7 @@ from bench.faults.campaign_file import (
 from bench.faults.faults import STRIKES
 from bench.faults.invariants import told_by_history
 from bench.faults.kinds import KINDS, stages_of
+from bench.faults.leftovers import locks
 from bench.faults.machine import descendants, kill, make_lies
 from bench.faults.table import wrong
 from lab.models.states import MOVES, RunState
@@ -171,6 +173,23 @@ def test_a_process_sees_as_much_free_disk_as_it_is_told(tmp_path: Path) -> None:
         answers.append(int(done.stdout))
     assert answers[0] > 0
     assert answers[1:] == [0, 1 << 50]
+
+
+def test_a_lock_of_a_lab_is_left_behind_and_one_of_the_same_number_on_another_disk_is_not(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with (home / "up.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (line,) = locks(home)
+        assert line.startswith(f"lock {home}/up.lock taken by process {os.getpid()} (")
+        place = os.fstat(file.fileno())
+        number = f"{os.major(place.st_dev):02x}:{os.minor(place.st_dev):02x}:{place.st_ino}"
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.write_text(Path("/proc/locks").read_text().replace(number, f"ff:ff:{place.st_ino}"))
+        assert list(locks(home, elsewhere)) == []
+    assert list(locks(home)) == []
 
 
 @pytest.mark.process
