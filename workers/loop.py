@@ -70,54 +70,47 @@ def take_one(scope: Scope) -> bool:
 
     Builds come first, since a boot is timed and nothing may compile beside it.
     """
-    if scope.builds and take_build(scope):
-        return True
+    if scope.builds and not why_idle(builds=True):
+        with turn(settings.HOME, "shared"):
+            claim = claim_next_build(
+                queue=scope.queue, by=worker_identity(), experiment_id=scope.experiment_id
+            )
+            if claim is not None:
+                builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME), front=settings.FRONT)
+                with _guarded(claim):
+                    build_claimed(claim, builder)
+                return True
     if not scope.boots or why_idle(builds=False):
         return False
-    targets = [scope.target] if scope.target else ready_targets(scope.experiment_id)
-    if any(take_boot(target, scope.experiment_id) for target in targets):
-        return True
-    return scope.experiment_id is None and any(
-        map(check_due, [scope.target] if scope.target else due_checks())
-    )
+    for target in [scope.target] if scope.target else ready_targets(scope.experiment_id):
+        with _claimed_boot(target, scope.experiment_id) as claim:
+            if claim is not None:
+                with _guarded(claim):
+                    run_claimed(claim, make_bench(settings.HOME))
+                return True
+    due = [scope.target] if scope.target else due_checks()
+    return scope.experiment_id is None and any(map(check_due, due))
 
 
-def take_build(scope: Scope) -> bool:
-    """Build the next kernel of the scope; return False if there is none for this worker."""
-    if why_idle(builds=True):
-        return False
-    with turn(settings.HOME, "shared"):
-        claim = claim_next_build(queue=scope.queue, by=worker_identity(), experiment_id=scope.experiment_id)
-        if claim is None:
-            return False
-        builder = Builder(settings.HOME, artifacts=artifacts_of(settings.HOME), front=settings.FRONT)
-        with _guarded(claim):
-            build_claimed(claim, builder)
-    return True
-
-
-def take_boot(target: str, experiment_id: int | None = None) -> bool:
-    """Carry out the next boot of a target; return False if no boot is ready or another worker has the target."""
-    how: Turn = "free"
+@contextmanager
+def _claimed_boot(target: str, experiment_id: int | None) -> Iterator[Claim | None]:
+    """Claim the next boot of a target, and the turn that it needs; None if no boot is ready or another worker has the target."""
     driver = Target.objects.filter(name=target).values_list("driver", flat=True).first()
-    if driver is None:
-        return False
-    if is_guest(driver):
-        run_id = next_run(experiment_id, target=target)
-        if run_id is None:
-            return False
-        how = _turn_of(run_id)
-    with turn(settings.HOME, how):
-        claim = claim_next_run(target=target, by=worker_identity(), experiment_id=experiment_id)
-        if claim is None:
-            return False
-        if how == "shared" and _turn_of(claim.id) != how:
+    while driver is not None:
+        how: Turn = "free"
+        if is_guest(driver):
+            run_id = next_run(experiment_id, target=target)
+            if run_id is None:
+                break
+            how = _turn_of(run_id)
+        with turn(settings.HOME, how):
+            claim = claim_next_run(target=target, by=worker_identity(), experiment_id=experiment_id)
+            if claim is None or how != "shared" or _turn_of(claim.id) == how:
+                yield claim
+                return
             # While this worker waited, another run came first that needs the machine in another way.
             release(claim)
-            return True
-        with _guarded(claim):
-            run_claimed(claim, make_bench(settings.HOME))
-    return True
+    yield None
 
 
 def _turn_of(run_id: int) -> Turn:

@@ -39,7 +39,7 @@ TREND_LEVEL = 0.01
 class _Shifted:
     """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself.
 
-    at_level: estimates `shift` with an interval of another level.
+    at_level: estimates `shift` with an interval of another level. q_value: the p value adjusted for so many metrics.
     """
 
     case: Case
@@ -52,6 +52,8 @@ class _Shifted:
     at_level: Callable[[float], Shift]
     spread: SpreadRatio | None = None
     notes: list[str] = field(default_factory=list)
+    q_value: float | None = None
+    metrics: int = 0
 
 
 def compare_experiment(experiment_id: int) -> int:
@@ -75,7 +77,9 @@ def compare_experiment(experiment_id: int) -> int:
                     shifted += _shifts(experiment, case, metric, variants, arms)
                     found_effects += _effects(experiment, case, metric, variants, arms)
                     points += base_point(case, metric, base, _ground(variants, arms))
-    comparisons = _judged(experiment, shifted) + refused
+    _adjust(shifted)
+    lacking = _is_partial(experiment)
+    comparisons = [_comparison(one, lacking=lacking) for one in shifted] + refused
     adjusted = adjust([effect.p_value for effect in found_effects])
     for effect, q_value in zip(found_effects, adjusted, strict=True):
         effect.q_value = q_value
@@ -250,21 +254,16 @@ def _effects(
     ]
 
 
-def _judged(experiment: Experiment, shifted: list[_Shifted]) -> list[Comparison]:
-    """Verdicts, their p values adjusted for all metrics of all cases of one variant: what one reads together."""
-    lacking = _is_partial(experiment)
+def _adjust(shifted: list[_Shifted]) -> None:
+    """Adjust the p values for all metrics of all cases of one variant: what one reads together."""
     families: dict[int, list[_Shifted]] = defaultdict(list)
     for one in shifted:
         families[one.variant.pk].append(one)
     for family in families.values():
         _note_spreads(family)
-    comparisons = []
-    for family in families.values():
         adjusted = adjust([one.shift.p_value for one in family])
-        metrics = sum(q_value is not None for q_value in adjusted)
         for one, q_value in zip(family, adjusted, strict=True):
-            comparisons.append(_comparison(one, q_value, metrics=metrics, lacking=lacking))
-    return comparisons
+            one.q_value, one.metrics = q_value, len(adjusted) - adjusted.count(None)
 
 
 def _note_spreads(family: list[_Shifted]) -> None:
@@ -284,20 +283,20 @@ def _is_partial(experiment: Experiment) -> bool:
     return set(asked) != set(counted)
 
 
-def _comparison(one: _Shifted, q_value: float | None, *, metrics: int, lacking: bool) -> Comparison:
-    """Return the row of one comparison. metrics: adjusted for. lacking: boots that were asked for are missing."""
+def _comparison(one: _Shifted, *, lacking: bool) -> Comparison:
+    """Return the row of one comparison. lacking: boots that were asked for are missing."""
     metric = one.metric
     verdict = judge(
         one.judged,
         better=metric["better"],
         margin=metric["margin"],
         floor=one.floor,
-        q_value=q_value,
+        q_value=one.q_value,
         level_used=one.nominal,
         unit=metric["unit"],
     )
     verdict, shift = allow_for_family(
-        verdict, one.shift, q_value, metrics=metrics, at_level=one.at_level, unit=metric["unit"]
+        verdict, one.shift, one.q_value, metrics=one.metrics, at_level=one.at_level, unit=metric["unit"]
     )
     return Comparison(
         experiment_id=one.case.experiment_id,
@@ -314,7 +313,7 @@ def _comparison(one: _Shifted, q_value: float | None, *, metrics: int, lacking: 
         low=shift.low,
         high=shift.high,
         p_value=shift.p_value,
-        q_value=q_value,
+        q_value=one.q_value,
         effect=shift.effect,
         floor=one.floor,
         partial=lacking,

@@ -203,41 +203,30 @@ def _metrics(
     case: Case, compared: Iterable[Comparison], effects: Sequence[Effect], spread: CaseSpread
 ) -> list[MetricData]:
     """Return the metrics of a case, primary ones first, each with its cells in the order of the variants."""
-    rows: dict[str, list[Comparison]] = defaultdict(list)
-    for one in compared:
+    by_metric: dict[str, list[Comparison]] = defaultdict(list)
+    for one in sorted(compared, key=lambda one: one.variant.position):
         if one.case_id == case.pk:
-            rows[one.metric].append(one)
-    alarms = false_alarms(case) if rows else {}
+            by_metric[one.metric].append(one)
+    alarms = false_alarms(case) if by_metric else {}
     spreads = {metric.metric: metric for metric in spread.metrics}
-    metrics = [
-        _metric(
-            sorted(own, key=lambda one: one.variant.position),
-            alarms.get(name, AlarmsData(called=0, compared=0)),
-            spreads.get(name),
-            [_effect(one) for one in effects if one.case_id == case.pk and one.metric == name],
+    metrics = []
+    for name, rows in by_metric.items():
+        # The base's median over both of its boots a block; only the second ones are compared with the first alone.
+        judged = [one for one in rows if one.variant.role != Role.AA] or rows
+        metrics.append(
+            MetricData(
+                name=name,
+                unit=rows[0].unit,
+                better=rows[0].better,
+                primary=rows[0].primary,
+                base_median=next((one.base_median for one in judged if one.base_median is not None), None),
+                alarms=alarms.get(name, AlarmsData(called=0, compared=0)),
+                spreads=_spreads(spreads[name]) if name in spreads else [],
+                cells=[cell_data(one) for one in rows],
+                effects=[_effect(one) for one in effects if one.case_id == case.pk and one.metric == name],
+            )
         )
-        for name, own in rows.items()
-    ]
     return sorted(metrics, key=lambda metric: not metric["primary"])
-
-
-def _metric(
-    rows: Sequence[Comparison], alarms: AlarmsData, spread: MetricSpread | None, effects: list[EffectData]
-) -> MetricData:
-    first = rows[0]
-    # The base's median over both of its boots a block; only the second ones are compared with the first alone.
-    judged = [one for one in rows if one.variant.role != Role.AA] or rows
-    return MetricData(
-        name=first.metric,
-        unit=first.unit,
-        better=first.better,
-        primary=first.primary,
-        base_median=next((one.base_median for one in judged if one.base_median is not None), None),
-        alarms=alarms,
-        spreads=_spreads(spread) if spread else [],
-        cells=[cell_data(one) for one in rows],
-        effects=effects,
-    )
 
 
 def _spreads(spread: MetricSpread) -> list[SpreadData]:

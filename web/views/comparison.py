@@ -162,37 +162,25 @@ def _effects(metric: MetricData, *, fine: bool) -> dict[str, Any]:
     return {
         "metric": metric["name"],
         "ends": [change(end) for end in axis.ends],
-        "lines": [_effect(effect, axis, fine=fine) for effect in metric["effects"]],
+        "lines": [
+            drawn_shift(axis, effect, fine=fine)
+            | {"label": " × ".join(effect["switches"]), "reason": effect["reason"]}
+            for effect in metric["effects"]
+        ],
     }
 
 
-def _effect(effect: EffectData, axis: Span, *, fine: bool) -> dict[str, Any]:
-    words, drawn = interval_bar(axis, effect, fine=fine)
-    return {
-        "label": " × ".join(effect["switches"]),
-        "change": change(effect["ratio"], fine=fine),
-        "interval": words,
-        "bar": drawn,
-        "certainty": certainty(effect["q"]),
-        "reason": effect["reason"],
-    }
-
-
-def interval_bar(
-    axis: Span, shift: CellData | EffectData, *, fine: bool = False
-) -> tuple[str, dict[str, float] | None]:
-    """An interval in words and as a bar; nothing where there is none."""
+def drawn_shift(axis: Span, shift: CellData | EffectData, *, fine: bool) -> dict[str, Any]:
+    """Return a shift in words and as a bar, as web/bar.html draws it; no bar where an end is missing."""
     low, middle, high = shift["low"], shift["ratio"], shift["high"]
-    if low is None or middle is None or high is None:
-        return "", None
-    return interval(low, high, fine=fine), bar(axis, low, middle, high)
-
-
-def certainty(q_value: float | None) -> str:
-    """q in words."""
-    if q_value is None:
-        return ""
-    return "q < 0.001" if q_value < 0.001 else f"q {q_value:.3f}"
+    drawn = None if low is None or middle is None or high is None else bar(axis, low, middle, high)
+    q_value = shift["q"]
+    return {
+        "change": change(middle, fine=fine),
+        "interval": interval(low, high, fine=fine) if drawn else "",
+        "bar": drawn,
+        "certainty": "" if q_value is None else "q < 0.001" if q_value < 0.001 else f"q {q_value:.3f}",
+    }
 
 
 def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) -> dict[str, Any]:
@@ -200,13 +188,7 @@ def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) 
     cells = metric["cells"]
     margin = max((cell["margin"] for cell in cells), default=0.0)
     floor = max((cell["floor"] for cell in cells), default=0.0)
-    axis = _axis(cells, margin)
-    base = {
-        "variant": data["base"]["name"],
-        "value": quantity(metric["base_median"], metric["unit"]),
-        "boots": max((cell["boots"] for cell in cells), default=0),
-    }
-    lines = [_line(one, metric, axis, states.get(one["id"], ""), fine=_fine(data)) for one in cells]
+    axis, fine = _axis(cells, margin), _fine(data)
     return {
         "metric": metric["name"],
         "better": DIRECTIONS.get(metric["better"], ""),
@@ -215,7 +197,23 @@ def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) 
         "floor": change(1 + floor).lstrip("+") if floor else "",
         "alarms": _alarms(metric),
         "ends": [change(end) for end in axis.ends],
-        "lines": [base, *lines],
+        "base": {
+            "variant": data["base"]["name"],
+            "value": quantity(metric["base_median"], metric["unit"]),
+            "boots": max((cell["boots"] for cell in cells), default=0),
+        },
+        "lines": [
+            drawn_shift(axis, cell, fine=fine)
+            | {
+                "cell": cell,
+                "value": quantity(cell["median"], metric["unit"]),
+                "shown": shown_verdict(cell["verdict"], cell["role"]),
+                "control": CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
+                "medians": prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
+                "triaged": states.get(cell["id"], ""),
+            }
+            for cell in cells
+        ],
     }
 
 
@@ -223,25 +221,6 @@ def _alarms(metric: MetricData) -> str:
     """Return how far this metric can be trusted here: what A/A comparisons have called so far."""
     seen = metric["alarms"]
     return f"control: {seen['called']} of {seen['compared']} wrongly flagged" if seen["compared"] else ""
-
-
-def _line(cell: CellData, metric: MetricData, axis: Span, triaged: str, *, fine: bool) -> dict[str, Any]:
-    """Return one variant under one metric. triaged: the decision on a regression."""
-    words, drawn = interval_bar(axis, cell, fine=fine)
-    return {
-        "variant": cell["variant"],
-        "value": quantity(cell["median"], metric["unit"]),
-        "boots": cell["boots"],
-        "cell": cell,
-        "shown": shown_verdict(cell["verdict"], cell["role"]),
-        "control": CONTROLS[cell["role"]].description if cell["role"] in CONTROLS else "",
-        "change": change(cell["ratio"], fine=fine),
-        "medians": prose(own_medians(cell, shown_base=metric["base_median"], fine=fine)),
-        "interval": words,
-        "bar": drawn,
-        "certainty": certainty(cell["q"]),
-        "triaged": triaged,
-    }
 
 
 def _proof(item: ShownBoot) -> dict[str, Any] | None:

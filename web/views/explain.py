@@ -13,7 +13,6 @@ from django.views.decorators.http import require_safe
 from lab.comparisons.explanation import (
     Explanation,
     MovedCounter,
-    MovedMetric,
     MovedSymbol,
     MovedSymbols,
     explanation,
@@ -24,7 +23,7 @@ from lab.comparisons.triage import Decision, Regression
 from lab.statistics.verdict_words import CONTROLS, DIRECTIONS, kind_of
 from web.charts import span
 from web.views.claims import claim_table
-from web.views.comparison import certainty, interval_bar
+from web.views.comparison import drawn_shift
 from web.views.counters import counter_text
 from web.views.exact import exact_tables
 from web.views.profile import share_of
@@ -58,14 +57,12 @@ def explain(
     cell = page.cell
     axis = span([cell["low"], cell["ratio"], cell["high"]], cell["margin"])
     fine = page.row.experiment.clock == "instructions"
-    words, drawn = interval_bar(axis, cell, fine=fine)
     low, high = axis.ends
     ctx = {
         "page": page,
         "key": experiment_id,
         "tab": "comparison",
-        # Named as web/bar.html asks for.
-        "line": {"change": change(cell["ratio"], fine=fine), "interval": words, "bar": drawn},
+        "line": drawn_shift(axis, cell, fine=fine),
         "ends": (change(low), change(high)),
         # The interval of a verdict that its q-value held back is wider, as its reason says.
         "level": "" if held_back(cell) else "95 %",
@@ -73,11 +70,9 @@ def explain(
         "better": DIRECTIONS.get(page.row.better, ""),
         "medians": (quantity(cell["base_median"], page.row.unit), quantity(cell["median"], page.row.unit)),
         "medians_note": prose(own_medians(cell, fine=fine)),
-        "certainty": certainty(cell["q"]),
         "effect": f"{cell['effect']:+.1f}" if cell["effect"] is not None else "",
         "margin": change(1 + cell["margin"]).lstrip("+"),
         "floor": change(1 + cell["floor"]).lstrip("+") if cell["floor"] else "",
-        "metrics": [_metric(metric) for metric in page.metrics],
         "moved_symbols": _sections(page),
         "counters": [_counter(row) for row in page.counters.rows],
         "exact": exact_tables(page.exact),
@@ -102,11 +97,6 @@ def _triage(page: Explanation, typed: Decision | None, errors: dict[str, str]) -
         "typed": typed or Decision(newest.state if newest else "acknowledged"),
         "errors": errors,
     }
-
-
-def _metric(one: MovedMetric) -> tuple[MovedMetric, str, str]:
-    words, _ = interval_bar(span([one.cell["ratio"]], 0.0), one.cell)
-    return one, change(one.cell["ratio"]), words
 
 
 def _counter(one: MovedCounter) -> tuple[MovedCounter, dict[str, str], dict[str, str]]:

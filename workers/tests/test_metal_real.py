@@ -21,7 +21,7 @@ from lab.runs.claim import MOST_ATTEMPTS
 from lab.targets.netboot.boots import close_netboot
 from lab.tests.factories import make_build, make_case, make_experiment, make_run, make_variant
 from workers.drivers.metal import CMDLINE
-from workers.loop import take_boot
+from workers.loop import Scope, take_one
 from workers.tests.machines import StandIn, await_true
 from workloads.catalog import load_catalog
 
@@ -61,7 +61,7 @@ def carried_out(run: Run) -> Run:
     """The run after the very task that workers run; again where a BMC was too busy to answer, as the lab does."""
     for _ in range(MOST_ATTEMPTS):
         assert run.target is not None
-        assert take_boot(run.target.name, run.experiment_id)
+        assert take_one(Scope(builds=False, target=run.target.name, experiment_id=run.experiment_id))
         run.refresh_from_db()
         if run.state != "queued":
             break
