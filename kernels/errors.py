@@ -2,7 +2,7 @@
 """Exceptions between a patch and an artifact, each with `blame` and `retry`.
 
 `str(error)` is one line for people: it names the thing and the way out. `detail` holds the long
-part (a hunk, the tail of a log, what a command wrote to stderr). Two class attributes let one place decide what happens next:
+part (a hunk, the tail of a log, what a command wrote to stderr), `log` is the file of a build's output. Two class attributes let one place decide what happens next:
 `blame` is "submission", "kernel" or "lab"; `retry` says whether the same thing may be tried again.
 """
 
@@ -25,10 +25,11 @@ class KernelsError(Exception):
     blame: ClassVar[Blame] = "lab"
     retry: ClassVar[bool] = False
 
-    def __init__(self, message: str, detail: str = "") -> None:
+    def __init__(self, message: str, detail: str = "", *, log: Path | None = None) -> None:
         # Both may hold strangers' text: what a terminal would obey, or no database holds, is shown as an escape.
         super().__init__(shown_line(message))
         self.detail = shown(detail)
+        self.log = log
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:
@@ -47,7 +48,7 @@ def suggest(name: str, valid: Iterable[str]) -> str:
 
 
 class PatchRejected(KernelsError):
-    """A patch that is not allowed near a tree, or cannot be read; names file, hunk and reason."""
+    """A patch that is not allowed near a tree, not made for it, or cannot be read; names file, hunk and reason."""
 
     blame = "submission"
 
@@ -91,7 +92,7 @@ class PatchDoesNotApply(KernelsError):
 
 
 class UnknownTree(KernelsError):
-    """No tree is registered under this name, or nothing is at this location."""
+    """No tree is registered under this name, it stands for another place already, or nothing is at this location."""
 
     blame = "submission"
 
@@ -108,32 +109,14 @@ class TreeTooLarge(KernelsError):
     blame = "submission"
 
 
-class TreeTaken(KernelsError):
-    """A tree's name that stands for another place already; what is there is not changed."""
-
-    blame = "submission"
-
-
 class UnknownRevision(KernelsError):
-    """The tree has no such revision; the message holds the nearest ones."""
-
-    blame = "submission"
-
-
-class UnknownRange(KernelsError):
-    """Two revisions of which the first is not before the second."""
+    """The tree has no such revision (the message holds the nearest ones), or not before the other end of a range."""
 
     blame = "submission"
 
 
 class UnknownPath(KernelsError):
     """The tree has no such file at this revision."""
-
-    blame = "submission"
-
-
-class UnknownPatch(KernelsError):
-    """The catalogue holds no switch of this name, or has it for other trees only."""
 
     blame = "submission"
 
@@ -152,19 +135,11 @@ class CompileFailed(KernelsError):
 
     blame = "kernel"
 
-    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
-        super().__init__(message, detail)
-        self.log = log
-
 
 class BuildTimedOut(KernelsError):
     """The build did not end by its deadline; `log` is what it wrote until then."""
 
     blame = "kernel"
-
-    def __init__(self, message: str, *, log: Path, detail: str = "") -> None:
-        super().__init__(message, detail)
-        self.log = log
 
 
 # What the lab lacks
@@ -194,14 +169,8 @@ class OutputTooLong(GitFailed):
     """git printed more than is allowed; callers that asked about a stranger's tree say what that means."""
 
 
-class TreeUnreachable(KernelsError):
-    """A git repository somewhere else that does not answer, or breaks off; may be back later."""
-
-    retry = True
-
-
-class LoreUnreachable(KernelsError):
-    """The archive of mails does not answer from here; the message says how to do without it."""
+class SourceUnreachable(KernelsError):
+    """A git repository or archive of mails somewhere else that does not answer, or breaks off; may be back later."""
 
     retry = True
 
@@ -255,16 +224,8 @@ class ArtifactRefused(KernelsError):
 class BuildOutOfMemory(KernelsError):
     """The kernel killed a program of the build, or of its config, for memory; `log` is what a build wrote until then."""
 
-    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
-        super().__init__(message, detail)
-        self.log = log
-
 
 class BuildInterrupted(KernelsError):
     """The sandbox around a build or a config was killed from outside, or others had the host's CPUs; `log`: written until then."""
 
     retry = True
-
-    def __init__(self, message: str, *, log: Path | None = None, detail: str = "") -> None:
-        super().__init__(message, detail)
-        self.log = log

@@ -191,10 +191,6 @@ class KeyBusy(LabError):
     retry: ClassVar[bool] = True
 
 
-class NetbootUnaddressable(LabError):
-    """The lab has no address that a booting machine could use; names the setting."""
-
-
 class NetbootClosed(LabError):
     """A token of no boot that is open."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from kernels.diffs.safety import MAX_INPUT_BYTES
-from kernels.errors import HostUnfit, LoreUnreachable, PatchRejected
+from kernels.errors import HostUnfit, PatchRejected, SourceUnreachable
 from kernels.files.scratch import remove_leftovers, scratch
 from kernels.trees.git import PASSED_ON
 
@@ -47,7 +47,7 @@ def message_id(text: str) -> str:
 def read_thread(text: str, root: Path, *, archive: str = ARCHIVE, deadline_s: float = DEADLINE_S) -> bytes:
     """The newest version of the series that a message belongs to, with its cover letter, as an mbox.
 
-    root: a folder to work in. Raises PatchRejected, LoreUnreachable, HostUnfit.
+    root: a folder to work in. Raises PatchRejected, SourceUnreachable, HostUnfit.
     """
     asked = message_id(text)
     remove_leftovers(root)
@@ -97,14 +97,14 @@ def _run(place: Path, command: list[str], deadline_s: float) -> subprocess.Compl
     except FileNotFoundError as exc:
         raise HostUnfit("prlimit is not installed: apt-get install util-linux") from exc
     except subprocess.TimeoutExpired as exc:
-        raise LoreUnreachable(
+        raise SourceUnreachable(
             f"the archive did not answer within {deadline_s:g} s; upload the mbox that b4 am gives you"
         ) from exc
 
 
 def _explain(asked: str, archive: str, said: str) -> None:
     if _UNREACHABLE.search(said) and not re.search(r"\b404\b", said):
-        raise LoreUnreachable(
+        raise SourceUnreachable(
             f"this site cannot reach {archive.split('/')[2]}; run b4 am {asked} yourself and upload what it writes",
             said,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernels.diffs.safety import MAX_PATCHES
-from kernels.errors import PatchRejected, TreeTooLarge, TreeUnreachable, UnknownRevision, suggest
+from kernels.errors import PatchRejected, SourceUnreachable, TreeTooLarge, UnknownRevision, suggest
 from kernels.files.scratch import remove_leftovers, scratch
 from kernels.patches.series import Series, read_range
 from kernels.trees.address import Address
@@ -45,7 +45,7 @@ def read_branch(
 ) -> Series:
     """The commits of a branch that the base lacks, as a series. Merges are refused, and more than 200 commits.
 
-    Raises UnknownTree, UnknownRevision, PatchRejected, TreeUnreachable where the other side does not answer in time.
+    Raises UnknownTree, UnknownRevision, PatchRejected, SourceUnreachable where the other side does not answer in time.
     """
     for name in filter(None, (branch.name, branch.since)):
         if not _REF.fullmatch(name):
@@ -135,7 +135,7 @@ class _Fetch:
                 f"branch {self.branch.name} is too large to fetch; upload its patches ({exc})",
                 detail=exc.detail,
             ) from exc
-        except TreeUnreachable as exc:
+        except SourceUnreachable as exc:
             if "no commits selected" not in exc.detail:
                 raise
             raise PatchRejected(

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from kernels.errors import HostUnfit, UnknownPatch, suggest
+from kernels.errors import HostUnfit, PatchRejected, suggest
 from kernels.patches.series import Patch, read_series
 
 PATCHES = Path(__file__).parent / "catalogue"
@@ -77,7 +77,7 @@ def load_catalog(directory: Path = PATCHES) -> Mapping[str, CatalogEntry]:
 
 
 def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) -> Patch:
-    """A switch's patch for a tree. Raises UnknownPatch, naming the trees it is made for, and HostUnfit."""
+    """A switch's patch for a tree. Raises PatchRejected, naming the trees it is made for, and HostUnfit."""
     path = directory / _for_tree(entry, tree_name).file
     try:
         patches = read_series(path.read_bytes()).patches
@@ -89,7 +89,7 @@ def entry_patch(entry: CatalogEntry, tree_name: str, directory: Path = PATCHES) 
 
 
 def entry_claims(entry: CatalogEntry, tree_name: str) -> tuple[ClaimedEffect, ...]:
-    """Return the claimed effects of switching an entry on; reversed where the switch reverts the patch. Raises UnknownPatch."""
+    """Return the claimed effects of switching an entry on; reversed where the switch reverts the patch. Raises PatchRejected."""
     if not _for_tree(entry, tree_name).reverts:
         return entry.claims
     return tuple(replace(claim, direction=_OTHER_WAY[claim.direction]) for claim in entry.claims)
@@ -97,7 +97,7 @@ def entry_claims(entry: CatalogEntry, tree_name: str) -> tuple[ClaimedEffect, ..
 
 def _for_tree(entry: CatalogEntry, tree_name: str) -> TreePatch:
     if tree_name not in entry.trees:
-        raise UnknownPatch(f"{entry.name} is not made for {tree_name}. {suggest(tree_name, entry.trees)}")
+        raise PatchRejected(f"{entry.name} is not made for {tree_name}. {suggest(tree_name, entry.trees)}")
     return entry.trees[tree_name]
 
 

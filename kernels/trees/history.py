@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from kernels.errors import UnknownRange
+from kernels.errors import UnknownRevision
 from kernels.trees.git import run_git, try_git
 from kernels.trees.tree import NamedRevision, SourceTree
 
@@ -38,11 +38,13 @@ def logged(tree: SourceTree, commit: str) -> Logged:
 def line(tree: SourceTree, start: NamedRevision, end: NamedRevision) -> tuple[Logged, ...]:
     """The commits after `start` up to and with `end`, by first parent, the oldest first.
 
-    Raises UnknownRange unless `start` is before `end` on that line, GitFailed.
+    Raises UnknownRevision unless `start` is before `end` on that line, GitFailed.
     """
     done = try_git(f"--git-dir={tree.repository}", "merge-base", "--is-ancestor", start.commit, end.commit)
     if done.returncode or start.commit == end.commit:
-        raise UnknownRange(f"{start.name} is not before {end.name} in {tree.name}: name the older one first")
+        raise UnknownRevision(
+            f"{start.name} is not before {end.name} in {tree.name}: name the older one first"
+        )
     span = f"{start.commit}..{end.commit}"
     options = ("--first-parent", "--reverse", "-z", f"--format={_FORMAT}")
     out = run_git(tree.repository, "log", *options, span, "--")

@@ -18,8 +18,8 @@ from kernels.errors import (
     DiskFull,
     GitFailed,
     OutputTooLong,
+    SourceUnreachable,
     TreeTooLarge,
-    TreeUnreachable,
     TreeUnreadable,
     UnknownTree,
 )
@@ -191,7 +191,7 @@ def ask(
 ) -> bytes:
     """Run a git command that talks to an address, and only to that; return what it prints.
 
-    Raises UnknownTree, TreeUnreadable, TreeUnreachable, TreeTooLarge, OutputTooLong, DiskFull.
+    Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, OutputTooLong, DiskFull.
     """
     seconds = max(1.0, limits.seconds)
     here = [f"--git-dir={repository or os.devnull}"]  # never the repository that we happen to stand in
@@ -211,7 +211,7 @@ def ask(
     except OutputTooLong:
         raise
     except GitFailed as exc:
-        raise TreeUnreachable(f"{address.shown} did not answer within {seconds:.0f} s") from exc
+        raise SourceUnreachable(f"{address.shown} did not answer within {seconds:.0f} s") from exc
     if done.returncode:
         raise _refusal(address, done, limits)
     return done.stdout
@@ -307,7 +307,7 @@ def _refusal(address: Address, done: subprocess.CompletedProcess[bytes], limits:
     if _NO_SUCH_REPOSITORY.search(detail):
         return UnknownTree(f"there is no git repository at {shown}", detail)
     last = detail.splitlines()[-1] if detail else f"status {done.returncode}"
-    return TreeUnreachable(f"{shown} cannot be fetched: {last}", detail)
+    return SourceUnreachable(f"{shown} cannot be fetched: {last}", detail)
 
 
 def _plain(stderr: bytes, address: Address) -> str:

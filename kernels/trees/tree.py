@@ -15,7 +15,6 @@ from pathlib import Path, PurePosixPath
 
 from kernels.errors import (
     DiskFull,
-    TreeTaken,
     TreeUnreadable,
     UnknownPath,
     UnknownRevision,
@@ -128,7 +127,7 @@ def open_git(
 
     A tree belongs to the place that it was cloned from: another address is refused under its name. on_note gets what
     somebody should know, such as tags that were moved there; on_progress the stage and the fraction of it that is done.
-    Raises TreeTaken, UnknownTree, TreeUnreadable, TreeUnreachable, TreeTooLarge, LockBusy, DiskFull.
+    Raises UnknownTree, TreeUnreadable, SourceUnreachable, TreeTooLarge, LockBusy, DiskFull.
     """
     _check_name(name)
     repository = root / f"{name}.git"
@@ -145,7 +144,7 @@ def open_git(
 
 
 def _check_origin(name: str, repository: Path, address: Address) -> None:
-    """Refuse an address that the repository was not cloned from. Raises TreeTaken.
+    """Refuse an address that the repository was not cloned from. Raises UnknownTree.
 
     Repositories of older releases have git's own note of it; one that was made of a bundle of the store has none yet.
     """
@@ -155,7 +154,7 @@ def _check_origin(name: str, repository: Path, address: Address) -> None:
     ):
         return
     whose = hide_password(origin) if origin else "a source archive"
-    raise TreeTaken(
+    raise UnknownTree(
         f"the tree {name} is {whose}, not {address.shown}; give {address.shown} as a git address of its own"
     )
 

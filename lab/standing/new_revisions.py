@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from kernels.errors import KernelsError, UnknownRange, UnknownRevision, suggest
+from kernels.errors import KernelsError, UnknownRevision, suggest
 from kernels.trees.history import Logged, line, logged
 from kernels.trees.remote import branches
 from kernels.trees.tree import SourceTree, resolve
@@ -187,7 +187,7 @@ class _Look:
             return [newest], ""
         try:
             new = list(line(tree, resolve(tree, last), resolve(tree, tip)))
-        except (UnknownRange, UnknownRevision):
+        except UnknownRevision:
             return [
                 newest
             ], f"before {tip[:SHORT]} the branch was rewritten: {last[:SHORT]} is not in it any more"
@@ -208,7 +208,7 @@ class _Look:
             return []
         try:
             between = line(tree, resolve(tree, first), resolve(tree, self.standing.last_commit))
-        except (UnknownRange, UnknownRevision):
+        except UnknownRevision:
             return []
         return [one for one in between if one.commit not in done]
 

@@ -13,7 +13,7 @@ from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilt
 from rest_framework.request import Request
 
 from lab.validation_messages import nearest
-from web.api.problems import Fault, ParameterRefused, ParametersDisagree, Problem, Refusal
+from web.api.problems import Fault, ParameterRefused, Problem, Refusal
 
 LONGEST = 200
 # SQLite refuses conditions that are nested deeper than some hundreds.
@@ -101,12 +101,12 @@ class Search(SearchFilter):
     """`?search=`: rows in which each word is found in one of the fields."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
-        """Those rows. Raises ParameterRefused, ParametersDisagree."""
+        """Those rows. Raises ParameterRefused."""
         given = request.query_params.get("search", "")
         if len(given) > LONGEST or "\0" in given:
             raise ParameterRefused("search", f"give at most {LONGEST} characters, and no NUL")
         if len(given.split()) > MOST_WORDS:
-            raise ParametersDisagree("search", f"give at most {MOST_WORDS} words")
+            raise ParameterRefused("search", f"give at most {MOST_WORDS} words", 422)
         return super().filter_queryset(request, queryset, view)
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

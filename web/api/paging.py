@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from lab.models.bounded import MOST_COUNTED, BoundedPaginator
-from web.api.problems import ParameterRefused, ParametersDisagree
+from web.api.problems import ParameterRefused
 
 _NUMBER = re.compile(r"0*([0-9]{1,18})")
 _MOST_NUMBER = 10**9 - 1
@@ -46,26 +46,27 @@ class Pages(PageNumberPagination):
         return self.page_size if given is None else _number(given, "page_size", self.max_page_size)
 
     def get_page_number(self, request: Request, paginator: Any) -> int:
-        """As asked, the first where nothing is. Raises ParameterRefused, ParametersDisagree."""
+        """As asked, the first where nothing is. Raises ParameterRefused."""
         given = request.query_params.get("page")
         number = 1 if given is None else _number(given, "page", _MOST_NUMBER)
         if number > max(1, MOST_COUNTED // paginator.per_page) and paginator.more:
-            raise ParametersDisagree(
+            raise ParameterRefused(
                 "page",
                 f"pages end at row {MOST_COUNTED:,}: narrow the list, or follow `next` in the order of numbers (?after=)",
+                422,
             )
         return number
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """The rows of the page that is asked for. Raises ParameterRefused, ParametersDisagree."""
+        """The rows of the page that is asked for. Raises ParameterRefused."""
         given = request.query_params.get("after")
         if given is None:
             return super().paginate_queryset(queryset, request, view) or []
         if "page" in request.query_params:
-            raise ParametersDisagree("after", "give a page or a number, not both")
+            raise ParameterRefused("after", "give a page or a number, not both", 422)
         if not _by_number(queryset):
-            raise ParametersDisagree(
-                "after", "this list is not in the order of its rows' numbers: give a page"
+            raise ParameterRefused(
+                "after", "this list is not in the order of its rows' numbers: give a page", 422
             )
         self.request = request
         number, size = _number(given, "after", _MOST_ID), self.get_page_size(request)

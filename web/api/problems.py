@@ -92,17 +92,11 @@ class Refusal(exceptions.APIException):
 
 
 class ParameterRefused(Refusal):
-    """A query parameter or header that is not what the schema says."""
+    """A query parameter or header that is not what the schema says; status 422: that is, but cannot go with the others here."""
 
-    def __init__(self, name: str, detail: str) -> None:
-        super().__init__(Problem(400, f"{name}: {detail}", "validation", (Fault(detail, parameter=name),)))
-
-
-class ParametersDisagree(Refusal):
-    """A query parameter that is as the schema says, but cannot go with the others or with this list."""
-
-    def __init__(self, name: str, detail: str) -> None:
-        super().__init__(Problem(422, f"{name}: {detail}", "refused", (Fault(detail, parameter=name),)))
+    def __init__(self, name: str, detail: str, status: int = 400) -> None:
+        kind = "validation" if status == 400 else "refused"
+        super().__init__(Problem(status, f"{name}: {detail}", kind, (Fault(detail, parameter=name),)))
 
 
 def answer(exc: Exception, context: Mapping[str, Any]) -> Response | None:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from lab.models import Sample
 from lab.models.states import Purpose
 from web.api.filters import Filters, IdFilter, TextFilter, TruthFilter, WordFilter
-from web.api.problems import ParametersDisagree
+from web.api.problems import ParameterRefused
 from web.api.resource import Resource
 from web.api.schema import Number
 
@@ -57,7 +57,7 @@ class Samples(Resource):
         asked = request.query_params
         alone = [name for name in SampleFilters.base_filters if name in asked and name not in _BELONGS_TO]
         if alone and not any(name in asked for name in _BELONGS_TO):
-            raise ParametersDisagree(
-                alone[0], f"name what the samples belong to as well: {', '.join(_BELONGS_TO)}"
+            raise ParameterRefused(
+                alone[0], f"name what the samples belong to as well: {', '.join(_BELONGS_TO)}", 422
             )
         return super().list(request)

@@ -17,8 +17,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from lab.errors import (
     NetbootClosed,
-    NetbootUnaddressable,
     PieceRefused,
+    SettingWrong,
     StoreLacks,
     StoreRefused,
     StoreUnreachable,
@@ -79,7 +79,7 @@ def _answers_machines(view: Callable[..., HttpResponseBase]) -> Callable[..., Ht
             response = _say(str(exc), 413 if exc.too_much else 409)
         except (StoreLacks, FileNotFoundError):
             response = _say("the lab no longer has this file", 404)
-        except (NetbootUnaddressable, StoreRefused, StoreUnreachable) as exc:
+        except (SettingWrong, StoreRefused, StoreUnreachable) as exc:
             log.error("%s", exc)
             response = _say("the lab cannot do this now: see its log", 503)
         response.headers["Cache-Control"] = "no-store"

@@ -151,6 +151,7 @@ def test_a_patch_that_does_not_compile_is_told_by_its_first_error(
         caught.value
     )
     assert "innode" in caught.value.detail
+    assert caught.value.log is not None
     assert "innode" in caught.value.log.read_text()
     assert builder.build(pretend.request()).key != builder.key(pretend.request(revision))
 

@@ -40,6 +40,7 @@ def test_a_build_that_hangs_is_stopped_with_all_it_started(
     builder.build(pretend.request())
     with pytest.raises(BuildTimedOut, match="stopped after") as caught:
         attempt(limited(builder, seconds=1), pretend, trouble)
+    assert caught.value.log is not None
     assert caught.value.log.exists()
     assert not running("^sleep 1000")
 

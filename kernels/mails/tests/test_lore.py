@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import LoreUnreachable, PatchRejected
+from kernels.errors import PatchRejected, SourceUnreachable
 from kernels.mails.lore import message_id, read_thread
 from kernels.patches.series import read_series
 
@@ -75,13 +75,15 @@ def test_a_message_id_becomes_its_series_with_the_cover(archive: str, tmp_path: 
 def test_an_unknown_message_is_told_from_an_archive_out_of_reach(archive: str, tmp_path: Path) -> None:
     with pytest.raises(PatchRejected, match=r"the archive has no message 9@example.org"):
         read_thread("9@example.org", tmp_path, archive=archive)
-    with pytest.raises(LoreUnreachable, match=r"cannot reach 127.0.0.1:9; run b4 am 1@example.org yourself"):
+    with pytest.raises(
+        SourceUnreachable, match=r"cannot reach 127.0.0.1:9; run b4 am 1@example.org yourself"
+    ):
         read_thread("1@example.org", tmp_path, archive="http://127.0.0.1:9/all")
 
 
 @pytest.mark.process
 def test_an_archive_that_hangs_ends_at_the_deadline(archive: str, tmp_path: Path) -> None:
-    with pytest.raises(LoreUnreachable, match="did not answer within"):
+    with pytest.raises(SourceUnreachable, match="did not answer within"):
         read_thread("1@example.org", tmp_path, archive=archive, deadline_s=0.01)
 
 

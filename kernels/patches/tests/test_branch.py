@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import PatchRejected, TreeUnreachable, UnknownRevision, UnknownTree
+from kernels.errors import PatchRejected, SourceUnreachable, UnknownRevision, UnknownTree
 from kernels.patches.branch import SCRATCH, Branch, read_branch
 from kernels.tests.serving import served
 from kernels.tests.sources import make_archive
@@ -152,7 +152,7 @@ def test_nothing_of_a_branch_stays(fork: Fork, tree: SourceTree) -> None:
 
 @pytest.mark.process
 def test_a_place_where_nothing_is_is_told(tree: SourceTree, tmp_path: Path) -> None:
-    with pytest.raises((UnknownTree, TreeUnreachable)):
+    with pytest.raises((UnknownTree, SourceUnreachable)):
         titles(Branch(Address("nowhere", str(tmp_path / "nowhere"), "file"), "work"), tree, "v1")
 
 
@@ -228,5 +228,5 @@ def test_a_name_is_not_asked_for_a_second_time(
 def test_a_server_that_hangs_ends_at_the_deadline(tree: SourceTree) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         branch = Branch(own_address(f"http://127.0.0.1:{silent.getsockname()[1]}/x"), "work")
-        with pytest.raises(TreeUnreachable, match=r"did not answer within 1 s"):
+        with pytest.raises(SourceUnreachable, match=r"did not answer within 1 s"):
             read_branch(branch, tree, resolve(tree, "v1"), FetchLimits(seconds=0.1))

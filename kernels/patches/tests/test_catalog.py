@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import HostUnfit, PatchDoesNotApply, UnknownPatch
+from kernels.errors import HostUnfit, PatchDoesNotApply, PatchRejected
 from kernels.patches.apply import apply_patches
 from kernels.patches.catalog import PATCHES, CatalogEntry, entry_claims, entry_patch, load_catalog
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
@@ -87,7 +87,7 @@ def test_headers_everybody_includes_are_touched_only_where_there_is_no_other_way
 
 
 def test_another_tree_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UnknownPatch, match=r"not made for debian-6\.13\. Did you mean"):
+    with pytest.raises(PatchRejected, match=r"not made for debian-6\.13\. Did you mean"):
         entry_patch(CATALOG["vfs-iget-rcu"], "debian-6.13")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import UnknownRange
+from kernels.errors import UnknownRevision
 from kernels.trees.history import line, logged, merges
 from kernels.trees.tree import SourceTree, resolve
 
@@ -49,5 +49,5 @@ def test_merges_are_counted(tree: SourceTree) -> None:
 
 @pytest.mark.parametrize(("start", "end"), [("four", "one"), ("one", "one"), ("side", "four")])
 def test_a_range_whose_start_is_not_before_its_end_is_refused(tree: SourceTree, start: str, end: str) -> None:
-    with pytest.raises(UnknownRange, match="name the older one first"):
+    with pytest.raises(UnknownRevision, match="name the older one first"):
         line(tree, resolve(tree, start), resolve(tree, end))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernels.errors import TreeTaken, UnknownTree
+from kernels.errors import UnknownTree
 from kernels.tests.stranger import FILE, Stranger
 from kernels.trees import remote
 from kernels.trees.address import own_address
@@ -35,7 +35,7 @@ class TestNames:
         evil = Stranger(tmp_path / "evil")
         evil.commit(evil.tree([(FILE, b"backdoor", evil.blob)]))
         evil.git("tag", "v6.1", "main")
-        with pytest.raises(TreeTaken, match=r"^the tree linux is .*linux\.git, not .*evil"):
+        with pytest.raises(UnknownTree, match=r"^the tree linux is .*linux\.git, not .*evil"):
             open_git("linux", own_address(str(evil.path)), tmp_path / "trees")
         assert resolve(tree, "v6.1") == before
         assert resolve(tree, "main") == before.__class__(before.commit, before.tree_id, "main")
@@ -53,7 +53,7 @@ class TestNames:
         subprocess.run(["git", f"--git-dir={old}", "config", "kperflab.default", "main"], check=True)
         evil = Stranger(tmp_path / "evil")
         evil.commit(evil.plain())
-        with pytest.raises(TreeTaken):
+        with pytest.raises(UnknownTree):
             open_git("linux", own_address(str(evil.path)), tmp_path / "trees")
         stranger.commit(stranger.plain(), "more")
         assert resolve(open_git("linux", own_address(str(stranger.path)), tmp_path / "trees"), "more")

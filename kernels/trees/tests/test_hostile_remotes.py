@@ -13,8 +13,8 @@ import pytest
 
 from kernels.errors import (
     KernelsError,
+    SourceUnreachable,
     TreeTooLarge,
-    TreeUnreachable,
     TreeUnreadable,
 )
 from kernels.patches.branch import Branch, read_branch
@@ -166,7 +166,7 @@ def test_a_partial_clone_of_somebody_runs_no_program_of_its_configuration(tmp_pa
         "core.fsmonitor": f"touch {trace};",
     }.items():
         stranger.git("config", name, value)
-    with pytest.raises((TreeUnreadable, TreeUnreachable)):
+    with pytest.raises((TreeUnreadable, SourceUnreachable)):
         open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
     assert not trace.exists()
 
@@ -266,12 +266,12 @@ class TestLimits:
         }
         with socket.create_server(("127.0.0.1", 0)) as silent:
             where = own_address(f"http://127.0.0.1:{silent.getsockname()[1]}/x")
-            with pytest.raises(TreeUnreachable, match="did not answer within 1 s") as refused:
+            with pytest.raises(SourceUnreachable, match="did not answer within 1 s") as refused:
                 calls[way](where)
         assert refused.value.retry
 
     def test_what_a_server_writes_to_us_is_cut_and_harmless(self, tmp_path: Path) -> None:
-        with running(_Chatty) as url, pytest.raises(TreeUnreachable) as refused:
+        with running(_Chatty) as url, pytest.raises(SourceUnreachable) as refused:
             branches(own_address(f"{url}/linux.git"))
         assert "\x1b" not in str(refused.value) + refused.value.detail
         assert len(refused.value.detail) < 1 << 20

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.errors import (
     GitFailed,
-    TreeUnreachable,
+    SourceUnreachable,
     UnknownPath,
     UnknownRevision,
     UnknownTree,
@@ -155,7 +155,7 @@ class TestGit:
     def test_a_server_that_does_not_answer_may_be_tried_again_and_its_password_is_not_shown(
         self, tmp_path: Path
     ) -> None:
-        with pytest.raises(TreeUnreachable) as caught:
+        with pytest.raises(SourceUnreachable) as caught:
             open_git("mine", own_address("http://me:secret@127.0.0.1:1/linux.git"), tmp_path)
         assert caught.value.retry
         assert "secret" not in str(caught.value) + caught.value.detail

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernels.errors import LoreUnreachable
+from kernels.errors import SourceUnreachable
 from kernels.mails.tests.test_uploads import DIFF, archive, mail
 from kernels.patches.series import read_series
 from kernels.tests.pretend import PretendKernel
@@ -178,7 +178,7 @@ def test_a_site_without_network_says_that_it_cannot_reach_lore(
         receive_message(message="kernfs", home=tmp_path)
 
     def unreachable(*_: object, **__: object) -> bytes:
-        raise LoreUnreachable("this site cannot reach lore.kernel.org; upload it")
+        raise SourceUnreachable("this site cannot reach lore.kernel.org; upload it")
 
     monkeypatch.setattr("lab.submission.received_series.read_thread", unreachable)
     with pytest.raises(FieldRefused, match="cannot reach lore") as refused:

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from lab.errors import NetbootUnaddressable
+from lab.errors import SettingWrong
 
 
 def netboot_url() -> str:
-    """The lab's address as machines are given it. Raises NetbootUnaddressable.
+    """The lab's address as machines are given it. Raises SettingWrong.
 
     http:// and an IPv4 address: neither a machine's firmware nor its kernel has certificates, or looks up names.
     """
@@ -21,7 +21,7 @@ def netboot_url() -> str:
     except ValueError:
         address = None
     if parts.scheme != "http" or address is None or address.is_loopback or parts.query:
-        raise NetbootUnaddressable(
+        raise SettingWrong(
             f'machines cannot boot from "{url}": set KPERFLAB_NETBOOT_URL to http:// and the IPv4 address of the lab '
             "in their network, such as http://10.20.0.1:8000"
         )

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from kernels.artifacts.store import ArtifactStore
-from lab.errors import NetbootClosed, NetbootUnaddressable, PieceRefused, StoreLacks, UnknownRow
+from lab.errors import NetbootClosed, PieceRefused, SettingWrong, StoreLacks, UnknownRow
 from lab.models import Netboot, NetbootPiece, Target
 from lab.storage.artifacts import send_artifact
 from lab.storage.directory import DirectoryStorage
@@ -279,7 +279,7 @@ def test_a_boot_needs_a_target_that_is_there() -> None:
 )
 def test_an_address_no_machine_can_use_is_refused_with_the_setting(settings: Any, url: str) -> None:
     settings.NETBOOT_URL = url
-    with pytest.raises(NetbootUnaddressable, match="KPERFLAB_NETBOOT_URL"):
+    with pytest.raises(SettingWrong, match="KPERFLAB_NETBOOT_URL"):
         netboot_url()
 
 
