@@ -142,8 +142,9 @@ def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     from workers.ctl.lazy_commands import load
 
     places = getattr(group, "places", {})
-    for name, listed in group.commands.items():
-        command = load(places[name], name) if name in places else listed
+    for name in group.list_commands(None):
+        place = places.get(name)
+        command = load(place, name) if isinstance(place, str) else group.commands[name]
         if hasattr(command, "commands"):
             yield from _commands(command, f"{path} {name}")
         else:

@@ -7,11 +7,12 @@ need neither Django nor libvirt.
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
 from rich.text import Text
 
-from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
+from workers.ctl.lazy_commands import LateGroup, late_group
 from workers.ctl.options import EXIT_LAB as EXIT_LAB
 from workers.ctl.options import EXIT_OK as EXIT_OK
 from workers.ctl.options import EXIT_USAGE as EXIT_USAGE
@@ -30,111 +31,89 @@ failed, 64 the input was wrong.
 """
 
 
-COMMANDS: dict[str, dict[str, CommandPlace]] = {
-    "Experiments": {
-        "submit": CommandPlace("submitctl", "Submit an experiment: a file, a series, or a branch."),
-        "preview": CommandPlace(
-            "submitctl", "Show what an experiment would build, boot, take and be able to tell; queue nothing."
-        ),
-        "b4-check": CommandPlace(
-            "b4ctl", "Check a patch or cover letter on standard input for b4 review; print what b4 reads."
-        ),
-        "watch": CommandPlace(
-            "watchctl", "Follow an experiment to its end, print its comparison, and exit with the verdict."
-        ),
-        "list": CommandPlace("watchctl", "List experiments, newest first."),
-        "show": CommandPlace("watchctl", "Show how an experiment stands, or how it ended."),
-        "compare": CommandPlace("reportctl", "Print the comparison; the exit code is the verdict."),
-        "profile": CommandPlace(
-            "profilectl",
-            "Print who calls the symbols a workload watches, and what certainly moved, all variants side by side.",
-        ),
-        "reply": CommandPlace(
-            "reportctl",
-            "Print a reply to the list: the conclusion, the tables, method and environment.",
-        ),
-        "export": CommandPlace("reportctl", "Write results to a file."),
-        "log": CommandPlace("watchctl", "Print a build's log or a run's console."),
-        "notes": CommandPlace("watchctl", "Show what people wrote about an experiment, or write to it."),
-        "rerun": CommandPlace("submitctl", "Submit an experiment's description once more."),
-        "priority": CommandPlace(
-            "submitctl", "Say how urgent an experiment is while it is open; the higher goes first."
-        ),
-        "keep": CommandPlace(
-            "submitctl",
-            "Keep an experiment's logs, profiles and kernels, whatever the retention policy says.",
-        ),
-        "unkeep": CommandPlace(
-            "submitctl",
-            "Leave an experiment's logs, profiles and kernels to the retention policy again; numbers and verdicts stay.",
-        ),
-        "cancel": CommandPlace(
-            "submitctl", "Cancel what is still open of an experiment; what is measured stays."
-        ),
+class Exports(LateGroup):
+    """`export 17 --format x` is short for `export report 17 --format x`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command to run for these arguments."""
+        return super().resolve_command(ctx, ["report", *args] if args and args[0].isdigit() else args)
+
+
+EXPORT = late_group(
+    {None: {"report": "reportctl:export_report", "profile": "profilectl:export_profile"}},
+    Exports,
+    help="Write results to a file.",
+)
+TARGET = late_group(
+    {
+        None: {
+            "list": "targetctl:list_targets",
+            "show": "targetctl",
+            "add": "targetctl",
+            "set": "targetctl:change",
+            "remove": "targetctl",
+            "enable": "targetctl",
+            "disable": "targetctl",
+            "release": "targetctl",
+            "check": "targetctl",
+            "power": "targetctl",
+        }
     },
-    "What a description may name": {
-        "trees": CommandPlace("namesctl", "List the trees kernels can be built from."),
-        "targets": CommandPlace("namesctl", "List the machines kernels can boot on."),
-        "workloads": CommandPlace("namesctl", "List what can be run, with its presets."),
-        "patches": CommandPlace(
-            "namesctl", "List the switches of the catalogue, which a description names with `catalog = `."
-        ),
+    help="Add, change, list and power target machines.\n\n"
+    "On the lab's own machine: its settings are read from the environment.",
+)
+LAB = late_group(
+    {
+        None: {
+            "status": "statusctl:show",
+            "backup": "backupctl",
+            "expire": "expirectl:show_or_expire",
+            "restore": "backupctl",
+        }
     },
-    "A server": {
-        "login": CommandPlace(
-            "loginctl", "Get a token from a server and keep it, in a file that only you can read."
+    help="Maintain a lab on its own machine. Settings come from the environment.",
+)
+cli = late_group(
+    {
+        "Experiments": {
+            "submit": "submitctl",
+            "preview": "submitctl",
+            "b4-check": "b4ctl",
+            "watch": "watchctl",
+            "list": "watchctl:list_experiments",
+            "show": "watchctl",
+            "compare": "reportctl",
+            "profile": "profilectl",
+            "reply": "reportctl",
+            "export": EXPORT,
+            "log": "watchctl",
+            "notes": "watchctl",
+            "rerun": "submitctl",
+            "priority": "submitctl",
+            "keep": "submitctl",
+            "unkeep": "submitctl",
+            "cancel": "submitctl",
+        },
+        "What a description may name": dict.fromkeys(
+            ("trees", "targets", "workloads", "patches"), "namesctl"
         ),
-        "logout": CommandPlace(
-            "loginctl",
-            "Forget the token kept for a server, and end it there.",
-        ),
-        "whoami": CommandPlace("loginctl", "Show whom the server takes you for, and what you may do."),
-        "config": CommandPlace(
-            "loginctl", "Show the server and the defaults in force, and which file or variable says so."
-        ),
+        "A server": dict.fromkeys(("login", "logout", "whoami", "config"), "loginctl"),
+        "This machine": {
+            "run": "submitctl",
+            "trend": "trendctl",
+            "bisect": "trendctl",
+            "work": "workctl:work_until_stopped",
+            "serve": "servectl:serve_pages",
+            "target": TARGET,
+            "lab": LAB,
+            "sign-in": "servectl",
+        },
     },
-    "This machine": {
-        "run": CommandPlace(
-            "submitctl", "Build, boot and compare what is still open of an experiment, on this machine."
-        ),
-        "trend": CommandPlace("trendctl", "List the trends, show one, or measure revisions for them."),
-        "bisect": CommandPlace(
-            "trendctl",
-            "Find the commit that changed a metric; the same command after a crash goes on where it stopped.",
-        ),
-        "work": CommandPlace(
-            "workctl",
-            "Build and boot whatever is queued, until Ctrl-C or SIGTERM; both give back what is being worked on.",
-        ),
-        "serve": CommandPlace(
-            "servectl", "Serve the pages on this machine, with a worker beside them, until interrupted."
-        ),
-        "target": CommandPlace("targetctl", "Add, change, list and power target machines."),
-        "lab": CommandPlace(
-            "labgroup",
-            "Maintain a lab on its own machine. Settings come from the environment.",
-        ),
-        "sign-in": CommandPlace("servectl", "Print a link that signs you in, in a browser on this machine."),
-    },
-}
-
-
-class Commands(LateGroup):
-    """All of labctl's."""
-
-    places = {name: place for places in COMMANDS.values() for name, place in places.items()}  # noqa: RUF012
-
-
-cli = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Measure what kernel patches do to performance, on real kernels.",
     epilog=EPILOG,
 )
-for _panel, _places in COMMANDS.items():
-    announce(cli, _places, _panel)
 
 
 def main() -> None:

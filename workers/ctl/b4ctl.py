@@ -35,11 +35,6 @@ MOST_TRACKING = 16 << 20
 _SETUP = (NotLetIn, SettingsWrong)
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the command to labctl."""
-    cli.command("b4-check")(b4_check)
-
-
 @through_client
 @with_options(Wish, measure=MEASURE_OPTIONS)
 def b4_check(

@@ -20,12 +20,6 @@ Which = Annotated[
 ]
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to the group."""
-    cli.command()(backup)
-    cli.command()(restore)
-
-
 def backup(file: Given, files: Which = "none") -> None:
     """Write a backup of tables, key and files, while the lab goes on working.
 

@@ -24,11 +24,6 @@ _CALLED = {
 _MIB = 1 << 20
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the command to the group."""
-    cli.command("expire")(show_or_expire)
-
-
 def show_or_expire(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="show what would be removed, and its size; remove nothing")

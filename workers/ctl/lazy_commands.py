@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands whose modules are imported when they are called; until then their names and one line each."""
+"""Commands whose modules are imported when they are called; until then their names and the first line of their docstrings."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 import typer
@@ -12,46 +13,68 @@ from typer.main import get_group
 
 from workers.ctl.examples import add_examples
 
-
-@dataclass(frozen=True, slots=True)
-class CommandPlace:
-    """The place of a command: a module of workers, and its function that adds it. told: the first line of its help."""
-
-    module: str
-    told: str
-    register: str = "register"
+# "module:function" below workers.ctl, or the module alone where the function has the command's name; or a group.
+Place = str | typer.Typer
 
 
 class LateGroup(TyperGroup):
-    """A group whose `places` are loaded when called; `--help` shows what they say here."""
+    """A group whose `places` are imported when they are called."""
 
-    places: ClassVar[Mapping[str, CommandPlace]] = {}
+    places: ClassVar[Mapping[str, Place]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the table; typer would list groups last."""
+        return list(self.places)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command itself in place of its line; a wrong name is refused with the nearest ones."""
         name, known, rest = super().resolve_command(ctx, args)
-        command = load(self.places[name], name) if name and name in self.places else known
+        place = self.places.get(name or "")
+        command = load(place, name) if name and isinstance(place, str) else known
         return name, add_examples(command, f"{_path(ctx)}{name}"), rest
+
+
+def late_group(
+    panels: Mapping[str | None, Mapping[str, Place]], cls: type[LateGroup] = LateGroup, **settings: Any
+) -> typer.Typer:
+    """Return a group of commands, by the panel of its help that lists them. settings: typer's own."""
+    places = {name: place for named in panels.values() for name, place in named.items()}
+    group = typer.Typer(cls=type(cls.__name__, (cls,), {"places": places}), no_args_is_help=True, **settings)
+    for panel, named in panels.items():
+        for name, place in named.items():
+            if isinstance(place, str):
+                group.command(name, help=summary(place, name), rich_help_panel=panel)(_not_loaded)
+            else:
+                group.add_typer(place, name=name, rich_help_panel=panel)
+    return group
+
+
+def summary(place: str, name: str) -> str:
+    """Return the first line of a command's docstring, from the text of its module."""
+    module, function = _function(place, name)
+    source = Path(__file__).with_name(f"{module}.py").read_text()
+    found = re.search(rf'^def {function}\(.*?"""(.*?)(?:\n|""")', source, re.DOTALL | re.MULTILINE)
+    return found[1] if found else ""
+
+
+def load(place: str, name: str) -> Any:
+    """Import a command's module and return the command."""
+    module, function = _function(place, name)
+    alone = typer.Typer()
+    # Makes a group of it, although it has one command.
+    alone.callback()(lambda: None)
+    alone.command(name)(getattr(import_module(f"workers.ctl.{module}"), function))
+    return get_group(alone).commands[name]
+
+
+def _function(place: str, name: str) -> tuple[str, str]:
+    module, _, function = place.partition(":")
+    return module, function or name.replace("-", "_")
 
 
 def _path(context: Any) -> str:
     """Return the names of the groups around a command, without the program's own."""
     return f"{_path(context.parent)}{context.info_name} " if context.parent else ""
-
-
-def load(place: CommandPlace, name: str) -> Any:
-    """Import a command's module and return the command."""
-    alone = typer.Typer()
-    # Makes a group of it, however few commands the module has.
-    alone.callback()(lambda: None)
-    getattr(import_module(f"workers.ctl.{place.module}"), place.register)(alone)
-    return get_group(alone).commands[name]
-
-
-def announce(group: typer.Typer, places: Mapping[str, CommandPlace], panel: str | None = None) -> None:
-    """List commands that a LateGroup will load."""
-    for name, place in places.items():
-        group.command(name, help=place.told, rich_help_panel=panel)(_not_loaded)
 
 
 def _not_loaded() -> None:

@@ -22,12 +22,6 @@ SCOPES = ("read", "submit", "operate")
 DAYS = 90
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    for command in (login, logout, whoami, config):
-        cli.command()(command)
-
-
 def login(
     name: Annotated[
         str, typer.Option("--user", help="your user name at the lab; prompted for if missing")

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 
-import typer
 from rich.text import Text
 
 from workers.ctl.clients.base import Kind
@@ -11,12 +10,6 @@ from workers.ctl.clients.client import Client
 from workers.ctl.options import JSON, TABLE, Format, err, out, print_json, through_client
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
-
-
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    for command in (trees, targets, workloads, patches):
-        cli.command()(command)
 
 
 @through_client

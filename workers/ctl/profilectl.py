@@ -40,16 +40,6 @@ ProfileForm = Annotated[
 ]
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the command to labctl."""
-    cli.command()(profile)
-
-
-def register_export(export: typer.Typer) -> None:
-    """Add the command to `labctl export`."""
-    export.command("profile")(export_profile)
-
-
 @through_client
 def profile(
     client: Client,

@@ -4,7 +4,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 from rich.text import Text
@@ -17,7 +17,6 @@ from lab.errors import SpecError
 from workers.ctl import complete
 from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import ServerStrange
-from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import TABLE, ExperimentId, err, format_option, out, through_client, write_file
 from workers.ctl.preferences import OF_GIT
 
@@ -33,32 +32,6 @@ ReportForm = Annotated[
     str,
     typer.Option("--format", help=", ".join(REPORT_FORMS), autocompletion=complete.one_of(*REPORT_FORMS)),
 ]
-
-
-class Exports(LateGroup):
-    """`export 17 --format x` is short for `export report 17 --format x`."""
-
-    places = {  # noqa: RUF012
-        "profile": CommandPlace(
-            "profilectl",
-            "Write the profile of a variant, or the difference of two, into a file.",
-            "register_export",
-        )
-    }
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the command to run for these arguments."""
-        return super().resolve_command(ctx, ["report", *args] if args and args[0].isdigit() else args)
-
-
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    cli.command()(compare)
-    cli.command()(reply)
-    export = typer.Typer(cls=Exports, no_args_is_help=True, help="Write results to a file.")
-    export.command("report")(export_report)
-    announce(export, Exports.places)
-    cli.add_typer(export, name="export")
 
 
 @through_client

@@ -13,12 +13,6 @@ from workers.serve import serve, sign_in_line
 Port = Annotated[int, typer.Option(help="port on the loopback address")]
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    cli.command("serve")(serve_pages)
-    cli.command("sign-in")(sign_in)
-
-
 def say(line: str) -> None:
     """Print a line that stays one: a link broken in two is none."""
     out.print(Text(line), soft_wrap=True)

@@ -29,11 +29,6 @@ _GIB = 1 << 30
 _ROWS = 50
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the command to the group."""
-    cli.command("status")(show)
-
-
 def show(form: Format = TABLE) -> None:
     """Show on one screen what waits, who works, what boots where and what lacks; exits with 3 where the lab cannot work."""
     checks = checked_now()

@@ -36,12 +36,6 @@ Source = Annotated[
 ]
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    for command in (submit, preview, rerun, cancel, run, priority, keep, unkeep):
-        cli.command()(command)
-
-
 @through_client
 @with_options(Wish, measure=MEASURE_OPTIONS)
 def submit(

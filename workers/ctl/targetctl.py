@@ -3,7 +3,7 @@
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,6 @@ from lab.targets.health_checks import known_kernel
 from lab.targets.quarantine import release_target
 from lab.validation_messages import nearest
 from workers.ctl.clients.local import api_here
-from workers.ctl.lazy_commands import CommandPlace, LateGroup, announce
 from workers.ctl.options import EXIT_LAB, JSON, TABLE, Format, err, out, print_json, whisper
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_rows
@@ -49,43 +48,6 @@ Tune = Annotated[
     typer.Option("--tune", metavar="KEY=VALUE", help="KEY=VALUE, a tuning setting; KEY= removes it"),
 ]
 Group = Annotated[str | None, typer.Option(help="group of equal targets; - for none")]
-
-
-class TargetCommands(LateGroup):
-    """All of `labctl target`."""
-
-    places = {  # noqa: RUF012
-        "list": CommandPlace("targetctl", "List the machines, and how they are."),
-        "show": CommandPlace("targetctl", "Show one machine: how it is reached, tuned, and how it is."),
-        "add": CommandPlace("targetctl", "Take a machine in."),
-        "set": CommandPlace(
-            "targetctl", "Change a machine; access and tuning of the file replace what is there."
-        ),
-        "remove": CommandPlace("targetctl", "Forget a machine that nothing was ever booted on."),
-        "enable": CommandPlace("targetctl", "Let a machine boot."),
-        "disable": CommandPlace("targetctl", "Keep a machine from booting; what boots now ends."),
-        "release": CommandPlace("targetctl", "End a machine's quarantine."),
-        "check": CommandPlace(
-            "targetctl", "Check a machine's health now: a known-good kernel, a calibration workload."
-        ),
-        "power": CommandPlace(
-            "targetctl", "Ask a machine's BMC: status, on, off, network (boot from it once)."
-        ),
-    }
-
-
-def register(cli: typer.Typer) -> None:
-    """Add the group to labctl, or its commands to the group."""
-    group = typer.Typer(
-        cls=TargetCommands,
-        no_args_is_help=True,
-        help="Add, change, list and power target machines.\n\n"
-        "On the lab's own machine: its settings are read from the environment.",
-    )
-    announce(group, TargetCommands.places)
-    cli.add_typer(group, name="target")
-    for name, command in COMMANDS.items():
-        cli.command(name)(command)
 
 
 def list_targets(form: Format = TABLE) -> None:
@@ -193,20 +155,6 @@ def power(
         out.print(Text(f"{row.name} boots from the network next"))
         return
     out.print(Text(f"{row.name} is {'on' if bmc.is_on() else 'off'}"))
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "list": list_targets,
-    "show": show,
-    "add": add,
-    "set": change,
-    "remove": remove,
-    "enable": enable,
-    "disable": disable,
-    "release": release,
-    "check": check,
-    "power": power,
-}
 
 
 def _given(

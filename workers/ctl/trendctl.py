@@ -32,12 +32,6 @@ SCREEN = bisection.Screen(
 )
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    cli.command()(trend)
-    cli.command()(bisect)
-
-
 def _clock(name: str) -> Clock:
     for clock in CLOCKS:
         if clock == name:

@@ -33,13 +33,6 @@ FOLLOW_S = 1.0
 END_WORDS = {0: "no regression", 1: "a regression", 2: "the data cannot tell", 3: "the lab failed"}
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the commands to labctl."""
-    for command in (watch, show, log, notes):
-        cli.command()(command)
-    cli.command("list")(list_experiments)
-
-
 def same(client: Client) -> str:
     """The option that leads through the same client again, for the commands we propose."""
     return " --local" if client.local else ""

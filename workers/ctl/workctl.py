@@ -23,11 +23,6 @@ log = logging.getLogger(__name__)
 FLEET = "Of a fleet, over KPERFLAB_REDIS: what this host takes"
 
 
-def register(cli: typer.Typer) -> None:
-    """Add the command to labctl."""
-    cli.command("work")(work_until_stopped)
-
-
 Builds = Annotated[
     bool,
     typer.Option("--builds", help="kernel images, by every compiler installed here", rich_help_panel=FLEET),

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,7 +17,7 @@ from lab.models import Experiment
 from lab.tests.factories import make_grid, make_user
 from workers import demo, labctl, local
 from workers.ctl import options
-from workers.ctl.lazy_commands import load
+from workers.ctl.lazy_commands import load, summary
 from workers.tests.conftest import FakeLab, opens
 
 
@@ -94,11 +96,14 @@ def test_an_experiment_without_its_base_exits_with_3(
     assert call(monkeypatch, "compare", str(experiment.pk), "--local") == labctl.EXIT_LAB
 
 
-@pytest.mark.parametrize("name", labctl.Commands.places)
-def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
-    place = labctl.Commands.places[name]
-    command = load(place, name)
-    assert str(command.help).splitlines()[0] == place.told
+def places(group: Any) -> Iterator[tuple[str, str]]:
+    for name, place in group.info.cls.places.items():
+        yield from [(name, place)] if isinstance(place, str) else places(place)
+
+
+@pytest.mark.parametrize(("name", "place"), places(labctl.cli))
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str, place: str) -> None:
+    assert str(load(place, name).help).splitlines()[0] == summary(place, name)
 
 
 def test_every_story_is_a_valid_description() -> None:
