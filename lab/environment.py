@@ -5,7 +5,7 @@ import json
 import os
 import stat
 from contextlib import suppress
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 
 from lab.errors import SettingWrong
@@ -23,6 +23,13 @@ SECRETS = frozenset(
 )
 # What this process took over from the service; see adopt.
 _adopted: dict[str, str] = {}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address of a host is this machine's own."""
+    with suppress(ValueError):
+        return host == "localhost" or ip_address(host).is_loopback
+    return False
 
 
 def state_root() -> Path:

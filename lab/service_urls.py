@@ -6,7 +6,6 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -15,6 +14,7 @@ import dj_database_url
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from lab.environment import is_loopback
 from lab.errors import SettingWrong
 
 # How long a connection is kept for the next request, and that it is tried before it is used: the server may have restarted.
@@ -104,16 +104,7 @@ def _verified(host: str, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_here(hosts: str) -> bool:
-    return all(_is_this_machine(host) for host in hosts.split(","))
-
-
-def _is_this_machine(host: str) -> bool:
-    if not host or host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return all(not host or host.startswith("/") or is_loopback(host) for host in hosts.split(","))
 
 
 def authorities() -> str:

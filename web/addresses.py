@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The client's address of a request behind KPERFLAB_PROXIES reverse proxies, the same for every caller."""
 
-from ipaddress import ip_address
-
 from django.conf import settings
 from django.http import HttpRequest
+
+from lab.environment import is_loopback
 
 _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
@@ -32,10 +32,5 @@ def is_of_this_machine(request: HttpRequest) -> bool:
     if not _proxies() and any(name in request.META for name in _FORWARDED):
         return False
     address = client_address(request)
-    if not address:
-        # A Unix socket has no addresses.
-        return True
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+    # A Unix socket has no addresses.
+    return not address or is_loopback(address)

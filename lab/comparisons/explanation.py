@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.comparisons.page import cell_data, invalid_data
 from lab.comparisons.shape import CellData, InvalidData
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.environment import stored_artifact
 from lab.models import Comparison, Profile, Run, Switch, Variant
 from lab.models.states import Purpose, Role
@@ -118,17 +118,13 @@ class Explanation:
 
 def explanation(experiment_id: int, comparison_id: int, *, root: Path) -> Explanation:
     """Return one verdict explained. root: the state root, where artifacts are. Raises UnknownRow."""
-    row = (
-        Comparison.objects.filter(pk=comparison_id, experiment=experiment_id)
-        .select_related("experiment", "case", "variant__build")
-        .first()
+    rows = Comparison.objects.select_related("experiment", "case", "variant__build")
+    row = one_row(
+        rows.filter(pk=comparison_id, experiment=experiment_id),
+        f"comparison {comparison_id} of experiment {experiment_id}",
     )
-    if row is None:
-        raise UnknownRow(f"experiment {experiment_id} has no comparison {comparison_id}")
-    variants = row.experiment.variants
-    base = variants.select_related("build").filter(role=Role.BASE).first()
-    if base is None:
-        raise UnknownRow(f"experiment {experiment_id} has no base")
+    bases = row.experiment.variants.select_related("build").filter(role=Role.BASE)
+    base = one_row(bases, f"base of experiment {experiment_id}")
     configs, why = _configs(base, row.variant, root)
     measured = Run.objects.filter(
         case=row.case, purpose=Purpose.MEASURED, variant__in=(base, row.variant)

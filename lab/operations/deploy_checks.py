@@ -2,13 +2,14 @@
 """Checks of `manage.py check --deploy`, for a lab that other machines reach."""
 
 import stat
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import Warning as Remark
+
+from lab.environment import is_loopback
 
 
 def passwords_are_not_in_the_clear(app_configs: Any, **kwargs: Any) -> list[Remark]:
@@ -90,7 +91,7 @@ CHECKS = (
 
 def _alone() -> bool:
     """Return whether people reach the pages from this machine only."""
-    return _is_here(urlsplit(settings.PUBLIC_URL).hostname or "")
+    return is_loopback(urlsplit(settings.PUBLIC_URL).hostname or "")
 
 
 def _proxies() -> int:
@@ -99,12 +100,3 @@ def _proxies() -> int:
 
 def _mode(path: Path) -> int:
     return path.stat().st_mode if path.exists() else 0
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

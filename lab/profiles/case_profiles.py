@@ -8,7 +8,7 @@ from statistics import median
 
 import numpy as np
 
-from lab.errors import UnknownRow
+from lab.errors import UnknownRow, one_row
 from lab.experiments.page import get_experiment
 from lab.models import Case, Experiment, Profile
 from lab.models.states import Role
@@ -155,9 +155,7 @@ def case_profiles(experiment_id: int, case_id: int, *, kind: str = CPU, idle: bo
     """
     kind = kind_named(kind) if kind else _usual_kind(case_id)
     experiment = get_experiment(experiment_id)
-    case = Case.objects.filter(pk=case_id, experiment=experiment).first()
-    if case is None:
-        raise UnknownRow(f"experiment {experiment_id} has no case {case_id}")
+    case = one_row(experiment.cases.filter(pk=case_id), f"case {case_id} of experiment {experiment_id}")
     rows = (
         Profile.objects.filter(run__case=case, run__state="done", kind=kind)
         .select_related("run__variant")
@@ -217,11 +215,8 @@ def profiled_variants(case_id: int, *, kind: str) -> set[str]:
 def run_tree(run_id: int, *, kind: str = CPU) -> tuple[Profile, FrameTree]:
     """One run's profile of a kind, by itself and under the compiler's own names. Raises UnknownRow."""
     kind = kind_named(kind)
-    profile = (
-        Profile.objects.filter(run=run_id, kind=kind).select_related("run__variant", "run__case").first()
-    )
-    if profile is None:
-        raise UnknownRow(f"run {run_id} has no {called(kind)}")
+    profiles = Profile.objects.filter(run=run_id, kind=kind).select_related("run__variant", "run__case")
+    profile = one_row(profiles, f"{called(kind)} of run {run_id}")
     return profile, unpack(bytes(profile.tree))
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.experiments.page import get_experiment
 from lab.experiments.shown_description import CaseView, case_view
-from lab.models import Case, Run
+from lab.models import Run
 from lab.models.states import Purpose, Role
 from lab.profiles.analysis.counter_shifts import CounterShifts, counter_shifts
 from lab.profiles.analysis.share_shifts import CERTAIN
@@ -118,9 +118,7 @@ class _Boot:
 def counter_page(experiment_id: int, case_id: int) -> CounterPage:
     """Return the counters of one case, those that certainly changed most first. Raises UnknownRow."""
     experiment = get_experiment(experiment_id)
-    case = Case.objects.filter(pk=case_id, experiment=experiment).first()
-    if case is None:
-        raise UnknownRow(f"experiment {experiment_id} has no case {case_id}")
+    case = one_row(experiment.cases.filter(pk=case_id), f"case {case_id} of experiment {experiment_id}")
     runs = list(
         Run.objects.filter(case=case, purpose=Purpose.PROFILED, state="done")
         .select_related("variant")

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.models import Build, Variant
 from lab.models.states import BuildState
 from lab.storage.files import KeptFile
@@ -99,11 +99,6 @@ class Builds(Resource):
     @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
     def log(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
         """Return the compiler's output from a byte on."""
-        found = Build.objects.filter(pk=id).values_list("log", "state", "expired_at").first()
-        if found is None:
-            raise UnknownRow(f"there is no build {id}")
-        return log_from(
-            request,
-            KeptFile(found[0], found[2]),
-            over=found[1] not in (BuildState.QUEUED, BuildState.BUILDING),
-        )
+        build = one_row(Build.objects.filter(pk=id).only("log", "state", "expired_at"), f"build {id}")
+        is_over = build.state not in (BuildState.QUEUED, BuildState.BUILDING)
+        return log_from(request, KeptFile(build.log, build.expired_at), over=is_over)

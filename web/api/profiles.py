@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.models import Profile
 from lab.profiles.analysis.frame_tree import unpack
 from lab.profiles.analysis.source_lines import merged_lines
@@ -70,9 +70,9 @@ class Profiles(Resource):
     def form(self, request: Request, id: int, form: str) -> HttpResponse:  # noqa: A002  the address says so
         """The whole of it, for other tools."""
         media_type, suffix = form_named(FORMS, form, "a profile")
-        row = Profile.objects.filter(pk=id).select_related("run__variant", "run__case").first()
-        if row is None:
-            raise UnknownRow(f"there is no profile {id}")
+        row = one_row(
+            Profile.objects.filter(pk=id).select_related("run__variant", "run__case"), f"profile {id}"
+        )
         run = row.run
         title = f"{run.case}: {run.variant}, run {run.pk}"
         context = {"title": title, "unit": unit_of(row.kind), "lines": merged_lines([row.lines])}

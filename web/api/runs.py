@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 
-from lab.errors import UnknownRow
+from lab.errors import one_row
 from lab.models import Run
 from lab.models.states import Outcome, Purpose, RunState
 from lab.storage.files import KeptFile
@@ -92,9 +92,6 @@ class Runs(Resource):
     @action(detail=True, content_negotiation_class=Plain, filter_backends=(), pagination_class=None)
     def console(self, request: Request, id: int) -> HttpResponse:  # noqa: A002  the address says so
         """Return the console from a byte on."""
-        found = Run.objects.filter(pk=id).values_list("console", "state", "expired_at").first()
-        if found is None:
-            raise UnknownRow(f"there is no run {id}")
-        return log_from(
-            request, KeptFile(found[0], found[2]), over=found[1] not in (RunState.QUEUED, RunState.RUNNING)
-        )
+        run = one_row(Run.objects.filter(pk=id).only("console", "state", "expired_at"), f"run {id}")
+        is_over = run.state not in (RunState.QUEUED, RunState.RUNNING)
+        return log_from(request, KeptFile(run.console, run.expired_at), over=is_over)

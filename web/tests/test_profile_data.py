@@ -166,7 +166,7 @@ def test_long_answers_are_squeezed_for_who_takes_that(client: Client, experiment
 @pytest.mark.parametrize(
     ("address", "status", "line"),
     [
-        ("/profiles/999999.tree", 404, "run 999999 has no profile"),
+        ("/profiles/999999.tree", 404, "there is no profile of run 999999"),
         (
             "{place}/variant.tree?variant=q",
             404,

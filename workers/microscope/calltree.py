@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.profiles.analysis.frame_tree import depths
 from workers.collect.kernelsymbols import KernelSymbols
 from workers.errors import ProfileUnreadable
 
@@ -88,7 +89,7 @@ def read_call_tree(data: bytes, kernel: KernelSymbols, program: ProgramSymbols) 
         raise ProfileUnreadable("the exact profile is garbled: a function stands before its caller")
     parent = parents.astype(np.int64)
     parent[:roots] = -1
-    if (_depth(parent) > _DEEPEST).any():
+    if (depths(parent) > _DEEPEST).any():
         raise ProfileUnreadable(f"the exact profile is garbled: calls nest deeper than {_DEEPEST}")
     return CallTree(
         (*_ROOTS, *_names(rows["function"][roots:], kernel, program)),
@@ -121,16 +122,6 @@ def _rows(data: bytes) -> tuple[int, NDArray[np.void]]:
     if int(rows["instructions"].sum()) != instructions:
         raise ProfileUnreadable("the exact profile is garbled: its functions do not add up to its total")
     return windows, rows
-
-
-def _depth(parent: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Doubles the stride each turn, as FrameTree.depth does."""
-    above = np.maximum(parent, 0)
-    depth = (parent >= 0).astype(np.int64)
-    while above.any():
-        depth += depth[above]
-        above = above[above]
-    return depth
 
 
 def _names(functions: NDArray[np.uint64], kernel: KernelSymbols, program: ProgramSymbols) -> Iterator[str]:

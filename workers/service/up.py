@@ -10,13 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from ipaddress import ip_address
 from time import monotonic, sleep
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from lab.environment import read_flag, read_number, read_variable
+from lab.environment import is_loopback, read_flag, read_number, read_variable
 from lab.errors import SettingWrong
 from workers.errors import MachineUnfit, ServiceDown, ServiceFailed
 from workers.service import leftover_processes as left
@@ -51,11 +50,8 @@ def wishes_of(port: int) -> ServiceOptions:
 
 def _refuse_plain(bind: str) -> None:
     """Raise SettingWrong where passwords would cross a network in the clear, unless that was asked for."""
-    with suppress(ValueError):
-        if ip_address(bind).is_loopback:
-            return
     if (
-        bind == "localhost"
+        is_loopback(bind)
         or read_variable("KPERFLAB_URL").startswith("https://")
         or read_flag("KPERFLAB_PLAIN")
     ):

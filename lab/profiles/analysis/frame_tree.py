@@ -51,6 +51,16 @@ class TreeDamaged(ValueError):
     retry: ClassVar[bool] = False
 
 
+def depths(parent: Integers | NDArray[np.int32]) -> Integers:
+    """Return how deep each node of a tree lies, 0 for the root. Doubles the stride each turn, so there are log2(deepest) turns."""
+    above = np.maximum(parent.astype(np.int64), 0)
+    depth = (parent >= 0).astype(np.int64)
+    while above.any():
+        depth += depth[above]
+        above = above[above]
+    return depth
+
+
 @dataclass(frozen=True, eq=False)
 class FrameTree:
     """Nodes in preorder; node 0 is the root, with parent -1. Arrays are not to be written to.
@@ -74,13 +84,8 @@ class FrameTree:
 
     @cached_property
     def depth(self) -> Integers:
-        """int64[n]; 0 for the root. Doubles the stride each turn, so there are log2(deepest) turns."""
-        above = np.maximum(self.parent.astype(np.int64), 0)
-        depth = (self.parent >= 0).astype(np.int64)
-        while above.any():
-            depth += depth[above]
-            above = above[above]
-        return depth
+        """int64[n]; 0 for the root."""
+        return depths(self.parent)
 
     @cached_property
     def end(self) -> Integers:

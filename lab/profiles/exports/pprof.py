@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lab.profiles.analysis.frame_tree import FrameTree, stacks_of
+from lab.profiles.analysis.varints import encode_one
 from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.exports.stacks import check_size
 
@@ -65,11 +66,4 @@ def _message(field: int, body: bytes) -> bytes:
 
 
 def _varints(values: Iterable[int]) -> bytes:
-    """A few numbers as unsigned LEB128: too few for the columns of lab/profiles/analysis/varints.py."""
-    out = bytearray()
-    for value in values:
-        while value > 0x7F:
-            out.append(value & 0x7F | 0x80)
-            value >>= 7
-        out.append(value)
-    return bytes(out)
+    return b"".join(map(encode_one, values))
