@@ -13,7 +13,7 @@ JOBS ?= 1
 SEED ?= 1
 CPUS ?= 8
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages faults campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,10 +37,10 @@ status:  ## what of it runs
 	@$(PYTHON) -m workers.service.control status
 
 test: setup-dev  ## check, tests that start processes, and one of each real thing: kernel, browser, PostgreSQL, API, faults
-	$(call parts,lint+fast process kernel guests+pages+postgres)
+	$(call parts,lint+fast kernel guests+pages process+faults+postgres)
 
 test-all: setup-dev  ## all of it: campaigns, whole services, hosts by ansible, containers; hours, and a machine of its own
-	$(call parts,lint+fast audit process thorough kernel guests+pages+postgres campaign fleet)
+	$(call parts,lint+fast audit kernel guests+pages process+faults+postgres thorough campaign fleet)
 
 check: setup-dev  ## the fast loop: linters, types, and the tests that start no process
 	$(call parts,lint+fast)
@@ -92,7 +92,11 @@ kernel:
 
 # Libvirt's guests, one after the other; beside them what needs no libvirt.
 guests:
-	@.venv/bin/pytest --durations 8 -m '(real or faults) and not campaign' --ignore $(KERNEL)
+	@.venv/bin/pytest --durations 8 -m 'real and not campaign' --ignore $(KERNEL)
+
+# Waits for stages of experiments most of the time, so it runs beside the tests that start processes.
+faults:
+	@.venv/bin/pytest --durations 3 -m 'faults and not campaign'
 
 pages:
 	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)'

@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from kernels.processes.environment import minimal
@@ -17,7 +18,7 @@ _DEADLINE_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The product of a compiler run. what: names it in messages; language: as the compiler's -x takes it."""
+    """The product of a compiler run. what: names it in messages; language: as the compiler's -x takes it; error: raised where the compiler fails."""
 
     what: str
     file: str
@@ -27,42 +28,48 @@ class Product:
     flags: tuple[str, ...]
     sources: tuple[Path, ...]
     headers: tuple[Path, ...]
+    error: type[WorkersError]
 
 
-def compile_once(product: Product, root: Path, error: type[WorkersError]) -> Path:
-    """Return the compiled file, kept below root under the hash of what it was made from. Raises error."""
-    kept = root / _key(product, error) / product.file
+def compile_once(product: Product, root: Path) -> Path:
+    """Return the compiled file, kept below root under the hash of what it was made from. Raises the product's error."""
+    kept = root / _key(product) / product.file
     if kept.exists():
         return kept
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as place:
         compiled = Path(place, product.file)
-        _run(product, [*product.flags, "-o", str(compiled), *(str(path) for path in product.sources)], error)
+        _run(product, [*product.flags, "-o", str(compiled), *(str(path) for path in product.sources)])
         compiled.chmod(product.mode)
         compiled.rename(kept)
     return kept
 
 
-def _key(product: Product, error: type[WorkersError]) -> str:
-    version = _run(product, ["-v", "-E", "-x", product.language, "/dev/null"], error)
-    key = hashlib.sha256("\0".join([product.compiler, *product.flags, version]).encode())
+def _key(product: Product) -> str:
+    key = hashlib.sha256("\0".join([product.compiler, *product.flags, _version(product)]).encode())
     for path in [*product.sources, *product.headers]:
         key.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return key.hexdigest()[:16]
 
 
-def _run(product: Product, arguments: list[str], error: type[WorkersError]) -> str:
+@cache
+def _version(product: Product) -> str:
+    """Return the compiler's version; read once a process, since a worker boots often."""
+    return _run(product, ["-v", "-E", "-x", product.language, "/dev/null"])
+
+
+def _run(product: Product, arguments: list[str]) -> str:
     compiler = product.compiler
     try:
         done = subprocess.run(
             [compiler, *arguments], capture_output=True, text=True, timeout=_DEADLINE_S, env=minimal()
         )
     except FileNotFoundError as exc:
-        raise error(
+        raise product.error(
             f"{compiler} is not installed; install the Debian packages {compiler} and libc6-dev"
         ) from exc
     except subprocess.TimeoutExpired as exc:
-        raise error(f"{compiler} did not compile {product.what} within {_DEADLINE_S} s") from exc
+        raise product.error(f"{compiler} did not compile {product.what} within {_DEADLINE_S} s") from exc
     if done.returncode:
-        raise error(f"{product.what} does not compile", done.stderr)
+        raise product.error(f"{product.what} does not compile", done.stderr)
     return done.stderr

@@ -31,5 +31,6 @@ def compile_plugin(root: Path) -> Path:
         flags=(*_FLAGS, "-I", str(HARNESS)),
         sources=tuple(sorted(NATIVE.glob("*.c"))),
         headers=(*sorted(NATIVE.glob("*.h")), HARNESS / "mark.h"),
+        error=PluginUnusable,
     )
-    return compile_once(product, root, PluginUnusable)
+    return compile_once(product, root)

@@ -57,8 +57,9 @@ def compile_replay(root: Path) -> Path:
         flags=FLAGS,
         sources=tuple(sorted(SOURCES.glob("*.cc"))),
         headers=tuple(sorted(SOURCES.glob("*.h"))),
+        error=ReplayFailed,
     )
-    return compile_once(product, root, ReplayFailed)
+    return compile_once(product, root)
 
 
 def replay(program: Path, trace: Trace, roles: str, machine: MachineModel) -> Contention:

@@ -17,6 +17,7 @@ from kernels.artifacts.store import Artifact, ArtifactStore
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.toolchain import detect_toolchain
 from kernels.configs.request import ConfigRequest, Fragment
+from kernels.tests.kept import begin_with_programs
 from kernels.tests.pretend import CONFIG, PretendKernel
 from kernels.trees.tree import DEFAULT_ARCHIVES, import_archive, resolve
 from lab.experiments.spec import ExperimentSpec, spec_from_mapping
@@ -131,7 +132,7 @@ def pretend_kernel(tmp_path_factory: pytest.TempPathFactory) -> PretendKernel:
 
 @pytest.fixture(scope="session")
 def fake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+    return begin_with_programs(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

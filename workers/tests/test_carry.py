@@ -12,6 +12,7 @@ import pytest
 
 from kernels.artifacts.store import METADATA, ArtifactStore
 from kernels.errors import ArtifactCorrupt, ArtifactMissing
+from kernels.tests.kept import begin_with_programs
 from lab.errors import StoreLacks
 from lab.models import Build, Experiment, Run
 from lab.runs.claim import MOST_ATTEMPTS
@@ -62,7 +63,7 @@ class Machines:
 @pytest.fixture
 def machines(fake_lab: FakeLab, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
     (tmp_path / "other").mkdir()
-    return Machines(fake_lab, settings, tmp_path / "other", monkeypatch)
+    return Machines(fake_lab, settings, begin_with_programs(tmp_path / "other"), monkeypatch)
 
 
 def spoil(store: Store) -> None:

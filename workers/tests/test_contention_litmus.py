@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.tests.kept import kept
 from workers.microscope.replay import compile_replay
 from workers.tests.tracewriter import ATOMIC, HEAP, LOAD, STORE, Bench, Recorder, bare
 from workloads.machines import machine_model
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_replay(tmp_path_factory.mktemp("replay"))
+def program() -> Path:
+    return compile_replay(kept("programs"))
 
 
 @pytest.fixture

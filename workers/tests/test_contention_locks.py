@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.tests.kept import kept
 from workers.errors import TraceUnreadable
 from workers.microscope.contention import Contention
 from workers.microscope.lock_functions import lock_function_lines
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_replay(tmp_path_factory.mktemp("replay"))
+def program() -> Path:
+    return compile_replay(kept("programs"))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from django.utils import timezone
 from kernels.artifacts.metadata import ArtifactRecord, write_record
 from kernels.artifacts.signature import Seal
 from kernels.artifacts.store import METADATA, Artifact, ArtifactStore
+from kernels.tests.kept import begin_with_programs
 from lab.models import Build, Experiment, Run, SigningKey
 from lab.storage.artifacts import artifacts_of
 from lab.submission.submit import submit_experiment
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.hostile, pytest.mark.django_db, pytest.mark.process]
 @pytest.fixture(scope="module")
 def fake_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state root of these tests alone: what they spoil is built again over its layer."""
-    return tmp_path_factory.mktemp("home")
+    return begin_with_programs(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

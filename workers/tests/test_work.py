@@ -23,6 +23,7 @@ from lab.runs.order import next_run
 from lab.submission.submit import submit_experiment
 from lab.tests.factories import claim_run, make_user
 from lab.tests.receiver import receiving
+from lab.tests.template_database import begin_with_template
 from workers import local, work
 from workers.drivers.fake import Script
 from workers.errors import MachineUnfit
@@ -193,6 +194,7 @@ def test_sigterm_ends_the_command_at_once_and_in_order(tmp_path: Path) -> None:
         "import workers.app; from workers import labctl, local; local.sweep = list;"
         "import sys; sys.argv = ['labctl', 'work', '--local']; labctl.main()"
     )
+    begin_with_template(tmp_path)
     environment = os.environ | {"KPERFLAB_HOME": str(tmp_path)}
     process = subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True

@@ -9,6 +9,7 @@
     end
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,8 +41,10 @@ def pack_plan(plan: Plan, files: Mapping[str, bytes]) -> bytes:
 
 def append_plan(initramfs: Path, plan: bytes, to: Path, between: bytes = b"") -> None:
     """Write initramfs and plan in a row to one file, the initrd of a run. between: a further archive."""
-    base = initramfs.read_bytes()
-    to.write_bytes(base + bytes(-len(base) % 4) + between + bytes(-len(between) % 4) + plan)
+    # Forty megabytes a boot: the kernel copies them.
+    shutil.copyfile(initramfs, to)
+    with to.open("ab") as file:
+        file.write(bytes(-file.tell() % 4) + between + bytes(-len(between) % 4) + plan)
 
 
 def read_steps(initrd: Path) -> tuple[Step, ...]:

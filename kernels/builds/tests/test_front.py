@@ -23,14 +23,15 @@ from kernels.builds.tests.front_cases import (
     Change,
 )
 from kernels.builds.tests.front_runs import FLAGS, IDENTITY, Bench
+from kernels.tests.kept import kept
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The front, compiled once."""
-    return compile_front(tmp_path_factory.mktemp("front"))
+def program() -> Path:
+    """The front, compiled once for these sources."""
+    return compile_front(kept("front"))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from kernels.builds.builder import Builder, BuildRequest, Limits, ModuleSource
 from kernels.builds.compiled_files import TRUSTED
 from kernels.builds.front_program import compile_front
 from kernels.errors import CompileFailed
+from kernels.tests.kept import kept
 from kernels.tests.pretend import FAKELINUX, PretendKernel
 from kernels.trees.tree import NamedRevision
 
@@ -35,9 +36,9 @@ CHANGES = {
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The front, compiled once for all state directories."""
-    return compile_front(tmp_path_factory.mktemp("front"))
+def program() -> Path:
+    """The front, compiled once for these sources."""
+    return compile_front(kept("front"))
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from kernels.builds.compiled_files import CompiledFiles, is_whole
 from kernels.builds.front_program import compile_front, place_front
 from kernels.builds.tests.front_cases import HEADER, MAIN
 from kernels.builds.tests.front_runs import IDENTITY, Bench
+from kernels.tests.kept import kept
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
@@ -21,9 +22,9 @@ _KEY = "ab" * 31 + ".o"
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The front, compiled once."""
-    return compile_front(tmp_path_factory.mktemp("front"))
+def program() -> Path:
+    """The front, compiled once for these sources."""
+    return compile_front(kept("front"))
 
 
 @pytest.fixture
