@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import sleep
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
@@ -42,6 +43,8 @@ from workers.readiness import why_idle
 from workers.run import clock_of, run_claimed
 
 log = logging.getLogger(__name__)
+# After a full disk, before this worker takes anything again: three tries took a tenth of a second without it, and the work was given up.
+NO_ROOM_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,8 @@ def _recorded(claim: Claim) -> Iterator[None]:
         full = isinstance(exc, OSError) and exc.errno in (errno.ENOSPC, errno.EDQUOT)
         problem = f"the lab {'has no room' if full else 'failed'} here: {type(exc).__name__}: {exc}"
         _record_fault(claim, " ".join(problem.split()), traceback.format_exc(), retry=full)
+        if full:
+            sleep(NO_ROOM_S)
 
 
 def _give_back(claim: Claim) -> None:

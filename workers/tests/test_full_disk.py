@@ -16,6 +16,7 @@ from lab.tests.factories import make_case, make_experiment, make_run, make_varia
 from workers.drivers.base import BootRequest
 from workers.drivers.fake import Script
 from workers.initrds import remove_initrds
+from workers.loop import NO_ROOM_S
 from workers.tests.conftest import FakeLab, opens
 from workloads import compile as compiling
 from workloads.errors import ProgramDiskFull
@@ -27,7 +28,17 @@ def no_room() -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/somewhere")
 
 
-def test_a_boot_that_meets_a_full_disk_is_tried_again(fake_lab: FakeLab) -> None:
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Lists the pauses that a worker would make."""
+    made: list[float] = []
+    monkeypatch.setattr("workers.loop.sleep", made.append)
+    return made
+
+
+def test_a_boot_that_meets_a_full_disk_is_tried_again_after_a_pause(
+    fake_lab: FakeLab, pauses: list[float]
+) -> None:
     met: list[str] = []
 
     def script(request: BootRequest) -> Script:
@@ -41,6 +52,7 @@ def test_a_boot_that_meets_a_full_disk_is_tried_again(fake_lab: FakeLab) -> None
     run = Run.objects.get(pk=met[0].partition("-")[0])
     assert (run.state, run.attempt) == ("done", 2)
     assert not Run.objects.filter(state="failed").exists()
+    assert pauses == [NO_ROOM_S]
 
 
 def test_a_build_that_meets_a_full_disk_is_tried_again(
