@@ -65,8 +65,3 @@ def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
     told = [good, *sorted(number for number in answers if good < number < bad), bad]
     gap = max(pairwise(told), key=lambda ends: ends[1] - ends[0])
     return Compare(sum(gap) // 2) if gap[1] - gap[0] > 1 else StepFound(good, bad)
-
-
-def most_comparisons(last: int) -> int:
-    """Return how many comparisons it takes at most if each has a clear answer."""
-    return 1 + (last - 1).bit_length() if last > 1 else 1

@@ -10,8 +10,7 @@ from typing import Any
 from lab.experiments.page import get_experiment
 from lab.models import Case, Run, Sample
 from lab.models.states import Purpose, Role, VariantState
-from lab.statistics.iterations import Quantile
-from lab.statistics.quantiles import Middle, histogram_quantile, middle
+from lab.statistics.quantiles import Middle, Quantile, histogram_quantile, middle
 
 TAILS = (0.99, 0.999, 0.9999)
 

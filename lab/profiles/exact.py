@@ -46,16 +46,6 @@ class ExactRow:
         """Instructions an operation more, or fewer."""
         return self.after - self.before
 
-    @property
-    def per_call_before(self) -> float | None:
-        """Instructions of one call; None where nothing called it."""
-        return self.before / self.calls_before if self.calls_before else None
-
-    @property
-    def per_call_after(self) -> float | None:
-        """Instructions of one call; None where nothing called it."""
-        return self.after / self.calls_after if self.calls_after else None
-
 
 @dataclass(frozen=True, slots=True)
 class ExactChange:

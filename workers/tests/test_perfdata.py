@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import Stack, stacks_of
+from lab.tests.folded import read_folded
 from workers.collect.perfdata import ExpectedKernel, PerfProfile, read_perf_data
 from workers.errors import ProfileUnreadable
 from workers.tests import perfwriter as perf

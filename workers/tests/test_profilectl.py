@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lab.models import Experiment, Profile
-from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import build_tree, pack
 from lab.profiles.analysis.source_lines import pack_lines
 from lab.tests.claims import diff_of, sampled_experiment
@@ -24,6 +23,7 @@ from lab.tests.factories import (
     make_twin,
     make_variant,
 )
+from lab.tests.folded import read_folded
 from lab.tests.wait_profiles import MS, add_waiting_boots
 from workers import labctl
 from workers.ctl import profilectl

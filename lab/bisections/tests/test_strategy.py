@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from lab.bisections.strategy import Compare, NoStep, RevisionAnswer, StepFound, decide, most_comparisons
+from lab.bisections.strategy import Compare, NoStep, RevisionAnswer, StepFound, decide
 
 G, B, U = RevisionAnswer.GOOD, RevisionAnswer.BAD, RevisionAnswer.UNTOLD
 
@@ -26,7 +26,7 @@ def test_every_culprit_is_found_in_as_few_comparisons_as_possible(last: int) -> 
     for culprit in range(1, last + 1):
         found, answers = bisected(last, lambda n, culprit=culprit: B if n >= culprit else G)  # type: ignore[misc]
         assert found == StepFound(culprit - 1, culprit)
-        assert len(answers) <= most_comparisons(last)
+        assert len(answers) <= 1 + (last - 1).bit_length()
 
 
 @pytest.mark.parametrize("last", range(1, 9))

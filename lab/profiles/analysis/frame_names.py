@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of frames as the source has them, idle CPUs, and folded stacks as text."""
-
-from collections import Counter
-
-Stack = tuple[str, ...]
+"""Names of frames as the source has them, and idle CPUs."""
 
 # A CPU that idles is below this function, unless it is below one through which an interrupt enters.
 IDLE = "do_idle"
@@ -29,14 +25,3 @@ def normalise(symbol: str) -> str:
         elif not parts[word].isdecimal():
             break
     return ".".join(parts[:kept]) or symbol
-
-
-def read_folded(text: str) -> dict[Stack, int]:
-    """Read lines `outer;…;inner count`; raises ValueError naming a line that is not one."""
-    folded: Counter[Stack] = Counter()
-    for number, line in enumerate(text.splitlines(), 1):
-        stack, _, count = line.rpartition(" ")
-        if not stack or not count.isdecimal():
-            raise ValueError(f"line {number} of the folded stacks is not 'stack count': {line[:80]!r}")
-        folded[tuple(stack.split(";"))] += int(count)
-    return dict(folded)

@@ -8,12 +8,12 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from lab.profiles.analysis.frame_names import read_folded
 from lab.profiles.analysis.frame_tree import FrameTree, build_tree, stacks_of
 from lab.profiles.exports.pprof import write_pprof
 from lab.profiles.exports.speedscope import write_speedscope
 from lab.profiles.exports.stacks import ExportTooLarge, write_folded, write_script, write_two_counts
 from lab.profiles.exports.svg import write_svg
+from lab.tests.folded import read_folded
 
 Stacks = dict[tuple[str, ...], int]
 PLAIN: Stacks = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
 
-from lab.profiles.analysis.frame_names import normalise, read_folded
+from lab.profiles.analysis.frame_names import normalise
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,3 @@ from lab.profiles.analysis.frame_names import normalise, read_folded
 )
 def test_copies_the_compiler_made_bear_the_name_of_the_source(symbol: str, source: str) -> None:
     assert normalise(symbol) == source
-
-
-def test_folded_stacks_are_read_and_equal_ones_added_up() -> None:
-    assert read_folded("a b;c 2\na b;c 3\nx 1\n") == {("a b", "c"): 5, ("x",): 1}
-
-
-@pytest.mark.parametrize("line", ["main", "main x", "main -1", " 5"])
-def test_a_line_that_is_no_folded_stack_is_named(line: str) -> None:
-    with pytest.raises(ValueError, match="line 2"):
-        read_folded(f"main 1\n{line}\n")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import numpy as np
 import pytest
-from scipy import stats
 
-from lab.statistics.iterations import quantile_interval, trend_left
+from lab.statistics.iterations import trend_left
 
 
 def boots(count: int, iterations: int, seed: int, between: float = 0.1) -> np.ndarray:
@@ -54,27 +53,3 @@ def test_identical_iterations_have_no_trend() -> None:
 )
 def test_too_little_to_tell_is_none(values: list[list[float]]) -> None:
     assert trend_left(values) is None
-
-
-def test_a_tail_quantile_is_covered_by_its_interval() -> None:
-    truth = np.exp(np.hypot(0.1, 0.3) * stats.norm.ppf(0.99))
-    found = [quantile_interval(boots(8, 200, seed).tolist(), 0.99) for seed in range(200)]
-    assert np.mean([(q.low or 0) <= truth <= (q.high or 0) for q in found]) >= 0.91
-    assert all((q.low or 0) <= (q.value or 0) <= (q.high or 0) for q in found)
-
-
-@pytest.mark.parametrize(
-    ("values", "why"),
-    [
-        ([], "no valid boot"),
-        ([[1.0] * 50] * 5, "250 values do not reach the 0.999 quantile"),
-        ([[1.0] * 1000] * 2, "an interval takes 3 boots, 2 count"),
-        ([[1.0, float("inf")]] * 3, "a value is not finite"),
-    ],
-)
-def test_a_quantile_that_cannot_be_told_says_why(values: list[list[float]], why: str) -> None:
-    assert quantile_interval(values, 0.999).why == why
-
-
-def test_a_constant_has_its_quantile_exactly() -> None:
-    assert quantile_interval([[3.0] * 9] * 4, 0.5).high == 3.0

@@ -5,8 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from lab.statistics.iterations import quantile_interval
 from lab.statistics.quantiles import histogram_quantile, middle
 
 
@@ -26,19 +26,27 @@ def test_the_interval_of_a_median_covers_it_whatever_the_distribution() -> None:
     assert held / 2000 >= 0.95
 
 
+def test_a_tail_quantile_is_covered_by_its_interval() -> None:
+    truth = np.exp(np.hypot(0.1, 0.3) * stats.norm.ppf(0.99))
+    found = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        boots = np.exp(0.1 * rng.normal(size=(8, 1)) + 0.3 * rng.normal(size=(8, 200)))
+        found.append(histogram_quantile([Counter(boot) for boot in boots.tolist()], 0.99, overflow=[0] * 8))
+    assert np.mean([(q.low or 0) <= truth <= (q.high or 0) for q in found]) >= 0.91
+    assert all((q.low or 0) <= (q.value or 0) <= (q.high or 0) for q in found)
+
+
 @pytest.mark.parametrize("quantile", [0.5, 0.99, 0.999])
-def test_counted_values_give_the_quantiles_of_the_values_themselves(quantile: float) -> None:
+def test_a_quantile_is_the_value_that_numpy_finds_in_all_of_them(quantile: float) -> None:
     random = np.random.default_rng(7)
     boots = [np.round(random.lognormal(3 + shift, 0.8, 4000)) for shift in (0, 0.05, -0.03, 0.1)]
-    counted = [dict(Counter(float(value) for value in boot)) for boot in boots]
-    ours = histogram_quantile(counted, quantile, overflow=[0] * 4)
-    theirs = quantile_interval([list(boot) for boot in boots], quantile)
-    assert ours.value == theirs.value
-    assert ours.low is not None
-    assert theirs.low is not None
-    # Theirs looks at 2000 places of the distribution, ours at every value.
-    assert ours.low == pytest.approx(theirs.low, rel=0.08)
-    assert ours.high == pytest.approx(theirs.high, rel=0.08)
+    found = histogram_quantile([Counter(boot.tolist()) for boot in boots], quantile, overflow=[0] * 4)
+    assert found.value == np.quantile(np.concatenate(boots), quantile, method="inverted_cdf")
+
+
+def test_a_constant_has_its_quantile_exactly() -> None:
+    assert histogram_quantile([{3.0: 9}] * 4, 0.5, overflow=[0] * 4).high == 3.0
 
 
 def test_a_quantile_beyond_the_histogram_is_told() -> None:

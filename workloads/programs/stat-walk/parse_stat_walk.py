@@ -11,8 +11,6 @@ from workloads.hist import parse_hist, read_stack
 _HIST, _PROFILE = "/tmp/returns.hist", "/sys/kernel/tracing/kprobe_profile"  # noqa: S108 the guest's
 # Of all calls, so many may go the wrong way: something else may touch the tree's root.
 _TOLERATED = 0.001
-# Thrashing is when at least so many of the files had to be read in again.
-_THRASHED = 0.1
 
 
 def parse(
