@@ -39,7 +39,7 @@ TREND_LEVEL = 0.01
 class _Shifted:
     """One comparison on its way to a verdict. judged: the shift without the floor, which the rule applies itself.
 
-    at_level: estimates `shift` with an interval of another level. q_value: the p value adjusted for so many metrics.
+    at_level: estimates `shift` with an interval of another `level`. q_value: the p value adjusted for so many metrics.
     """
 
     case: Case
@@ -49,7 +49,7 @@ class _Shifted:
     judged: Shift
     nominal: float
     floor: float
-    at_level: Callable[[float], Shift]
+    at_level: Callable[..., Shift]
     spread: SpreadRatio | None = None
     notes: list[str] = field(default_factory=list)
     q_value: float | None = None
@@ -174,11 +174,11 @@ def _shifts(
         candidate, floor = arms[variant.pk], _own_floor(experiment, metric)
         nominal = _nominal(experiment, candidate)
         if experiment.clock == "instructions":
-            at_level = partial(_counted, own, candidate, floor)
-            shift, judged = at_level(0.95), exact_shift(own, candidate, floor=0.0)
+            at_level = partial(exact_shift, own, candidate, floor=floor)
+            shift, judged = at_level(), exact_shift(own, candidate, floor=0.0)
         else:
-            at_level = partial(_timed, own, candidate, others, experiment.sequential)
-            shift = judged = at_level(1 - nominal)
+            at_level = partial(estimate, own, candidate, others, looks=experiment.sequential)
+            shift = judged = at_level(level=1 - nominal)
         notes = _notes(experiment, case, metric, [*own, candidate])
         # Boots that should agree to the last instruction have no spread; their disagreement is a note of its own.
         spread = None if experiment.clock == "instructions" else compare_spread(own, candidate)
@@ -188,14 +188,6 @@ def _shifts(
         if one.variant.role == Role.CANDIDATE:
             one.floor = max(one.floor, layout)
     return found
-
-
-def _timed(base: list[Arm], candidate: Arm, others: list[Arm], looks: bool, level: float) -> Shift:
-    return estimate(base, candidate, others, level=level, looks=looks)
-
-
-def _counted(base: list[Arm], candidate: Arm, floor: float, level: float) -> Shift:
-    return exact_shift(base, candidate, floor=floor, level=level)
 
 
 def _nominal(experiment: Experiment, candidate: Arm) -> float:

@@ -24,17 +24,17 @@ def allow_for_family(
     q_value: float | None,
     *,
     metrics: int,
-    at_level: Callable[[float], Shift],
+    at_level: Callable[..., Shift],
     unit: str = "",
 ) -> tuple[Verdict, Shift]:
     """Return a verdict and its shift; where the q-value held the verdict back, with that interval and both in words.
 
-    metrics: those adjusted for. at_level: estimates the same shift with an interval of another level.
+    metrics: those adjusted for. at_level: estimates the same shift with an interval of another `level`.
     """
     if not verdict.held_back or not shift.p_value or not q_value:
         return verdict, shift
     level = agreeing_level(shift.p_value, q_value)
-    wider = at_level(level)
+    wider = at_level(level=level)
     said = f"clear by itself (p = {shift.p_value:.2g}), not among {metrics} metrics (q = {q_value:.2g})"
     if shift.ranked is not None:
         ranked = wider.ranked or shift.ranked

@@ -26,7 +26,6 @@ LOOKS = (3, 4, 6, 9, 13, 20)
 ALPHA = 0.05
 SPENT = 0.036
 POWER = 0.8
-MOST_BOOTS = 10_000
 # Points of the density that goes from look to look, and how many standard deviations it reaches.
 POINTS, REACH = 1201, 6.0
 

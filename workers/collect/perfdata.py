@@ -5,7 +5,7 @@ Nobody has to trust the file. Everything in it is held against its end, and time
 at most MOST_BYTES.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,7 +59,7 @@ class PerfProfile:
     lost: samples the kernel dropped because the buffer was full. throttled: times it paused sampling because it was too
     often. truncated: why the end is missing, "" if it is not. kernel_build_id: as recorded, "" if it was not.
     garbled: samples with an address that no program has, which is shown as unknown. others: samples of further events,
-    which are left out. by_cpu: samples by CPU. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
+    which are left out. waits: how many, where the tree's weights are nanoseconds; unended, unbegun: those with only one end.
     """
 
     tree: FrameTree
@@ -67,7 +67,6 @@ class PerfProfile:
     throttled: int
     truncated: str
     kernel_build_id: str
-    by_cpu: Mapping[int, int]
     waits: int = 0
     unended: int = 0
     unbegun: int = 0
@@ -138,7 +137,6 @@ def _open(path: Readable, kernel: ExpectedKernel) -> _Opened:
 
 
 def _told(opened: _Opened, samples: SampleColumns, weighing: Weighing | None) -> PerfProfile:
-    cpus = np.unique(samples.cpu, return_counts=True)
     tree, garbled = tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing)
     return PerfProfile(
         tree=tree,
@@ -147,7 +145,6 @@ def _told(opened: _Opened, samples: SampleColumns, weighing: Weighing | None) ->
         throttled=len(opened.records.of(THROTTLE)),
         truncated=opened.records.truncated,
         kernel_build_id=opened.build_id,
-        by_cpu=dict(zip(*(part.tolist() for part in cpus), strict=True)),
     )
 
 

@@ -21,7 +21,6 @@ _SAMPLE_ID_ALL = 1 << 18
 # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.
 _DUMMY = (1, 9)
 _TRACING, _BUILD_ID, _RELEASE, _ARCH, _COMPRESSED = 1, 2, 4, 6, 27
-_FEATURES = 256
 _MOST_OF_A_FEATURE = 4 << 20
 _MOST_ATTRS = 4096
 # Of the record header, build_id_event: pid, build id (20 bytes, then its size), then the file's name.

@@ -100,7 +100,6 @@ def test_a_real_profile_has_the_stacks_that_perf_script_tells(tmp_path: Path) ->
     expected = nameless(read_folded((GOLDEN / "perf-script.folded").read_text()))
     assert comparable(stacks(found)) == expected
     assert (found.lost, found.throttled, found.truncated) == (0, 0, "")
-    assert found.by_cpu == {0: 436, 1: 351}
 
 
 def test_samples_of_user_code_which_perf_script_prints_nothing_for_are_counted(tmp_path: Path) -> None:
@@ -241,7 +240,7 @@ def test_of_several_events_the_first_makes_the_profile_and_the_others_are_counte
     records += [perf.record(3, 0, named), perf.record(3, 0, named_first)]
     found = read(perf.perf_data(records, attrs=attrs))
     assert stacks(found) == {("early", *NAMES): 1}
-    assert (found.others, found.by_cpu) == (1, {0: 1})
+    assert found.others == 1
 
 
 def test_without_times_the_order_in_the_file_counts(read: Reader) -> None:

@@ -95,7 +95,7 @@ def test_where_the_method_gives_no_wider_interval_the_reason_says_whose_it_is() 
     own = Shift(5, 100.0, 110.0, 1.1, 1.02, 1.2, p_value=0.02, freedom=8)
     verdict = judge(own, better="lower", margin=0.0, q_value=0.2)
     unbounded = Shift(5, 100.0, 110.0, 1.1, 1.01, 1.3, p_value=0.03)
-    verdict, shown = allow_for_family(verdict, own, 0.2, metrics=9, at_level=lambda _: unbounded)
+    verdict, shown = allow_for_family(verdict, own, 0.2, metrics=9, at_level=lambda level: unbounded)
     assert shown == own
     assert "not among 9 metrics (q = 0.2); the interval is that of this metric alone; about" in verdict.reason
 
