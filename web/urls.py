@@ -107,31 +107,18 @@ urlpatterns = [
         name="explain",
     ),
     path("experiments/<int:experiment_id>/profile/", profile.first, name="profiles"),
-    path("experiments/<int:experiment_id>/profile/<int:case_id>/", profile.show, name="profile"),
     path(
-        "experiments/<int:experiment_id>/profile/<int:case_id>/callers.txt",
-        profile_data.callers,
-        name="callers",
-    ),
-    path(
-        "experiments/<int:experiment_id>/profile/<int:case_id>/symbol.json",
-        profile_data.symbol,
-        name="symbol",
-    ),
-    path(
-        "experiments/<int:experiment_id>/profile/<int:case_id>/lines.json",
-        profile_data.lines,
-        name="profile_lines",
-    ),
-    path(
-        "experiments/<int:experiment_id>/profile/<int:case_id>/variant.<str:form>",
-        profile_data.variant_profile,
-        name="variant_profile",
-    ),
-    path(
-        "experiments/<int:experiment_id>/profile/<int:case_id>/difference.<str:form>",
-        profile_data.variants_differ,
-        name="difference",
+        "experiments/<int:experiment_id>/profile/<int:case_id>/",
+        include(
+            [
+                path("", profile.show, name="profile"),
+                path("callers.txt", profile_data.callers, name="callers"),
+                path("symbol.json", profile_data.symbol, name="symbol"),
+                path("lines.json", profile_data.lines, name="profile_lines"),
+                path("variant.<str:form>", profile_data.variant_profile, name="variant_profile"),
+                path("difference.<str:form>", profile_data.variants_differ, name="difference"),
+            ]
+        ),
     ),
     path("experiments/<int:experiment_id>/counters/<int:case_id>/", counters.show, name="counters"),
     path("experiments/<int:experiment_id>/counters/<int:case_id>.csv", counters.as_csv, name="counters_csv"),

@@ -2,7 +2,6 @@
 """Read one target for its page: its state, its latest boots, and its health checks with their steps."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -23,26 +22,15 @@ DRAWN, LISTED = 120, 20
 
 
 @dataclass(frozen=True, slots=True)
-class CheckLine:
-    """One check. step: of the figures in order, whether a new level begins with this one. kernel: its release."""
-
-    at: datetime
-    ok: bool
-    problem: str
-    value: float | None
-    kernel: str
-    step: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TargetPage:
-    """One target. checks: the oldest first. boots, lost: ended in the last day, and lost by the lab's fault.
+    """One target. checks: the oldest first. steps: those with which the figures reach a new level. boots, lost: ended in the last day, and lost by the lab's fault.
 
     kernel: whether there is one to check it with. being_checked: a check runs now.
     """
 
     target: Target
-    checks: tuple[CheckLine, ...]
+    checks: tuple[HealthCheck, ...]
+    steps: frozenset[HealthCheck]
     metric: str
     unit: str
     levels: tuple[float, ...]
@@ -60,7 +48,6 @@ def target_page(name: str) -> TargetPage:
     rows = list(HealthCheck.objects.filter(target=target).order_by("-at", "-pk")[:DRAWN])[::-1]
     figures = [(index, row.value) for index, row in enumerate(rows) if row.value is not None and row.ok]
     places = steps_of(np.array([value for _, value in figures])) if figures else []
-    begins = {figures[place][0] for place in places}
     # A machine that was never checked has no figure, and so no level.
     ends = [0, *places, len(figures)] if figures else []
     levels = [median(value for _, value in figures[start:end]) for start, end in pairwise(ends)]
@@ -71,7 +58,8 @@ def target_page(name: str) -> TargetPage:
     )
     return TargetPage(
         target=target,
-        checks=tuple(_check(row, index in begins) for index, row in enumerate(rows)),
+        checks=tuple(rows),
+        steps=frozenset(rows[figures[place][0]] for place in places),
         metric=latest.metric if latest else "",
         unit=str(latest.environment.get("unit", "")) if latest else "",
         levels=tuple(levels),
@@ -93,10 +81,6 @@ def target_tuning(target: Target) -> list[tuple[str, Any, str]]:
     state = newest.environment["guest"].get("tuning", {}) if newest else {}
     names = dict.fromkeys([*target.tuning, *state])
     return [(name, target.tuning.get(name, ""), str(state.get(name, ""))[:100]) for name in names]
-
-
-def _check(row: HealthCheck, step: bool) -> CheckLine:
-    return CheckLine(row.at, row.ok, row.problem, row.value, str(row.environment.get("release", "")), step)
 
 
 def _latest(target: Target) -> tuple[Run, ...]:

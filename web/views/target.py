@@ -64,10 +64,7 @@ def _page(request: HttpRequest, page: TargetPage) -> HttpResponse:
         "page": page,
         "target": target,
         "plot": _plot(page),
-        "checks": [
-            (check, "" if check.value is None else quantity(check.value, page.unit))
-            for check in page.checks[::-1]
-        ],
+        "checks": page.checks[::-1],
         "tuning": target_tuning(target),
         "reached": list(_leaves(target.access)) if operator else [],
         "has_past": operator and has_past(target.pk),
@@ -93,7 +90,7 @@ def _plot(page: TargetPage) -> dict[str, Any] | None:
         Dot(
             *(one.value or 0.0, one.value or 0.0, one.value or 0.0),
             f"{one.at:%d %b}",
-            f"{one.at:%Y-%m-%d %H:%M}: {quantity(one.value or 0.0, page.unit)}, {one.kernel}",
+            f"{one.at:%Y-%m-%d %H:%M}: {quantity(one.value or 0.0, page.unit)}, {one.environment.get('release', '')}",
         )
         for one in shown
     ]
@@ -101,6 +98,6 @@ def _plot(page: TargetPage) -> dict[str, Any] | None:
     jumps = [
         Jump(index, "inconclusive", False, f"another level from {one.at:%Y-%m-%d %H:%M} on")
         for index, one in enumerate(shown)
-        if one.step
+        if one in page.steps
     ]
     return trend_plot(dots, jumps, page.levels)
