@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a worker's order reads."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from lab.models import Experiment, Run
+from lab.runs.work_orders import run_order
+from lab.tests.factories import finish_builds, make_grid
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_order_to_boot_reads_neither_the_description_nor_what_was_asked_of_the_build() -> None:
+    experiment = make_grid()
+    finish_builds(experiment)
+    run = experiment.runs.order_by("position")[0]
+    with CaptureQueriesContext(connection) as statements:
+        run_order(run.pk)
+    sent = [one["sql"] for one in statements]
+    assert [text for text in sent if '"spec"' in text or '"request"' in text] == []
+    # To plan a join of all its tables would take PostgreSQL ten times as long as to run it.
+    assert max(text.count(" JOIN ") for text in sent) <= 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, (False, False)),
+        ({"measure": {"profile": "exact", "off_cpu": True}}, (True, True)),
+        ({"measure": {"profile": "exact"}, "cases": [{"profile": True}]}, (False, False)),
+        ({"measure": {"profile": True}, "cases": [{"profile": "exact"}]}, (False, True)),
+    ],
+)
+def test_a_profiled_boot_is_told_by_its_description_how_to_profile(
+    spec: dict[str, object], expected: tuple[bool, bool]
+) -> None:
+    experiment = make_grid()
+    finish_builds(experiment)
+    Experiment.objects.filter(pk=experiment.pk).update(spec=spec)
+    run = experiment.runs.order_by("position")[0]
+    Run.objects.filter(pk=run.pk).update(purpose="profiled")
+    order = run_order(run.pk)
+    assert (order.off_cpu, order.exact) == expected
