@@ -32,6 +32,8 @@ _Done = TypeVar("_Done")
 CACHE_SHARE = 4
 # A store that is away is waited for: nothing is wrong with the boot or the build, whose attempts would be used up in seconds.
 AWAY_S, PAUSE_S = 600.0, 1.0
+# One line for each try would be hundreds for one cause.
+SAY_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +106,25 @@ def send(home: Path, artifact: Artifact, on_wait: Callable[[], None] = lambda: N
 
 def _until_it_answers(transfer: Callable[[], _Done], on_wait: Callable[[], None]) -> _Done:
     """Do it again while the store is away, for AWAY_S at most. Raises StoreUnreachable, StoreLacks, and what `transfer` and `on_wait` raise."""
-    until = monotonic() + AWAY_S
+    began = monotonic()
+    said_at: float | None = None
     while True:
         try:
-            return transfer()
+            done = transfer()
         # One that lacks what is just being written is in no better order than one that is away.
         except (StoreUnreachable, StoreLacks) as exc:
-            if monotonic() > until:
+            now = monotonic()
+            if now > began + AWAY_S:
                 raise
-            log.warning("waiting for the store: %s", exc)
+            if said_at is None or now >= said_at + SAY_AGAIN_S:
+                said_at = now
+                log.warning("waiting for the store: %s", exc)
             sleep(PAUSE_S)
             on_wait()
+            continue
+        if said_at is not None:
+            log.info("the store is back after %.0f s", monotonic() - began)
+        return done
 
 
 def make_room(home: Path) -> int:

@@ -16,6 +16,7 @@ from kernels.tests.kept import begin_with_programs
 from lab.errors import StoreLacks
 from lab.models import Build, Experiment, Run
 from lab.runs.claim import MOST_ATTEMPTS
+from lab.runs.record import forget_artifact
 from lab.runs.settle import settle
 from lab.storage.artifact_locks import in_use
 from lab.storage.artifacts import artifacts_of, in_store, send_artifact
@@ -167,9 +168,9 @@ def test_a_build_worker_takes_what_the_store_has(
     directory_store(settings, tmp_path / "store")
     machines.submit()
     machines.build()
-    key = Build.objects.get().artifact_key
-    ArtifactStore(machines.lab.home / "artifacts").remove(key)
-    Build.objects.update(state="queued")
+    made = Build.objects.get()
+    ArtifactStore(machines.lab.home / "artifacts").remove(made.artifact_key)
+    assert forget_artifact(made.pk)
     machines.build()
     build = Build.objects.get()
     assert (build.state, build.cached, build.cpu_seconds) == ("built", True, 0)
@@ -215,6 +216,37 @@ def test_a_store_that_comes_back_costs_a_boot_none_of_its_attempts(
     machines.boot(1)
     assert len(looked) == MOST_ATTEMPTS + 1
     assert Run.objects.get(state="done").attempt == 1
+
+
+def test_a_store_that_is_away_is_logged_at_once_then_each_minute_and_when_it_is_back(
+    machines: Machines,
+    settings: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    directory_store(settings, tmp_path / "store")
+    machines.submit()
+    machines.build()
+    kernels, away = tmp_path / "store" / "artifacts", tmp_path / "away"
+    kernels.rename(away)
+    kernels.write_text("in the way")
+    now = 1000.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if now == 1150.0:
+            kernels.unlink()
+            away.rename(kernels)
+
+    monkeypatch.setattr(carry, "sleep", pause)
+    monkeypatch.setattr(carry, "monotonic", lambda: now)
+    caplog.clear()
+    with caplog.at_level(logging.INFO, carry.__name__):
+        carry.bring(machines.other, Build.objects.get().artifact_key)
+    lines = [(one.levelname, one.getMessage().split(":")[0]) for one in caplog.records]
+    assert lines == [("WARNING", "waiting for the store")] * 3 + [("INFO", "the store is back after 150 s")]
 
 
 def test_waiting_for_a_store_ends_when_the_work_is_cancelled(settings: Any, tmp_path: Path) -> None:
