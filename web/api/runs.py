@@ -21,7 +21,9 @@ from web.api.schema import Listed, Mapped, Texts
 
 
 class RunRow(serializers.Serializer[Any]):
-    """A boot. invalid: why its numbers do not count although it finished; expired_at: when its files were removed."""
+    """A boot. target: where it boots or booted, null while any target that may take it can. invalid: why its numbers do not
+    count although it finished; expired_at: when its files were removed.
+    """
 
     id = serializers.IntegerField()
     experiment = serializers.IntegerField(source="experiment_id")
@@ -30,6 +32,7 @@ class RunRow(serializers.Serializer[Any]):
     case = serializers.IntegerField(source="case_id")
     workload = serializers.CharField(source="case.workload")
     preset = serializers.CharField(source="case.preset")
+    target = serializers.CharField(source="target.name", allow_null=True)
     block = serializers.IntegerField()
     retake = serializers.IntegerField()
     position = serializers.IntegerField()
@@ -67,6 +70,7 @@ class RunFilters(Filters):
     build = IdFilter(field_name="variant__build_id")
     block = IdFilter(field_name="block")
     workload = TextFilter(field_name="case__workload")
+    target = TextFilter(field_name="target__name")
     purpose = WordFilter(Purpose)
     state = WordFilter(RunState)
     outcome = WordFilter(Outcome, method="with_outcome")

@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from lab.comparisons.exports.formats import REPORT_FORMS
-from lab.models import Build, Experiment, Profile, Run, User
+from lab.models import Build, Experiment, Profile, Run, Target, User
 from lab.profiles.analysis.frame_tree import unpack
 from lab.tests.file_rows import rows_of_a_file
 from web.api.profiles import FORMS
@@ -123,6 +123,15 @@ def test_lists_are_filtered(ask: As, lab: Experiment, query: str, amount: int) -
     run = Run.objects.filter(samples__isnull=False).first()
     assert run
     assert ask().get(query.format(e=lab.pk, r=run.pk)).json()["count"] == amount
+
+
+def test_a_boot_says_on_which_target_it_ran_and_one_that_waits_says_none(ask: As, lab: Experiment) -> None:
+    ran, waits = lab.runs.order_by("pk")[:2]
+    Run.objects.filter(pk=ran.pk).update(target=Target.objects.create(name="rack-7"))
+    listed = {one["id"]: one["target"] for one in ask().get(f"runs/?experiment={lab.pk}").json()["results"]}
+    assert (listed[ran.pk], listed[waits.pk]) == ("rack-7", None)
+    assert ask().get(f"runs/{ran.pk}/").json()["target"] == "rack-7"
+    assert [one["id"] for one in ask().get("runs/?target=rack-7").json()["results"]] == [ran.pk]
 
 
 def test_patches_go_through_the_catalogue_and_then_what_was_submitted(ask: As, lab: Experiment) -> None:
