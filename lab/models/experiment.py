@@ -31,6 +31,8 @@ class Experiment(models.Model):
     priority = models.SmallIntegerField(default=0)
     # Whether everything it needs outlives the retention policy.
     kept = models.BooleanField(default=False)
+    # Whether a build of it may be open: claims of builds look at no other experiment. May be true too long, never false too early.
+    builds_left = models.BooleanField(default=True, db_default=True)
     # "wall" or "instructions": what the times of this experiment count.
     clock = models.CharField(max_length=15, default="wall")
     # Of each variant; where boots are stopped early (`sequential`), the most of them.
@@ -84,8 +86,8 @@ class Experiment(models.Model):
                 "priority",
                 Coalesce("submitter", 0),
                 "id",
-                condition=models.Q(state__in=OPEN_EXPERIMENT),
-                name="open_experiment_in_order",
+                condition=models.Q(state__in=OPEN_EXPERIMENT, builds_left=True),
+                name="unbuilt_experiment_in_order",
             ),
         )
 

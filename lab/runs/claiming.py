@@ -25,7 +25,7 @@ from lab.models import Build, Experiment, Run, Target
 from lab.models.states import BuildState, ExperimentState, RunState, move
 from lab.runs.blocks import take_block
 from lab.runs.claim import Claim
-from lab.runs.order import boot_to_claim, build_to_claim, next_build, next_run
+from lab.runs.order import boot_to_claim, build_to_claim, next_build_and_submitter, next_run
 
 # What a claim has to know of a run; descriptions may be megabytes.
 _PLACE = ("state", "purpose", "block", "target", "lost_on", "experiment__group", "experiment__target")
@@ -45,7 +45,13 @@ _STANDS = {
 }
 _LONGER = "SET lease_until = statement_timestamp() + make_interval(secs => %(lease)s)"
 _RUNS = {"state": "'running'", "lost_on_id": "NULL", "lost_at": "NULL", **_TAKEN}
-_BUILDS = {"state": "'building'", "steps_done": "0", "steps_expected": "0", **_TAKEN}
+_BUILDS = {
+    "state": "'building'",
+    "steps_done": "0",
+    "steps_expected": "0",
+    "charged_to": "f.who",
+    **_TAKEN,
+}
 
 
 def lease_seconds() -> float:
@@ -72,8 +78,9 @@ def claim_next_build(
                 _start(Experiment.objects.filter(variants__build=build_id))
             return Claim("build", build_id, token)
         return None
-    while (build_id := next_build(experiment_id, queue=queue)) is not None:
-        claim = claim_build(build_id, by=by, lease_s=lease_s)
+    while (found := next_build_and_submitter(experiment_id, queue=queue)) is not None:
+        build_id, submitter = found
+        claim = claim_build(build_id, by=by, lease_s=lease_s, charged_to=submitter)
         if claim is not None:
             return claim
     return None
@@ -163,11 +170,15 @@ FROM best f WHERE r.id = f.id RETURNING r.id, (
   WHERE v.build_id = r.id AND e.state = 'queued' LIMIT 1)"""  # noqa: S608  our names
 
 
-def claim_build(build_id: int, *, by: str, lease_s: float | None = None) -> Claim | None:
-    """Claim a queued build; None if another process has it or it no longer waits."""
+def claim_build(build_id: int, *, by: str, lease_s: float | None = None, charged_to: int = 0) -> Claim | None:
+    """Claim a queued build; None if another process has it or it no longer waits. charged_to: a submitter, 0 for nobody."""
     claim = Claim("build", build_id, secrets.token_hex(16))
     with transaction.atomic():
-        taken = _taken(claim, by, lease_s) | {"steps_done": 0, "steps_expected": 0}
+        taken = _taken(claim, by, lease_s) | {
+            "steps_done": 0,
+            "steps_expected": 0,
+            "charged_to": charged_to,
+        }
         if not move(Build, build_id, BuildState.QUEUED, BuildState.BUILDING, **taken):
             return None
         _start(Experiment.objects.filter(variants__build=build_id))

@@ -40,7 +40,7 @@ _WORDS = {
         "most": "max",
     },
 }
-# Seconds of the last pieces, and of those under way, by experiment (runs) or build. None where one submitter waits alone.
+# Seconds of the last pieces, and of those under way, by experiment (runs) or submitter (builds). None where one submitter waits alone.
 # The hour is looked at last: a plan that began with it would read and sort all that ended in it.
 _SPENT = """
   SELECT owner, sum(seconds) AS seconds FROM (
@@ -51,12 +51,11 @@ _SPENT = """
       WHERE w.finished_at IS NOT NULL AND w.started_at IS NOT NULL AND (SELECT several FROM rivals)
       ORDER BY w.finished_at DESC LIMIT {last}) a WHERE finished_at > {hour_ago}) b
   GROUP BY owner"""
-# The submitter charged for a piece of work; a shared build is charged in full to each of its submitters.
-_WHOSE = {
-    "lab_build": "(SELECT DISTINCT s.owner, coalesce(e.submitter_id, 0) AS who, s.seconds FROM spent s"
-    " JOIN lab_variant v ON v.build_id = s.owner JOIN lab_experiment e ON e.id = v.experiment_id)",
-    "lab_run": "(SELECT coalesce(e.submitter_id, 0) AS who, s.seconds FROM spent s"
-    " JOIN lab_experiment e ON e.id = s.owner)",
+# Seconds by submitter. A build names the one whose turn it was when it was claimed: a shared build is charged to nobody else.
+_USED = {
+    "lab_build": "SELECT owner AS who, seconds FROM spent",
+    "lab_run": "SELECT coalesce(e.submitter_id, 0) AS who, sum(s.seconds) AS seconds FROM spent s"
+    " JOIN lab_experiment e ON e.id = s.owner GROUP BY who",
 }
 # Targets that may boot. One that is claimed for is locked, so that a health check or a second claim waits for this one.
 _PLACES = """
@@ -75,16 +74,21 @@ _BOOTING = """
   FROM place p JOIN lab_experiment e ON e."group" = p."group"
   WHERE p."group" <> '' AND e.state IN ('queued', 'running')"""
 _OPEN = "FROM lab_experiment e WHERE e.state IN ('queued', 'running')"
-_BUILDING = f"SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}"
-# A claim of a build looks at each pair of priority and submitter by the index `open_experiment_in_order`, not at each open experiment.
+_ALL_OPEN = f"SELECT e.id, e.state, e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}"
+# Those whose builds are over are in no order of builds, however many they are: builds_left.py notes which.
+_OPEN_TO_BUILD = f"{_OPEN} AND e.builds_left"
+_BUILDING = f"{_ALL_OPEN} AND e.builds_left"
+# A claim of a build looks at each pair of priority and submitter by the index `unbuilt_experiment_in_order`, not at each experiment.
 _LAST_PAIR = "ORDER BY e.priority DESC, coalesce(e.submitter_id, 0) DESC LIMIT 1"
 _PAIRS = f"""
-  (SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN} {_LAST_PAIR})
+  (SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN_TO_BUILD} {_LAST_PAIR})
   UNION ALL
   SELECT n.priority, n.who FROM waiting p CROSS JOIN LATERAL (
-    SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN}
+    SELECT e.priority, coalesce(e.submitter_id, 0) AS who {_OPEN_TO_BUILD}
       AND (e.priority, coalesce(e.submitter_id, 0)) < (p.priority, p.who) {_LAST_PAIR}) n"""  # noqa: S608  our names
-_OF_PAIR = f"{_OPEN} AND e.priority = {{pair}}.priority AND coalesce(e.submitter_id, 0) = {{pair}}.who"
+_OF_PAIR = (
+    f"{_OPEN_TO_BUILD} AND e.priority = {{pair}}.priority AND coalesce(e.submitter_id, 0) = {{pair}}.who"
+)
 # Of an experiment o, its first boot q. Scalar SELECTs are looked up row by row: no plan may read all that waits to join it.
 # An unassigned block is taken by its first boot, whose lock so is the block's. One that this target lost a moment ago it
 # leaves to the others of its group.
@@ -114,9 +118,17 @@ _FIRST_OF_PAIR = "min(w.id) OVER (PARTITION BY w.priority, w.who)"
 
 def next_build(experiment_id: int | None = None, *, queue: str | None = None) -> int | None:
     """Return the build to make next, None if none waits; queue: of one queue alone. Within an experiment its base first."""
-    text = best_build(connection.vendor, queue is not None, experiment_id is not None)
+    found = next_build_and_submitter(experiment_id, queue=queue)
+    return found[0] if found else None
+
+
+def next_build_and_submitter(
+    experiment_id: int | None = None, *, queue: str | None = None
+) -> tuple[int, int] | None:
+    """Return the build to make next and the submitter whose turn it is, 0 for nobody; None if none waits."""
+    text = best_build(connection.vendor, queue is not None, experiment_id is not None) + " LIMIT 1"
     rows = _rows(text, {"queue": queue, "experiment": experiment_id})
-    return rows[0][0] if rows else None
+    return rows[0] if rows else None
 
 
 def next_run(experiment_id: int | None = None, *, target: str | None = None) -> int | None:
@@ -137,9 +149,9 @@ def ready_targets(experiment_id: int | None = None) -> list[str]:
 
 
 def experiments_in_order(work: str) -> list[int]:
-    """Return the numbers of all open experiments, best first. work: "lab_build" or "lab_run", whose use counts."""
-    order = _BUILD_ORDER if work == "lab_build" else _ORDER
-    text = f"""WITH {_ordered(connection.vendor, work, _BUILDING)}
+    """Return the numbers of open experiments, best first. work: "lab_build" (those with builds left) or "lab_run", whose use counts."""
+    waiting, order = (_BUILDING, _BUILD_ORDER) if work == "lab_build" else (_ALL_OPEN, _ORDER)
+    text = f"""WITH {_ordered(connection.vendor, work, waiting)}
 SELECT o.id FROM (SELECT w.*, {_FIRST_OF_PAIR} AS first FROM ordered w) o ORDER BY {order}"""  # noqa: S608  our names
     return [row[0] for row in _rows(text, {})]
 
@@ -162,10 +174,10 @@ SELECT r.id, o.place, o.name FROM ordered o JOIN lab_run r ON r.id = {first}
 
 @cache
 def best_build(vendor: str, one_queue: bool, one_experiment: bool) -> str:
-    """Return the SELECT of the first build that waits of each experiment, in order."""
+    """Return the SELECT of the first build that waits of each experiment, in order, and of its submitter."""
     first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="")
     return f"""WITH {_ordered(vendor, "lab_build", _BUILDING)}
-SELECT x.id FROM (SELECT w.*, {_FIRST_OF_PAIR} AS first FROM ordered w) o
+SELECT x.id, o.who FROM (SELECT w.*, {_FIRST_OF_PAIR} AS first FROM ordered w) o
 JOIN lab_build x ON x.id = {first} {_of_one(one_experiment)} ORDER BY {_BUILD_ORDER}"""  # noqa: S608  our names
 
 
@@ -190,7 +202,7 @@ def build_to_claim(one_queue: bool, one_experiment: bool) -> str:
     """Return the tables of a claim on PostgreSQL, the last of them `best`: the build to claim, locked. After WITH RECURSIVE."""
     first = _FIRST_BUILD.format(queue=_of_queue(one_queue), lock="FOR UPDATE OF b SKIP LOCKED")
     return f"""{_ordered("postgresql", "lab_build", _PAIRS)},
-best AS (SELECT r.id FROM (
+best AS (SELECT r.id, w.who FROM (
     SELECT w.*, (SELECT min(e.id) {_OF_PAIR.format(pair="w")}) AS first FROM ordered w ORDER BY w.priority DESC, w.share, first) w
   CROSS JOIN LATERAL (SELECT e.id {_OF_PAIR.format(pair="w")} ORDER BY e.id) o
   CROSS JOIN LATERAL {first} r {_of_one(one_experiment)} LIMIT 1)"""  # noqa: S608  our names
@@ -212,7 +224,7 @@ def _ordered(vendor: str, work: str, waiting: str) -> str:
     """Return the table `ordered` of open experiments and those it needs. work: what a submitter uses."""
     words, boots = _WORDS[vendor], work == "lab_run"
     spent = _SPENT.format(
-        owner="experiment_id" if boots else "id",
+        owner="experiment_id" if boots else "charged_to",
         work=work,
         active="running" if boots else "building",
         begun=BEGUN_S,
@@ -223,5 +235,5 @@ def _ordered(vendor: str, work: str, waiting: str) -> str:
     )
     return f"""waiting AS ({waiting}), rivals AS (SELECT min(who) <> max(who) AS several FROM waiting),
 spent AS ({spent}),
-used AS (SELECT who, sum(seconds) AS seconds FROM {_WHOSE[work]} u GROUP BY who),
+used AS ({_USED[work]}),
 ordered AS (SELECT w.*, coalesce(u.seconds, 0) AS share FROM waiting w LEFT JOIN used u ON u.who = w.who)"""  # noqa: S608  our names

@@ -24,6 +24,7 @@ from lab.models.storable import storable, storable_text
 from lab.profiles.analysis.frame_tree import FrameTree, pack
 from lab.profiles.analysis.source_lines import pack_lines
 from lab.runs.blocks import follow_block
+from lab.runs.builds_left import note_builds_over, note_queued_again
 from lab.runs.claim import MOST_ATTEMPTS, UNCLAIMED, Claim
 from lab.runs.claiming import held
 from lab.runs.hand_back import leave_place
@@ -143,6 +144,8 @@ def record_build_success(claim: Claim, found: BuildSuccess) -> bool:
             build_made(claim.id)
     if not moved:
         refuse_late(claim, f"built {found.release}")
+    else:
+        note_builds_over(claim.id)
     return moved
 
 
@@ -183,6 +186,7 @@ def record_build_failure(claim: Claim, failure: Failure) -> bool:
     if not moved:
         refuse_late(claim, f"not built: {failure.problem}")
     elif not again:
+        note_builds_over(claim.id)
         for experiment_id in experiments_of(claim.id):
             settle(experiment_id)
     return moved
@@ -257,7 +261,11 @@ def _outside_gates(run: Run, found: RunRecord) -> list[str]:
 
 def forget_artifact(build_id: int) -> bool:
     """Queue a build again whose artifact is no longer in the store."""
-    return move(Build, build_id, BuildState.BUILT, BuildState.QUEUED, attempt=0)
+    with transaction.atomic():
+        moved = move(Build, build_id, BuildState.BUILT, BuildState.QUEUED, attempt=0)
+        if moved:
+            note_queued_again(build_id)
+    return moved
 
 
 def note_corrupt_artifact(build_id: int) -> int:

@@ -22,6 +22,7 @@ from lab.models.states import (
     VariantState,
     move,
 )
+from lab.runs.builds_left import note_builds_over
 from lab.runs.claim import UNCLAIMED
 from lab.runs.rounds import add_blocks
 
@@ -193,6 +194,7 @@ def _tell_over(experiment_id: int, by: User | None = None) -> None:
 
 def settle_open() -> list[int]:
     """Settle every open experiment; returns those that ended by it, as what a killed process left does."""
+    note_builds_over()
     still = OPEN_EXPERIMENT
     found = Experiment.objects.filter(state__in=still).order_by("pk").values_list("pk", flat=True)
     return [pk for pk in list(found) if settle(pk)]

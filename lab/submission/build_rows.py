@@ -11,6 +11,7 @@ from django.utils import timezone
 from kernels.trees.tree import NamedRevision
 from lab.models import Build, Variant
 from lab.models.states import BuildState, Role, VariantState, move
+from lab.runs.builds_left import note_queued_again
 from lab.runs.queues import build_queue
 from lab.storage.artifacts import is_kept
 from lab.submission.prepare import BuildInputs, inputs_digest
@@ -32,19 +33,21 @@ def find_build(inputs: BuildInputs, root: Path) -> Build:
     )
     gone = build.state == BuildState.BUILT and not is_kept(build.artifact_key, root)
     if gone or build.state in AGAIN:
-        move(
-            Build,
-            build.pk,
-            BuildState(build.state),
-            BuildState.QUEUED,
-            request=inputs.request,
-            queue=build_queue(inputs.request),
-            attempt=0,
-            blame="",
-            problem="",
-            problem_detail="",
-            finished_at=None,
-        )
+        with transaction.atomic():
+            move(
+                Build,
+                build.pk,
+                BuildState(build.state),
+                BuildState.QUEUED,
+                request=inputs.request,
+                queue=build_queue(inputs.request),
+                attempt=0,
+                blame="",
+                problem="",
+                problem_detail="",
+                finished_at=None,
+            )
+            note_queued_again(build.pk)
         build.refresh_from_db()
     return build
 

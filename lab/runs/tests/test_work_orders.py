@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a worker's order reads."""
+"""The tables and columns that a worker reads for an order to boot."""
 
 from __future__ import annotations
 
