@@ -16,3 +16,8 @@ def plain(name: str, most: int = MOST) -> str:
     """Return a name or message on one line, without control characters, cut where it is longer than `most`."""
     line = one_line(" ".join(name.split()))
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def error_line(error: BaseException) -> str:
+    """Return what an error says on one line of at most 300 characters, or its kind where it says nothing."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -13,6 +13,7 @@ from typing import Any
 from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
 
+from lab.one_line import error_line
 from workers.app import over_the_broker
 from workers.upkeep import FLEET, UPKEEP
 from workers.wakeups import depth
@@ -58,7 +59,7 @@ class UpkeepScheduler(Scheduler):
             if depth(QUEUE) < MOST_WAITING:
                 self.apply_async(entry, producer=producer, advance=False)
         except Exception as exc:
-            log.warning("%s could not be sent: %s", entry.name, " ".join(str(exc).split())[:300])
+            log.warning("%s could not be sent: %s", entry.name, error_line(exc))
 
 
 def beat() -> None:

@@ -22,6 +22,7 @@ from django.conf import settings
 import workers.upkeep  # noqa: F401  registers every task
 from kernels.sandbox.memory import end_leftovers
 from lab.models import Target
+from lab.one_line import error_line
 from lab.operations.upkeep import begin_chore, end_chore, is_done
 from lab.runs.queues import target_queue
 from lab.targets.drivers import is_guest
@@ -175,7 +176,7 @@ def _make_user_space() -> None:
     try:
         user_space(settings.HOME)
     except (WorkloadsError, OSError) as error:
-        log.warning("the guests' user space cannot be made here: %s", " ".join(str(error).split()))
+        log.warning("the guests' user space cannot be made here: %s", error_line(error))
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

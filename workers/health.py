@@ -16,6 +16,7 @@ from kernels.artifacts.store import Artifact
 from kernels.errors import KernelsError
 from lab.errors import LabError
 from lab.models import HealthCheck, Target
+from lab.one_line import error_line
 from lab.targets.access_schema import read_tuning
 from lab.targets.drivers import is_guest
 from lab.targets.health_checks import (
@@ -68,7 +69,7 @@ def check_target(name: str, *, force: bool = False) -> HealthCheck | None:
             found = Checked(False, str(exc))
         except Exception as exc:
             log.exception("the check of %s failed for a reason of ours", name)
-            said = " ".join(str(exc).split())
+            said = error_line(exc)
             found = Checked(False, f"the lab failed here: {type(exc).__name__}: {said}")
         finally:
             row = record_check(target.pk, found)

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 
+from lab.one_line import error_line
 from lab.runs.claim import Claim
 from lab.runs.claiming import is_held, lease_seconds, renew
 from workers.errors import ClaimLost
@@ -97,7 +98,7 @@ class Lease:
             except (OperationalError, InterfaceError) as exc:
                 if connection.in_atomic_block or monotonic() > min(until, self._good_until):
                     raise
-                log.warning("%s %s waits to be recorded: %s", self.claim.kind, self.claim.id, _line(exc))
+                log.warning("%s %s waits to be recorded: %s", self.claim.kind, self.claim.id, error_line(exc))
                 connection.close()
                 sleep(RETRY_S)
 
@@ -135,7 +136,7 @@ class Lease:
                 self._lose()
         except DatabaseError as exc:
             log.warning(
-                "the claim of %s %s waits to be renewed: %s", self.claim.kind, self.claim.id, _line(exc)
+                "the claim of %s %s waits to be renewed: %s", self.claim.kind, self.claim.id, error_line(exc)
             )
             connection.close()
             # The worker may be in a wait, and must not continue longer than its lease.
@@ -171,7 +172,3 @@ def _watch(lease: Lease) -> None:
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
     if _current is not None:
         _current.interrupted()
-
-
-def _line(exc: Exception) -> str:
-    return " ".join(str(exc).split())[:300]

@@ -22,6 +22,7 @@ from lab.errors import UnknownRow
 from lab.leases.process import worker_identity
 from lab.models import Target
 from lab.models.states import Outcome
+from lab.one_line import error_line
 from lab.operations.logs import about
 from lab.runs.claim import Claim
 from lab.runs.claiming import claim_next_build, claim_next_run
@@ -148,7 +149,7 @@ def _recorded(claim: Claim) -> Iterator[None]:
         # Nothing can be recorded now. The lease is not renewed any more, so that upkeep queues the work again.
         connection.close()
         log.warning(
-            "%s %s is left to its lease, the database went away: %s", claim.kind, claim.id, _line(exc)
+            "%s %s is left to its lease, the database went away: %s", claim.kind, claim.id, error_line(exc)
         )
     except Exception as exc:
         log.exception("%s %s failed for a reason of ours", claim.kind, claim.id)
@@ -168,11 +169,7 @@ def _give_back(claim: Claim) -> None:
         try:
             release(claim)
         except DatabaseError as exc:
-            log.warning("%s %s is left to its lease: %s", claim.kind, claim.id, _line(exc))
-
-
-def _line(exc: Exception) -> str:
-    return " ".join(str(exc).split())[:300]
+            log.warning("%s %s is left to its lease: %s", claim.kind, claim.id, error_line(exc))
 
 
 def _record_fault(claim: Claim, problem: str, detail: str, *, retry: bool) -> None:

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import close_old_connections, connections
 
 from lab.leases.process import worker_identity
+from lab.one_line import error_line
 from lab.operations.version import code_version
 from lab.runs.workers import WorkerReport, report_worker, worker_left
 from workers.readiness import why_idle
@@ -88,7 +89,7 @@ class Presence:
             self._tell(idle)
         except Exception as exc:
             # As while the database restarts: the next report is 5 s away.
-            log.warning("this worker could not say that it is there: %s", " ".join(str(exc).split()))
+            log.warning("this worker could not say that it is there: %s", error_line(exc))
             close_old_connections()
 
     def _tell(self, idle: str) -> None:

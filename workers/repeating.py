@@ -8,6 +8,8 @@ from threading import Event, Thread
 
 from django.db import close_old_connections, connections
 
+from lab.one_line import error_line
+
 log = logging.getLogger(__name__)
 
 # A stop waits so long for the last turn.
@@ -36,7 +38,7 @@ def repeating(
                     logged = ""
                 except Exception as exc:
                     # As while the database restarts: the same fault is logged once.
-                    line = " ".join(str(exc).split())[:300]
+                    line = error_line(exc)
                     if line != logged:
                         log.warning("%s waits, and is tried again: %s", what, line, exc_info=True)
                     logged = line

@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError as BrokerAway
 from redis.exceptions import RedisError
 
 from lab.errors import LabError
+from lab.one_line import error_line
 from lab.operations.upkeep import begin_chore, end_chore
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class Patient(Task):  # type: ignore[type-arg]  # the library's stubs and the cl
         try:
             return super().__call__(*arguments, **named)
         except (OperationalError, InterfaceError, RedisError, BrokerAway) as exc:
-            log.warning("%s waits for its next turn: %s", self.name, " ".join(str(exc).split())[:300])
+            log.warning("%s waits for its next turn: %s", self.name, error_line(exc))
             return None
 
 

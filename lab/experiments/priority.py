@@ -44,13 +44,10 @@ def priority_name(number: int) -> str:
     return next((name for name, known in PRIORITIES.items() if known == number), str(number))
 
 
-def set_priority(
-    *, experiment_id: int, priority: str, by: User | None, scopes: Sequence[str] | None = None
-) -> None:
+def set_priority(*, experiment_id: int, priority: str, by: User, scopes: Sequence[str] | None = None) -> None:
     """Change how urgent an open experiment is: its submitter and operators may, above normal operators alone.
 
-    by: None at this machine's own terminal; scopes: of the token it is asked with.
-    Raises FieldRefused, UnknownRow, NotAllowed, Outdated.
+    scopes: of the token it is asked with. Raises FieldRefused, UnknownRow, NotAllowed, Outdated.
     """
     if priority not in PRIORITIES:
         raise FieldRefused(
@@ -58,9 +55,9 @@ def set_priority(
         )
     row = experiment_row(experiment_id)
     number = PRIORITIES[priority]
-    if by is not None and not may_change(by, row.submitter, scopes=scopes):
+    if not may_change(by, row.submitter, scopes=scopes):
         raise NotAllowed(f"experiment {experiment_id}: its submitter and operators may change its priority")
-    if by is not None and number > PRIORITIES["normal"] and not may(by, "operate", scopes=scopes):
+    if number > PRIORITIES["normal"] and not may(by, "operate", scopes=scopes):
         raise NotAllowed(f"experiment {experiment_id}: only operators may give it priority {priority}")
     if not Experiment.objects.filter(pk=experiment_id, state__in=OPEN_EXPERIMENT).update(priority=number):
         row.refresh_from_db()

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from lab.environment import open_secrets
+from lab.one_line import error_line
 from lab.operations.migrated import known_migrations, replaced_migrations
 from lab.storage.store_check import store_answer
 
@@ -69,7 +70,7 @@ def _database() -> ReadinessCheck:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as exc:
-        return ReadinessCheck("database", False, f"does not answer: {_line(exc)}")
+        return ReadinessCheck("database", False, f"does not answer: {error_line(exc)}")
     return ReadinessCheck(
         "database", True, f"{connection.vendor}, answers in {1000 * (monotonic() - began):.0f} ms"
     )
@@ -79,7 +80,7 @@ def _tables() -> ReadinessCheck:
     try:
         applied = set(MigrationRecorder(connection).applied_migrations())
     except DatabaseError as exc:
-        return ReadinessCheck("migrations", False, f"cannot be read: {_line(exc)}")
+        return ReadinessCheck("migrations", False, f"cannot be read: {error_line(exc)}")
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
     if missing:
         listed = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
@@ -98,7 +99,7 @@ def _redis() -> ReadinessCheck:
         with redis.Redis.from_url(settings.REDIS, **options) as server:
             server.ping()
     except (redis.RedisError, OSError, ValueError) as exc:
-        return ReadinessCheck("redis", False, f"does not answer: {_line(exc)}")
+        return ReadinessCheck("redis", False, f"does not answer: {error_line(exc)}")
     return ReadinessCheck("redis", True, "answers")
 
 
@@ -110,8 +111,3 @@ def _disk() -> ReadinessCheck:
     return ReadinessCheck(
         "disk", room.free >= LEAST_FREE, f"{room.free / (1 << 30):.1f} GiB free under {settings.HOME}"
     )
-
-
-def _line(exc: Exception) -> str:
-    """An error of a library in one line."""
-    return " ".join(str(exc).split())[:300] or type(exc).__name__

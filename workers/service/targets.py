@@ -13,6 +13,7 @@ from django.db import close_old_connections
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.environment import read_variable, state_root
 from lab.models import Target
+from lab.one_line import error_line
 from lab.operations.logs import set_up
 from workers.service import programs
 from workers.service.place import ServicePlace, write
@@ -71,7 +72,7 @@ def look_on(place: ServicePlace) -> None:
             for name in fit(place, targets_here):
                 log.info("%s came or went with its target", name)
         except Exception as exc:
-            told = " ".join(str(exc).split())[:300]
+            told = error_line(exc)
             log.warning("targets could not be looked at, tried again in %g s: %s", FAULT_S, told)
             close_old_connections()
             sleep(FAULT_S)

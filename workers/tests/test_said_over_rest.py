@@ -66,3 +66,16 @@ def test_how_urgent_it_is_is_said_changed_and_found(
     assert "priority low" in capsys.readouterr().out
     assert call(monkeypatch, "cancel", number) == 0
     assert "is cancelled already" in fails("priority", number, "normal")
+
+
+@pytest.mark.django_db
+def test_the_lab_of_this_machine_is_asked_likewise_by_whoever_sits_at_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = str(make_grid().pk)
+    assert call(monkeypatch, "priority", number, "high", "--local") == 0
+    assert call(monkeypatch, "keep", number, "--local") == 0
+    experiment = Experiment.objects.get()
+    assert (experiment.priority, experiment.kept) == (PRIORITIES["high"], True)
+    assert call(monkeypatch, "keep", "12345", "--local") == labctl.EXIT_USAGE
+    assert "there is no experiment 12345" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from typing import IO, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lab.errors import BackupRefused
+from lab.one_line import error_line
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -158,7 +159,7 @@ def _told(file: Path) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as exc:
-        raise BackupRefused(f"{file} is no whole backup of a lab: {_line(exc)}") from exc
+        raise BackupRefused(f"{file} is no whole backup of a lab: {error_line(exc)}") from exc
     except OSError as exc:
         raise BackupRefused(f"cannot read {file}: {exc.strerror or exc}") from exc
 
@@ -192,7 +193,7 @@ def _manifest(file: Path, archive: zipfile.ZipFile) -> Manifest:
             )
         return Manifest.model_validate(raw)
     except (ValidationError, RecursionError, json.JSONDecodeError, UnicodeDecodeError) as exc:
-        raise BackupRefused(f"{file}: its manifest makes no sense: {_line(exc)}") from exc
+        raise BackupRefused(f"{file}: its manifest makes no sense: {error_line(exc)}") from exc
 
 
 def _at_most(member: IO[bytes], limit: int) -> bytes:
@@ -200,7 +201,3 @@ def _at_most(member: IO[bytes], limit: int) -> bytes:
     if len(text) > limit:
         raise BackupRefused("its manifest is longer than any backup's")
     return text
-
-
-def _line(exc: BaseException) -> str:
-    return " ".join(str(exc).split())[:300] or type(exc).__name__

@@ -13,9 +13,7 @@ import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.comparisons.exports.formats import REPORT_FORMS
 from lab.comparisons.page import comparison_data
 from lab.errors import SpecError, SubmissionRejected
-from lab.experiments.never_delete import set_kept
 from lab.experiments.page import get_experiment
-from lab.experiments.priority import set_priority
 from lab.experiments.progress import progress
 from lab.experiments.spec import spec_from_mapping
 from lab.models import User
@@ -74,14 +72,6 @@ class LocalClient(Client):
         state = get_experiment(experiment_id).state
         if not cancel_experiment(experiment_id):
             raise SubmissionRejected(f"experiment {experiment_id} is {state}: there is nothing to cancel")
-
-    def keep(self, experiment_id: int, *, kept: bool) -> None:
-        """See Client."""
-        set_kept(experiment_id, kept=kept)
-
-    def set_priority(self, experiment_id: int, priority: str) -> None:
-        """See Client."""
-        set_priority(experiment_id=experiment_id, priority=priority, by=None)
 
     def rerun(self, experiment_id: int) -> Json:
         """See Client."""
