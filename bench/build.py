@@ -33,7 +33,7 @@ from bench.command import run as run_benchmark
 from bench.command import spent
 from kernels.artifacts.elf_sections import NOTE, sections
 from kernels.artifacts.elf_segments import without_build_id
-from kernels.artifacts.store import Artifact, ArtifactStore
+from kernels.artifacts.store import Artifact, ArtifactStore, sha256_of
 from kernels.builds import kbuild
 from kernels.builds.builder import Builder, BuildRequest
 from kernels.builds.layers import Layers, over_base, own_directory
@@ -173,7 +173,7 @@ def _by_builder(home: Path, request: BuildRequest, *, layered: bool = True, fron
     with tempfile.TemporaryDirectory(dir=home) as store, _used() as used:
         builder = Builder(home, artifacts=ArtifactStore(Path(store)), layered=layered, front=front)
         artifact = builder.build(request, on_progress=_follow)
-        vmlinux, boots = _sha256(artifact.vmlinux), _boots(artifact)
+        vmlinux, boots = sha256_of(artifact.vmlinux), _boots(artifact)
     note = ", ".join(f"{count} {event}" for event, count in sorted(builder.front_events.items()))
     return Cost(used[0], vmlinux, boots, note and f" ({note})")
 
@@ -221,7 +221,7 @@ def _with_ccache(home: Path, cache: Path, request: BuildRequest, key: str) -> Co
         )
         if ended.status != 0:
             raise CompileFailed(f"the ccache build failed: {kbuild.first_error(lines)}", log=Path(os.devnull))
-        sha256 = _sha256(objects / "vmlinux")
+        sha256 = sha256_of(objects / "vmlinux")
     return Cost(used[0], sha256)
 
 
@@ -238,13 +238,8 @@ def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
-            digest.update(f"{path} {path.stat().st_mtime_ns} {_sha256(path)}\n".encode())
+            digest.update(f"{path} {path.stat().st_mtime_ns} {sha256_of(path)}\n".encode())
     return digest.hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _equal(costs: dict[str, Cost]) -> bool:

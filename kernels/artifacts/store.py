@@ -137,7 +137,7 @@ class ArtifactStore:
         """As get, and every file still has the bytes it came with. Raises as get."""
         artifact = self.get(key)
         for name, digest in self.checksums(key).items():
-            if _sha256(artifact.directory / name) != digest:
+            if sha256_of(artifact.directory / name) != digest:
                 raise _corrupt(artifact.directory, name)
         return artifact
 
@@ -150,7 +150,7 @@ class ArtifactStore:
             raise ArtifactRefused(f'"{key[:80]}" is no artifact key')
         self.root.mkdir(parents=True, exist_ok=True)
         names = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-        files = {str(path.relative_to(directory)): (_size(path), _sha256(path)) for path in names}
+        files = {str(path.relative_to(directory)): (_size(path), sha256_of(path)) for path in names}
         record = ArtifactRecord(metadata, files)
         write_synced(directory / METADATA, write_record(key, record, self.seal))
         return self.adopt(key, directory)
@@ -185,7 +185,8 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the checksum of a file, 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

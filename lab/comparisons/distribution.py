@@ -92,7 +92,7 @@ def _case(case: Case, runs: list[Run], *, both: bool) -> CaseSpread:
         variants = _variants(runs, values.get(metric["name"], {}), both=both)
         if variants:
             metrics.append(MetricSpread(metric["name"], metric["unit"], metric["primary"], variants))
-    kept = [(run, run.extras["histogram"]) for run in runs if _is_histogram(run.extras)]
+    kept = [(run, run.extras["histogram"]) for run in runs if is_histogram(run.extras)]
     unit = next((str(told.get("unit", "")) for _, told in kept), "")
     return CaseSpread(case.pk, tuple(metrics), _tails(kept), unit)
 
@@ -124,7 +124,8 @@ def _variants(runs: list[Run], values: Mapping[int, list[float]], *, both: bool)
     return tuple(spreads)
 
 
-def _is_histogram(extras: Mapping[str, Any]) -> bool:
+def is_histogram(extras: Mapping[str, Any]) -> bool:
+    """Return whether a workload kept how often it saw each value."""
     given = extras.get("histogram")
     return isinstance(given, Mapping) and isinstance(given.get("counts"), Mapping)
 

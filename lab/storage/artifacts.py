@@ -18,7 +18,7 @@ from typing import IO
 from kernels.architecture import BUILT
 from kernels.artifacts.metadata import read_record
 from kernels.artifacts.signature import Seal
-from kernels.artifacts.store import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore
+from kernels.artifacts.store import KEYS, METADATA, Artifact, ArtifactRecord, ArtifactStore, sha256_of
 from kernels.errors import ArtifactCorrupt, ArtifactMissing, DiskFull
 from kernels.files.scratch import free_bytes, remove_leftovers, scratch
 from kernels.sandbox.take_files import FOLDER
@@ -172,7 +172,7 @@ def _bring(
         try:
             with store.reading(name_in_store(key, digest)) as stream, (place / name).open("xb") as out:
                 _unpack(stream.read, out, name, size, on_wait)
-            found = _sha256(place / name)
+            found = sha256_of(place / name)
         except StoreLacks as exc:
             if not store.has(name_in_store(key)):  # removed meanwhile
                 raise ArtifactMissing(
@@ -242,11 +242,6 @@ def _room(root: Path, size: int) -> Iterator[Path]:
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"the disk of {root} filled up while an artifact came; free some space") from exc
         raise
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _corrupt(store: Store, key: str, why: str) -> ArtifactCorrupt:

@@ -9,7 +9,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from lab.comparisons.exports.figures import own_medians
+from lab.comparisons.distribution import is_histogram
+from lab.comparisons.exports.figures import is_fine, own_medians
 from lab.comparisons.page import CaseBoots, ShownBoot, comparison_page
 from lab.comparisons.regressions import triage_states
 from lab.comparisons.shape import (
@@ -71,7 +72,7 @@ def _glances(data: ComparisonData) -> list[dict[str, Any]]:
             "anchor": _anchor(case),
             "case": case["title"],
             "metric": metric["name"],
-            "cells": [_glance(metric, name, fine=_fine(data)) for name in judged],
+            "cells": [_glance(metric, name, fine=is_fine(data)) for name in judged],
         }
         for case in data["cases"]
         for metric in case["metrics"]
@@ -88,10 +89,6 @@ def _anchor(case: CaseData) -> str:
     return f"case-{case['id']}"
 
 
-def _fine(data: ComparisonData) -> bool:
-    return data["experiment"]["clock"] == "instructions"
-
-
 def _section(
     data: ComparisonData, case: CaseData, boots: CaseBoots, states: Mapping[int, str]
 ) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def _section(
     shown = {metric["name"] for metric in first}
     drawn = spread(boots.spread)
     others = [metric for metric in metrics if metric not in first]
-    fine = _fine(data)
+    fine = is_fine(data)
     return {
         "title": case["title"],
         "anchor": _anchor(case),
@@ -188,7 +185,7 @@ def _group(data: ComparisonData, metric: MetricData, states: Mapping[int, str]) 
     cells = metric["cells"]
     margin = max((cell["margin"] for cell in cells), default=0.0)
     floor = max((cell["floor"] for cell in cells), default=0.0)
-    axis, fine = _axis(cells, margin), _fine(data)
+    axis, fine = _axis(cells, margin), is_fine(data)
     return {
         "metric": metric["name"],
         "better": DIRECTIONS.get(metric["better"], ""),
@@ -239,15 +236,10 @@ def _proof(item: ShownBoot) -> dict[str, Any] | None:
 
 def _plots(items: tuple[ShownBoot, ...]) -> tuple[dict[str, Any], ...]:
     """The latency histograms of the median boots, if the workload keeps any."""
-    kept = [(item.variant, item.extras["histogram"]) for item in items if _is_histogram(item.extras)]
+    kept = [(item.variant, item.extras["histogram"]) for item in items if is_histogram(item.extras)]
     counts = {variant: _counts(given["counts"]) for variant, given in kept}
     unit = next((str(given.get("unit", "")) for _, given in kept), "")
     return (histogram(counts, f"latency, {unit}"),) if any(counts.values()) else ()
-
-
-def _is_histogram(extras: Mapping[str, Any]) -> bool:
-    given = extras.get("histogram")
-    return isinstance(given, Mapping) and isinstance(given.get("counts"), Mapping)
 
 
 def _counts(given: Mapping[str, Any]) -> dict[float, int]:

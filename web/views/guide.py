@@ -10,13 +10,14 @@ from lab.operations.newest_base import newest_base
 from web.access import needs
 from web.apipage import api_page
 from web.pipelines import pipelines, script
+from web.views.reply import own_address
 
 
 @needs("read")
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show the ways in."""
-    server = _server(request)
+    server = own_address(request)
     ctx = {"server": server, "pipelines": pipelines(server, newest_base())}
     return render(request, "web/help.html", ctx)
 
@@ -25,7 +26,7 @@ def show(request: HttpRequest) -> HttpResponse:
 @require_safe
 def api(request: HttpRequest) -> HttpResponse:
     """Show every call of the REST API, from its OpenAPI schema."""
-    return render(request, "web/api_help.html", {"server": _server(request), "page": api_page()})
+    return render(request, "web/api_help.html", {"server": own_address(request), "page": api_page()})
 
 
 @login_not_required  # a pipeline has no cookie, and the script says nothing of this lab
@@ -33,7 +34,3 @@ def api(request: HttpRequest) -> HttpResponse:
 def pipeline_script(request: HttpRequest) -> HttpResponse:
     """Return the script that a pipeline runs."""
     return HttpResponse(script(), content_type="text/plain; charset=utf-8")
-
-
-def _server(request: HttpRequest) -> str:
-    return request.build_absolute_uri("/").rstrip("/")

@@ -9,7 +9,13 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from lab.comparisons.exports.figures import after_headline, doubt, model_and_machine_lines, own_medians
+from lab.comparisons.exports.figures import (
+    after_headline,
+    doubt,
+    is_fine,
+    model_and_machine_lines,
+    own_medians,
+)
 from lab.comparisons.shape import CaseData, CellData, ComparisonData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
@@ -92,7 +98,7 @@ def _alarms(case: CaseData) -> str:
 def case_table(data: ComparisonData, case: CaseData) -> Table:
     """Lay out one case: for each metric the base, and below it each variant. Fits 80 columns."""
     base = data["base"]["name"]
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     counted = ", executed instructions" if fine else ""
     table = plain_table(f"{plain(case['title'])}: change against {base}{counted}")
     table.add_column("", overflow="fold")
@@ -135,7 +141,7 @@ def effects_table(data: ComparisonData, case: CaseData) -> Group:
     reasons: list[str] = []
     table = plain_table(f"{plain(case['title'])}: main effects and interactions")
     table.add_column("", overflow="fold")
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     for head in ("±%", "± floor" if fine else "95 % interval", "" if fine else "q"):
         table.add_column(head, justify="right", no_wrap=True)
     for metric in case["metrics"]:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From one kernel into the next without the firmware: the offer to a machine that waits, and what becomes of it."""
 
-import hashlib
 import time
-from pathlib import Path
 
 from lab.targets.netboot.boots import netboot_progress, take_pieces
 from lab.targets.netboot.next_boot import is_left_waiting, waiting_boot
@@ -49,9 +47,3 @@ def await_heard(boot_id: int, start_s: float) -> None:
         if now >= end:
             raise TargetLost(f"the machine that waited did not take the offer within {TAKE_S:g} s")
         time.sleep(POLL_S)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the checksum that a machine compares before it leaves its own kernel."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

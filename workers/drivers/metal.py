@@ -17,6 +17,7 @@ from typing import Any
 from django.db import connections
 
 from kernels.architecture import BUILT
+from kernels.artifacts.store import sha256_of
 from lab.errors import LabError
 from lab.targets.access_schema import Access, read_access
 from lab.targets.machine_access import access_of, is_booting
@@ -32,7 +33,7 @@ from lab.targets.netboot.boots import (
 from lab.targets.netboot.files import offer_initrd, withdraw_initrd
 from lab.targets.netboot.next_boot import leave_waiting
 from workers.drivers.base import BootRequest, Way
-from workers.drivers.kexec import TAKE_S, await_heard, await_waiting, sha256_of
+from workers.drivers.kexec import TAKE_S, await_heard, await_waiting
 from workers.drivers.machine_session import LIFETIME_SLACK_S, Booting, MachineSession
 from workers.drivers.netboot_streams import POLL_S, PostedStreams, check_uncontested
 from workers.errors import ClaimLost, MachineUnfit, TargetLost, WorkersError

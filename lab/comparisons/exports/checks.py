@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from lab.comparisons.exports.figures import many, own_medians, sides, told_change
+from lab.comparisons.exports.figures import is_fine, many, own_medians, sides, told_change
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData, VariantData
 from lab.one_line import plain
 from lab.statistics.verdict_words import shown_verdict
@@ -34,7 +34,7 @@ class ReportCheck:
 
 def checks(data: ComparisonData) -> list[ReportCheck]:
     """All checks: the experiment's own end, its kernels, then case by case."""
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     # The base once more is the base's own kernel.
     found = [*_ending(data), *(_kernel(one) for one in data["variants"] if one["role"] != "a/a")]
     roles = {one["name"]: one["role"] for one in data["variants"]}

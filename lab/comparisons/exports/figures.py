@@ -11,6 +11,11 @@ CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of
 """The unit that each clock but the wall clock counts, in words."""
 
 
+def is_fine(data: ComparisonData) -> bool:
+    """Return whether changes are told with two digits, as exact counts deserve."""
+    return data["experiment"]["clock"] == "instructions"
+
+
 def after_headline(data: ComparisonData) -> str:
     """Return the conclusion without its headline."""
     conclusion = data["conclusion"]

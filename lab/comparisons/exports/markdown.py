@@ -12,6 +12,7 @@ from lab.comparisons.exports.figures import (
     after_headline,
     doubt,
     interval,
+    is_fine,
     many,
     model_and_machine_lines,
     own_medians,
@@ -39,7 +40,7 @@ def write_markdown(data: ComparisonData) -> str:
     candidates = [row for row in rows if row[2]["role"] == "candidate"]
     shown = [row for row in candidates if row[1]["primary"] or row[2]["verdict"] in CHANGES]
     rest = [row for row in rows if row not in shown]
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     lines = [f"### kperflab: {prose(data['conclusion']['headline'])}", ""]
     if rest_of_it := after_headline(data):
         lines += [prose(rest_of_it), ""]

@@ -3,7 +3,7 @@
 
 import re
 
-from lab.comparisons.exports.figures import CLOCK_WORDS, own_medians, told_change
+from lab.comparisons.exports.figures import CLOCK_WORDS, is_fine, own_medians, told_change
 from lab.comparisons.reply.mail_text import fold, name
 from lab.comparisons.shape import ComparisonData
 
@@ -63,7 +63,7 @@ def _sides(data: ComparisonData) -> str:
 
 def _control(data: ComparisonData) -> list[str]:
     """Return the base against itself by metric, and how often a difference was called in all of them together."""
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     controls = [
         (metric, cell)
         for case in data["cases"]

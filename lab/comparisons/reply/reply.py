@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.comparisons.exports.figures import many, told_change
+from lab.comparisons.exports.figures import is_fine, many, told_change
 from lab.comparisons.reply.mail_text import fold, harmless, name
 from lab.comparisons.reply.method import environment, method
 from lab.comparisons.reply.table import case_lines, shown_metrics
@@ -216,7 +216,7 @@ def _holds(one: EffectData) -> bool:
 
 
 def _effect(data: ComparisonData, metric: MetricData, one: EffectData) -> str:
-    fine = data["experiment"]["clock"] == "instructions"
+    fine = is_fine(data)
     what = " x ".join(name(switch, 60) for switch in one["switches"])
     shift = name(told_change(one, fine=fine), 200)
     doubt = "" if _holds(one) else " (may be none)"

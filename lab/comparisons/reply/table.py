@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from lab.comparisons.exports.figures import doubt, interval, own_medians
+from lab.comparisons.exports.figures import doubt, interval, is_fine, own_medians
 from lab.comparisons.reply.mail_text import fold, harmless, name, table
 from lab.comparisons.shape import CaseData, CellData, ComparisonData, MetricData
 from lab.figures import change, number
@@ -101,8 +101,8 @@ def _side_by_side(
                 value(metric, base),
                 *(value(metric, one) if cell else "" for one, cell in zip(variants, cells, strict=True)),
             ],
-            ["  change", "", *(change(cell["ratio"], fine=_fine(data)) if cell else "" for cell in cells)],
-            [f"  {_span(data)}", "", *(interval(cell, fine=_fine(data)) if cell else "" for cell in cells)],
+            ["  change", "", *(change(cell["ratio"], fine=is_fine(data)) if cell else "" for cell in cells)],
+            [f"  {_span(data)}", "", *(interval(cell, fine=is_fine(data)) if cell else "" for cell in cells)],
             ["  verdict", "", *(_verdict(data, cell) if cell else "not measured" for cell in cells)],
         ]
         notes = [_note(data, metric, cell) if cell else "" for cell in cells]
@@ -124,15 +124,15 @@ def _block(data: ComparisonData, metric: MetricData, variants: Sequence[str]) ->
         if cell is None:
             lines.append("    not measured")
             continue
-        told = f"{value(metric, one)}  {change(cell['ratio'], fine=_fine(data))}"
+        told = f"{value(metric, one)}  {change(cell['ratio'], fine=is_fine(data))}"
         if note := _note(data, metric, cell):
             told += f" ({note})"
-        lines += fold(f"{told} {interval(cell, fine=_fine(data))} {_verdict(data, cell)}", "    ", "      ")
+        lines += fold(f"{told} {interval(cell, fine=is_fine(data))} {_verdict(data, cell)}", "    ", "      ")
     return lines
 
 
 def _note(data: ComparisonData, metric: MetricData, cell: CellData) -> str:
-    return own_medians(cell, shown_base=metric["base_median"], fine=_fine(data))
+    return own_medians(cell, shown_base=metric["base_median"], fine=is_fine(data))
 
 
 def _verdict(data: ComparisonData, cell: CellData) -> str:
@@ -140,7 +140,7 @@ def _verdict(data: ComparisonData, cell: CellData) -> str:
         return f"{cell['verdict']}: {name(cell['reason'], 200)}"
     if kind_of(cell["verdict"]) == "unchanged":
         return f"unchanged within {100 * cell['margin']:.3g}%"
-    why = doubt(cell, fine=_fine(data))
+    why = doubt(cell, fine=is_fine(data))
     return f"{cell['verdict']}, {why}" if why else cell["verdict"]
 
 
@@ -161,9 +161,5 @@ def _cell(metric: MetricData, variant: str) -> CellData | None:
     return next((one for one in metric["cells"] if one["variant"] == variant), None)
 
 
-def _fine(data: ComparisonData) -> bool:
-    return data["experiment"]["clock"] == "instructions"
-
-
 def _span(data: ComparisonData) -> str:
-    return "± floor" if _fine(data) else "95% interval"
+    return "± floor" if is_fine(data) else "95% interval"
