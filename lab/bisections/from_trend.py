@@ -40,7 +40,7 @@ def bisect_step(*, by: User, trend: str, commit: str) -> Bisection:
     except SubmissionRejected as exc:
         raise FieldRefused("bisect", str(exc)) from exc
     line = [step.good.commit, *(one.commit for one in step.suspects)]
-    asked = _request(page.line, step)
+    asked = request_of(page.line, step)
     digest = request_digest(asked, page.line.metric, line)
     with transaction.atomic():
         # Two people who press the button at once wait for each other here.
@@ -78,7 +78,7 @@ def why_not_searched(step: StepView) -> str:
     return ""
 
 
-def _request(line: TrendLine, step: StepView) -> BisectionRequest:
+def request_of(line: TrendLine, step: StepView) -> BisectionRequest:
     """Return what `labctl bisect --trend` asks about the same step."""
     return BisectionRequest(
         tree=line.tree,

@@ -14,7 +14,7 @@ from lab.models import Variant
 from lab.models.states import Role
 from lab.profiles.analysis.frame_alignment import Flags, Integers, UnitedTree
 from lab.profiles.analysis.frame_shifts import doubt
-from lab.profiles.analysis.share_table import VariantShares, amount_table, share_table
+from lab.profiles.analysis.share_table import VariantShares, share_table
 from lab.profiles.analysis.symbol_counts import Counts, callee_counts, caller_counts, symbol_counts
 from lab.profiles.analysis.weight_unit import Unit
 from lab.profiles.case_profiles import (
@@ -119,10 +119,7 @@ def _tables(profiles: CaseProfiles, families: Sequence[Integers]) -> list[list[t
     """For each family its rows' cells. How boots vary is learnt from all symbols, whatever the family asks for."""
     rows = [*families, _symbol_family(profiles.tree)]
     whole, owners, base, twin = profiles.tree.samples, profiles.owners, profiles.base, profiles.twin
-    if profiles.unit == "samples":
-        table = share_table(rows, whole, owners, base=base, twin=twin)
-    else:
-        table = amount_table(rows, whole, owners, base=base, twin=twin, unit=profiles.unit)
+    table = share_table(rows, whole, owners, base=base, twin=twin, unit=profiles.unit)
     # All of a variant's waiting, or instructions, a boot.
     exact = profiles.kind == EXACT
     counted = [profiles.of(place) for place in range(len(profiles.variants))]

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`labctl trend` and `labctl bisect`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
+from lab.bisections.from_trend import request_of
 from lab.bisections.pages import bisection_page
 from lab.bisections.start import BisectionRequest, start_bisection
 from lab.errors import SpecError
@@ -164,21 +166,7 @@ def _step_of(key: str, boots: int, most_boots: int) -> BisectionRequest:
     page = trend_page(key)
     if not page.steps:
         raise SpecError(f"trend {key} has no step to bisect")
-    step, line = page.steps[-1], page.line
-    return BisectionRequest(
-        tree=line.tree,
-        good=step.good.commit,
-        bad=step.bad.commit,
-        workload=line.workload,
-        preset=line.preset,
-        params=line.params,
-        metric=line.metric,
-        clock=_clock(line.clock),
-        boots=boots,
-        most_boots=most_boots,
-        verdict=step.verdict,
-        target=line.target,
-    )
+    return replace(request_of(page.line, page.steps[-1]), boots=boots, most_boots=most_boots)
 
 
 def _bisect(asked: BisectionRequest) -> int:

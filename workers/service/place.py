@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 import pwd
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,6 +68,14 @@ class ServicePlace:
             else Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir()))
         )
         return base / name
+
+    def password(self, name: str) -> str:
+        """Return the password of the lab's role in the database, or of Redis where other machines may come; made once."""
+        path = self.folder / f"{name}.password"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_urlsafe(32))
+        return path.read_text()
 
     @contextmanager
     def alone(self) -> Iterator[None]:

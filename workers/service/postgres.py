@@ -141,7 +141,7 @@ def _write_hba(place: ServicePlace, network: PostgresNetwork) -> Path:
 
 def url(place: ServicePlace, network: PostgresNetwork) -> str:
     """The lab's database, for KPERFLAB_DATABASE on this machine."""
-    password = quote(_password(place), safe="")
+    password = quote(place.password("database"), safe="")
     host = quote(str(place.sockets / "postgres"), safe="")
     return f"postgres://{NAME}:{password}@{host}:{network.port}/{NAME}"
 
@@ -149,7 +149,7 @@ def url(place: ServicePlace, network: PostgresNetwork) -> str:
 def make_database(place: ServicePlace, network: PostgresNetwork) -> None:
     """Wait for the server, then make the lab's role and database where they are not. Raises ServiceFailed."""
     with _connect(place, network) as connection:
-        password = sql.Literal(_password(place))
+        password = sql.Literal(place.password("database"))
         known = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (NAME,)).fetchone()
         role = "ALTER ROLE {} PASSWORD {}" if known else "CREATE ROLE {} LOGIN CREATEDB PASSWORD {}"
         connection.execute(sql.SQL(role).format(sql.Identifier(NAME), password))
@@ -176,12 +176,3 @@ def _connect(place: ServicePlace, network: PostgresNetwork) -> psycopg.Connectio
                     f"PostgreSQL does not answer; its log is {place.logs / 'postgres.log'}", str(exc)
                 ) from exc
         sleep(0.1)
-
-
-def _password(place: ServicePlace) -> str:
-    """Of the lab's role; made once."""
-    path = place.folder / "database.password"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32))
-    return path.read_text()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Redis of our own, with Debian's program, on a socket: wake-ups and a cache, nothing that must outlive it."""
 
-import secrets
 import shutil
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -49,7 +48,7 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
     if network.address:
         given["bind"] = network.address
         # In a file, for every user of this machine reads the arguments of programs.
-        write(secret, f"requirepass {password(place)}\n", account(USER))
+        write(secret, f"requirepass {place.password('redis')}\n", account(USER))
     configuration = [str(secret)] if network.address else []
     return [
         program,
@@ -60,7 +59,7 @@ def command(place: ServicePlace, network: RedisNetwork) -> list[str]:
 
 def url(place: ServicePlace, network: RedisNetwork) -> str:
     """For KPERFLAB_REDIS on this machine."""
-    login = f":{quote(password(place), safe='')}@" if network.address else ""
+    login = f":{quote(place.password('redis'), safe='')}@" if network.address else ""
     return f"unix://{login}{place.sockets / 'redis' / 'redis.sock'}"
 
 
@@ -79,12 +78,3 @@ def wait(place: ServicePlace, network: RedisNetwork) -> None:
                     f"Redis does not answer; its log is {place.logs / 'redis.log'}", str(exc)
                 ) from exc
         sleep(0.1)
-
-
-def password(place: ServicePlace) -> str:
-    """Asked of everybody where other machines may come; made once."""
-    path = place.folder / "redis.password"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32))
-    return path.read_text()

@@ -106,7 +106,7 @@ def test_a_port_that_cannot_be_had_is_refused(place: ServicePlace) -> None:
 def test_secrets_are_read_by_their_owner_alone(place: ServicePlace) -> None:
     up._write_environment(place, WISHES)
     postgres.url(place, postgres.PostgresNetwork())
-    redis.password(place)
+    place.password("redis")
     for path in (place.environment, place.folder / "database.password", place.folder / "redis.password"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
@@ -208,13 +208,13 @@ def test_a_database_of_somebody_else_is_used_and_none_is_started(
 
 def test_passwords_are_asked_for_where_other_machines_come_in(place: ServicePlace) -> None:
     outside = redis.command(place, redis.RedisNetwork("10.0.0.1", 6380))
-    assert redis.password(place) not in " ".join(outside), "every user reads arguments"
+    assert place.password("redis") not in " ".join(outside), "every user reads arguments"
     secret = Path(outside[1])
-    assert secret.read_text() == f"requirepass {redis.password(place)}\n"
+    assert secret.read_text() == f"requirepass {place.password('redis')}\n"
     assert secret.stat().st_mode & 0o777 == 0o600
     assert outside[outside.index("--bind") + 1] == "10.0.0.1"
     assert redis.command(place, redis.RedisNetwork())[1].startswith("--"), "no password on the socket alone"
-    assert redis.password(place) in redis.url(place, redis.RedisNetwork("10.0.0.1"))
+    assert place.password("redis") in redis.url(place, redis.RedisNetwork("10.0.0.1"))
     place.cluster.mkdir()
     inside = postgres.command(place, postgres.PostgresNetwork())
     assert "listen_addresses=" in inside

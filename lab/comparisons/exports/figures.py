@@ -12,7 +12,7 @@ CLOCK_WORDS = {"instructions": "executed instructions", "contention": "cycles of
 
 
 def is_fine(data: ComparisonData) -> bool:
-    """Return whether changes are told with two digits, as exact counts deserve."""
+    """Return whether changes have two digits, as exact counts deserve."""
     return data["experiment"]["clock"] == "instructions"
 
 

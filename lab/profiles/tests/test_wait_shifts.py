@@ -8,7 +8,7 @@ from lab.profiles.analysis.frame_alignment import align
 from lab.profiles.analysis.frame_shifts import compare_profiles, doubt, sides_of
 from lab.profiles.analysis.frame_tree import build_tree
 from lab.profiles.analysis.share_shifts import Sides
-from lab.profiles.analysis.share_table import amount_table
+from lab.profiles.analysis.share_table import share_table
 from lab.profiles.analysis.wait_shifts import compare_waits, wait_intervals
 
 THOROUGH = pytest.mark.thorough
@@ -154,7 +154,7 @@ def test_a_page_of_waits_has_time_a_boot_and_its_certainty_for_each_variant() ->
     found = compare_profiles(united, sides_of(owners, base=0, candidate=1), unit="ns")
     told = {united.names[n]: q for n, q in zip(united.name.tolist(), found.samples.q.tolist(), strict=True)}
     assert told["down_read"] < 0.01
-    ((_, candidate),) = amount_table([united.total], united.samples, owners, base=0, twin=None, unit="ns")
+    ((_, candidate),) = share_table([united.total], united.samples, owners, base=0, twin=None, unit="ns")
     assert candidate.interval.share[0] == pytest.approx(360e6, rel=0.02)
 
 
