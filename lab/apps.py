@@ -5,8 +5,7 @@ from django.apps import AppConfig
 from django.core.checks import Tags, register
 from django.db.backends.signals import connection_created
 
-from lab.operations.deploy_checks import CHECKS
-from lab.operations.settings_checks import store_works
+from lab.operations.deploy_checks import CHECKS, store_works
 from lab.service_urls import close_tables
 
 

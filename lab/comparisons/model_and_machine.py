@@ -25,6 +25,17 @@ _MOST_SEARCHED = 50
 Kernel = tuple[str, tuple[str, ...]]
 
 
+def cycles_by_latency(case_id: int) -> dict[str, Mapping[str, float]]:
+    """Return by variant the cycles per operation on the most CPUs, by what every latency is multiplied with ("0.5", "1", "2")."""
+    rows = Run.objects.filter(
+        case=case_id, purpose="measured", extras__contention__has_key="latencies", invalid=[]
+    )
+    found = rows.order_by("variant__position", "-pk").values_list(
+        "variant__name", "extras__contention__latencies"
+    )
+    return {name: latencies for name, latencies in found if isinstance(latencies, Mapping)}
+
+
 def models_and_machines(row: Experiment) -> dict[int, list[ModelAndMachineData]]:
     """Return by case of an experiment a table for each number of CPUs that both a model and a machine ran it on.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks of `manage.py check --deploy`, for a lab that other machines reach."""
+"""Checks of `manage.py check`: that the store works, and with --deploy those of a lab that other machines reach."""
 
 import stat
 from pathlib import Path
@@ -7,9 +7,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.checks import Error
 from django.core.checks import Warning as Remark
 
 from lab.environment import is_loopback
+from lab.errors import LabError
+from lab.storage.store import lab_store
+
+
+def store_works(app_configs: Any, **kwargs: Any) -> list[Error]:
+    """Return whether the store, where there is one, takes a file and gives it back."""
+    try:
+        store = lab_store()
+        if store is not None:
+            store.check()
+    except LabError as exc:
+        return [Error(str(exc), id="lab.E001")]
+    return []
 
 
 def passwords_are_not_in_the_clear(app_configs: Any, **kwargs: Any) -> list[Remark]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from lab.comparisons.latencies import cycles_by_latency
+from lab.comparisons.model_and_machine import cycles_by_latency
 from lab.comparisons.page import ShownBoot
 from lab.comparisons.shape import CaseData, ComparisonData
 from lab.profiles.case_profiles import WAITING, profiled_variants
