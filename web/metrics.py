@@ -22,7 +22,7 @@ from lab.models import Worker
 from lab.operations import last_hour as vitals
 from lab.operations.lab_faults import corrupt_artifacts_ever
 from lab.operations.readiness import readiness
-from lab.runs.open_claims import open_claims
+from lab.runs.open_claims import held_leases
 from lab.runs.queue_list import queue_lines
 from lab.runs.queues import target_queue
 from lab.runs.workers import reported_workers
@@ -115,9 +115,9 @@ def _queues(workers: Sequence[Worker], waiting: Sequence[WaitingBoots]) -> Itera
 
 def _leases() -> Iterator[Metric]:
     held = {"build": (0, 0, 0.0), "run": (0, 0, 0.0)}
-    for open_claim in open_claims():
-        number, over, late_s = held[open_claim.kind]
-        held[open_claim.kind] = (number + 1, over + open_claim.over, max(late_s, -open_claim.left_s))
+    for kind, left_s in held_leases():
+        number, over, late_s = held[kind]
+        held[kind] = (number + 1, over + (left_s < 0), max(late_s, -left_s))
     for place, name, about in (
         (0, "leases", "Claims that are held."),
         (1, "leases_expired", "Claims whose lease has expired and that are not yet returned."),

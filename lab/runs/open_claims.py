@@ -48,6 +48,17 @@ def claim_subjects(claim: Claim) -> dict[str, str | int]:
     return {"run": claim.id, "worker": worker, "experiment": experiment, "target": booted_on or asked_for}
 
 
+def held_leases() -> tuple[tuple[str, float], ...]:
+    """Return the kind of each open claim and the seconds until its lease expires, negative since it did."""
+    now = timezone.now()
+    kinds = (("build", Build, BuildState.BUILDING), ("run", Run, RunState.RUNNING))
+    return tuple(
+        (kind, (until - now).total_seconds() if until else 0.0)
+        for kind, model, state in kinds
+        for until in model._default_manager.filter(state=state).values_list("lease_until", flat=True)
+    )
+
+
 def open_claims() -> tuple[ClaimLine, ...]:
     """Every open claim, builds first."""
     now = timezone.now()

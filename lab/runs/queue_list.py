@@ -95,10 +95,13 @@ def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, datetime]:
             place = boots.target, boots.group, boots.asked
             ready = max(boots.queued_at, boots.built_at or boots.queued_at)
             places[place] = min(places.get(place, ready), ready)
-    targets = list(Target.objects.values_list("pk", "name", "group"))
+    by_key, by_group = dict[int, str](), defaultdict[str, list[str]](list)
+    for pk, name, group in Target.objects.values_list("pk", "name", "group"):
+        by_key[pk] = name
+        by_group[group].append(name)
     for (target, group, asked), since in places.items():
-        for pk, name, of_group in targets:
-            if pk == target or (target is None and (of_group == group if group else pk == asked)):
-                queue = target_queue(name)
-                found[queue] = min(found.get(queue, since), since)
+        one = by_key.get(target or asked)
+        names = by_group[group] if group and target is None else [one] if one else []
+        for queue in map(target_queue, names):
+            found[queue] = min(found.get(queue, since), since)
     return found

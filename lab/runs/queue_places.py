@@ -32,10 +32,8 @@ def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
     asked = set(wanted)
     if not asked:
         return {}
-    rows = (
-        Experiment.objects.filter(state__in=OPEN_EXPERIMENT).select_related("target").defer("spec").order_by()
-    )
-    active = {row.pk: row for row in rows}
+    rows = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
+    active = {pk: (group, name) for pk, group, name in rows.values_list("pk", "group", "target__name")}
     builds, boots = _builds(), _boots(active)
     found: dict[int, QueuePlace] = {}
     if asked & builds.keys():
@@ -84,8 +82,11 @@ def _builds() -> dict[int, Waiting]:
     return {pk: Waiting(pk, frozenset(found), pieces[pk], "a build") for pk, found in queues.items()}
 
 
-def _boots(active: Mapping[int, Experiment]) -> dict[int, Waiting]:
-    """Return the experiments whose builds are over and whose boots wait for targets that may boot."""
+def _boots(active: Mapping[int, tuple[str, str]]) -> dict[int, Waiting]:
+    """Return the experiments whose builds are over and whose boots wait for targets that may boot.
+
+    active: the group and the target that each open experiment asked for.
+    """
     groups, usable = defaultdict[str, set[str]](set), set[str]()
     for name, group in usable_targets().values_list("name", "group"):
         usable.add(name)
@@ -98,10 +99,10 @@ def _boots(active: Mapping[int, Experiment]) -> dict[int, Waiting]:
     counted = queued.order_by().values_list("experiment").annotate(number=Count("pk"))
     found = {}
     for pk, number in counted:
-        row = active[pk]
-        places = frozenset(groups[row.group] if row.group else usable & {row.target.name})
+        group, target = active[pk]
+        places = frozenset(groups[group] if group else usable & {target})
         if places and pk not in unbuilt:
-            what = f"group “{row.group}”" if row.group else f"target “{row.target.name}”"
+            what = f"group “{group}”" if group else f"target “{target}”"
             found[pk] = Waiting(pk, places, number, what)
     return found
 

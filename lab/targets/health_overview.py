@@ -72,24 +72,23 @@ class _Open:
 
 
 def target_healths(
-    now: datetime | None = None, waiting: Iterable[WaitingBoots] | None = None
+    now: datetime | None = None, waiting: Iterable[WaitingBoots] | None = None, *, checks: bool = True
 ) -> tuple[TargetHealth, ...]:
-    """Every target with how it did, by name. waiting: the boots that wait, where they are known."""
+    """Every target with how it did, by name. waiting: the boots that wait, where they are known; checks: read the last ones, too."""
     at = now or timezone.now()
-    ended, still_open, checks = (
-        _ended(at),
-        _still_open(waiting_boots() if waiting is None else waiting),
-        _last_checks(),
-    )
+    ended = _ended(at)
+    still_open = _still_open(waiting_boots() if waiting is None else waiting)
+    checked = _last_checks() if checks else {}
     return tuple(
         _health(
             target,
             ended.get(target.pk, _Ended()),
             still_open.get(target.pk, _Open()),
-            checks.get(target.pk),
+            checked.get(target.pk),
             at,
         )
-        for target in Target.objects.order_by("name")
+        # How to reach and tune a machine is for its own page.
+        for target in Target.objects.order_by("name").defer("access", "tuning")
     )
 
 
