@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.core.paginator import Page
+from django.db.models import prefetch_related_objects
 
 from lab.errors import one_row
 from lab.models import Bisection, BisectionStep, Revision
@@ -83,13 +84,14 @@ def bisections_of_each(steps: Sequence[tuple[TrendLine, StepView]]) -> list[tupl
             tree__in={line.tree_id for line, _ in steps},
             workload__in={line.workload for line, _ in steps},
             metric__in={line.metric for line, _ in steps},
-        )
-        .select_related("tree", "target")
-        .prefetch_related("steps")
+        ).select_related("tree", "target")
         if steps
         else ()
     )
-    return [tuple(_line(row) for row in rows if _searches(row, line, step)) for line, step in steps]
+    found = [[row for row in rows if _searches(row, line, step)] for line, step in steps]
+    # Many search other cases: what they did is not read.
+    prefetch_related_objects(list({row.pk: row for of in found for row in of}.values()), "steps")
+    return [tuple(map(_line, of)) for of in found]
 
 
 def _searches(row: Bisection, line: TrendLine, step: StepView) -> bool:

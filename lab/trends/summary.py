@@ -16,6 +16,21 @@ from lab.trends.page import LEAST_POINTS, RevisionView, StepView, TrendLine, Tre
 # A course is drawn 120 pixels wide.
 COURSE = 120
 _AT_ONCE = 20
+# The columns of a trend's identity, by its fields.
+_SAME = (
+    "workload",
+    "preset",
+    "params",
+    "target",
+    "clock",
+    "config",
+    "metric",
+    "unit",
+    "better",
+    "margin",
+    "primary",
+)
+_LINE = {"key": "key", "tree": "tree__name", "tree_id": "tree_id"} | {name: name for name in _SAME}
 _REVISIONS = ("good", "bad", "earliest", "latest")
 
 
@@ -49,10 +64,13 @@ def refresh_trends(most: int | None = None) -> int:
 def trend_summaries() -> tuple[TrendSummary, ...]:
     """Return all trends with at least two points, by tree, workload and preset; what is stale is computed first."""
     refresh_trends()
-    rows = Trend.objects.filter(points__gte=LEAST_POINTS).select_related("tree").defer("course")
+    rows = Trend.objects.filter(points__gte=LEAST_POINTS).order_by("tree__name", "workload", "preset", "pk")
+    own = ("points", "revision", "experiment", "steps")
     return tuple(
-        TrendSummary(trend_line(row), row.points, row.revision, row.experiment, _steps(row.steps))
-        for row in rows.order_by("tree__name", "workload", "preset", "pk")
+        TrendSummary(
+            TrendLine(**dict(zip(_LINE, line, strict=True))), points, revision, experiment, _steps(steps)
+        )
+        for points, revision, experiment, steps, *line in rows.values_list(*own, *_LINE.values())
     )
 
 
@@ -71,21 +89,8 @@ def trend_lines(keys: Sequence[str]) -> tuple[TrendLine, ...]:
 
 def trend_line(row: Trend) -> TrendLine:
     """Return what a trend is of."""
-    names = [
-        "workload",
-        "preset",
-        "params",
-        "target",
-        "clock",
-        "config",
-        "metric",
-        "unit",
-        "better",
-        "margin",
-        "primary",
-    ]
-    values = {name: getattr(row, name) for name in names}
-    return TrendLine(key=row.key, tree=row.tree.name, tree_id=row.tree_id, **values)
+    values = {name: getattr(row, name) for name in _LINE if name != "tree"}
+    return TrendLine(tree=row.tree.name, **values)
 
 
 def _columns(page: TrendPage) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from web.access import needs, person
 STATES = ("open", "accepted", "ignored", "all")
 SORTS = {"size": "largest", "new": "newest", "name": "name"}
 # Causes on a page.
-_LISTED = 50
+_LISTED = 25
 # In a session: what was just decided, until the list has shown it with a way back.
 DECIDED = "decided"
 

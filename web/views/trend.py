@@ -30,7 +30,7 @@ _SHORT = 10
 _MOST_DRAWN = 400
 _MOST_LISTED = 300
 # Trends on a page of their list.
-_LISTED = 50
+_LISTED = 25
 
 
 @require_safe
