@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -34,14 +35,23 @@ def program() -> Path:
     return compile_front(kept("front"))
 
 
-@pytest.fixture
-def bench(tmp_path: Path, program: Path) -> Bench:
-    """A folder whose store knows HEADER and MAIN."""
-    made = Bench(tmp_path / "bench", program)
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, program: Path) -> Bench:
+    """A folder whose store knows HEADER and MAIN; a copy of it lies in "kept" beside it."""
+    made = Bench(tmp_path_factory.mktemp("front") / "bench", program)
     made.write(h_h=HEADER, a_c=MAIN)
     made.compile()
     assert made.events() == ["miss"]
+    shutil.copytree(made.folder, made.folder.with_name("kept"))
     return made
+
+
+@pytest.fixture
+def bench(prepared: Bench) -> Bench:
+    """That folder as it was made, at the same place: objects hold its name."""
+    shutil.rmtree(prepared.folder)
+    shutil.copytree(prepared.folder.with_name("kept"), prepared.folder)
+    return prepared
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
