@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +21,7 @@ from lab.models.states import DeliveryState
 from lab.people.finish_mails import set_finish_mails
 from lab.runs.settle import cancel_experiment, settle
 from lab.tests.factories import finish_builds, finish_run, make_bisection, make_grid, make_user
+from lab.tests.fresh_python import run_python
 from lab.tests.mail_receiver import MailReceiver, Taken, receiving_mails
 from lab.tests.receiver import receiving
 from lab.tests.template_database import begin_with_template
@@ -305,7 +304,8 @@ def test_the_environment_alone_sends_it(tmp_path: Path) -> None:
             "KPERFLAB_URL": "https://lab.example/",
         }
         for code in (FINISH, DELIVER):
-            subprocess.run([sys.executable, "-c", code], env=clean | variables, cwd=ROOT, check=True)
+            done = run_python(["-c", code], clean | variables, ROOT)
+            assert done.returncode == 0, done.stderr
     (taken,) = receiver.taken
     assert taken.receivers == ("alice@kernel.example",)
     assert taken.mail["From"] == "perf@lab.example"
