@@ -36,6 +36,18 @@ os.environ.setdefault("KPERFLAB_HOME", f"/var/tmp/kperflab-tests-{os.getuid()}")
 gc.set_threshold(2_000, 20, 100)
 
 
+# Megabytes of what tests try were parts of their names, which go from process to process with every report.
+_LONGEST_NAME = 200
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long text by its beginning and its length; None leaves the name to pytest."""
+    if not isinstance(val, str | bytes) or len(val) <= _LONGEST_NAME:
+        return None
+    begin = val[:40]
+    return f"{ascii(begin)[1 + isinstance(begin, bytes) : -1]}... of {len(val)}"
+
+
 def pytest_collection_finish() -> None:
     """Take what is there now out of all later searches for garbage."""
     gc.freeze()
