@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from kernels.processes.environment import minimal
+from kernels.tests.kept import kept
 from workers.errors import ReplayFailed, TraceUnreadable
+from workers.microscope.compiling import Product, compile_once
 from workers.microscope.contention import read_contention
 from workers.microscope.replay import SOURCES, Trace, replay
 from workers.tests.tracewriter import (
@@ -36,22 +38,31 @@ from workloads.machines import LATENCIES, machine_model, machine_names, own_mach
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
 
 
+CHECKED = (
+    "-std=c++17",
+    "-O1",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-Wall",
+    "-Wextra",
+)
+
+
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program() -> Path:
     """The replay program with the compiler's checks of addresses and of undefined behaviour."""
-    compiled = tmp_path_factory.mktemp("replay") / "replay"
-    flags = [
-        "-std=c++17",
-        "-O1",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-    ]
-    sources = [str(path) for path in sorted(SOURCES.glob("*.cc"))]
-    subprocess.run(["g++", *flags, "-o", str(compiled), *sources], check=True)
-    return compiled
+    product = Product(
+        what="the checked replay program",
+        file="replay",
+        mode=0o755,
+        compiler="g++",
+        language="c++",
+        flags=(*CHECKED, "-Werror"),
+        sources=tuple(sorted(SOURCES.glob("*.cc"))),
+        headers=tuple(sorted(SOURCES.glob("*.h"))),
+        error=ReplayFailed,
+    )
+    return compile_once(product, kept("programs"))
 
 
 def recorder(cpu: int = 0) -> Recorder:
