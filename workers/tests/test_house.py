@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,9 @@ def is_of_tests(path: Path) -> bool:
     )
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Return what a module imports; read once for the three tests that ask for it."""
     found: set[str] = set()
     package = module_name(path).split(".")
     if path.name != "__init__.py":
@@ -138,7 +141,7 @@ def imports(path: Path) -> set[str]:
             else:
                 stem = item.module or ""
             found |= {stem} | {f"{stem}.{alias.name}" for alias in item.names}
-    return found
+    return frozenset(found)
 
 
 def offences(path: Path) -> list[str]:
