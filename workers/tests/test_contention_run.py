@@ -84,17 +84,24 @@ def contending(*, shared: bool, **changed: Any) -> Callable[[BootRequest], Scrip
     return script
 
 
-@pytest.fixture
-def patch(fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> str:
-    # The pretend kernel has no locks.
+@pytest.fixture(autouse=True)
+def locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pretend kernel has no locks."""
     monkeypatch.setattr(
         "workers.collect.contended.lock_function_lines", lambda system_map: "ffffffff81000200 w\n"
     )
+
+
+@pytest.fixture
+def patch(fake_lab: FakeLab) -> str:
     return fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "")
 
 
-def run(fake_lab: FakeLab, patch: str, **more: Any) -> Experiment:
-    return fake_lab.run(fake_lab.spec({"apart": patch}, **{"cases": [CASE], "measure": MEASURE} | more))
+def run(fake_lab: FakeLab, patch: str = "", **more: Any) -> Experiment:
+    """Run an experiment of the base alone, or of a patch beside it."""
+    return fake_lab.run(
+        fake_lab.spec({"apart": patch} if patch else {}, **{"cases": [CASE], "measure": MEASURE} | more)
+    )
 
 
 def outcomes(experiment: Experiment) -> set[tuple[str, str, str]]:
@@ -130,9 +137,7 @@ def test_cpus_that_meet_in_one_line_are_told_from_those_that_do_not(fake_lab: Fa
     assert 1 < two < four
 
 
-def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(
-    fake_lab: FakeLab, patch: str
-) -> None:
+def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(fake_lab: FakeLab) -> None:
     asked: list[BootRequest] = []
 
     def script(request: BootRequest) -> Script:
@@ -140,7 +145,7 @@ def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(
         return contending(shared=True)(request)
 
     fake_lab.scripts[""] = script
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     for request in asked:
         assert (request.machine.vcpus, request.machine.clock, request.machine.accelerator) == (
             4,
@@ -172,10 +177,10 @@ def test_a_boot_has_a_cpu_for_each_thread_and_its_recording_is_gone_afterwards(
     ],
 )
 def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
-    fake_lab: FakeLab, patch: str, changed: dict[str, Any], blame: str, said: str
+    fake_lab: FakeLab, changed: dict[str, Any], blame: str, said: str
 ) -> None:
     fake_lab.scripts[""] = contending(shared=True, **changed)
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {(blame, True)}
     assert not Sample.objects.filter(run__experiment=experiment).exists()
     assert not [path for one in fake_lab.driver.requests for path in one.directory.glob("accesses.*")]
@@ -183,7 +188,7 @@ def test_a_recording_that_is_not_whole_is_a_named_outcome_and_no_result(
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("intervals", [1, 3, 100])
-def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, patch: str, intervals: int) -> None:
+def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, intervals: int) -> None:
     def script(request: BootRequest) -> Script:
         for cpu in range(max(CPUS)):
             one = Recorder(cpu, NODE)
@@ -196,7 +201,7 @@ def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, patch: str
         return printed(calls(request))
 
     fake_lab.scripts[""] = script
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     assert {(outcome, blame) for outcome, blame, _ in outcomes(experiment)} == {("workload-failed", "kernel")}
     assert {problem for _, _, problem in outcomes(experiment)} == {
         f"{intervals} intervals were recorded, and 2 iterations were timed: something else in the guest executed the "
@@ -206,7 +211,7 @@ def test_marks_of_a_guests_own_are_a_named_outcome(fake_lab: FakeLab, patch: str
 
 
 @pytest.mark.hostile
-def test_a_program_that_watches_twice_is_a_named_outcome(fake_lab: FakeLab, patch: str) -> None:
+def test_a_program_that_watches_twice_is_a_named_outcome(fake_lab: FakeLab) -> None:
     def script(request: BootRequest) -> Script:
         write(request, shared=True)
         for cpu in range(max(CPUS)):
@@ -215,7 +220,7 @@ def test_a_program_that_watches_twice_is_a_named_outcome(fake_lab: FakeLab, patc
         return printed(calls(request), calls(request))
 
     fake_lab.scripts[""] = script
-    (only,) = outcomes(run(fake_lab, patch))
+    (only,) = outcomes(run(fake_lab))
     assert only[1:] == ("kernel", "2 programs were recorded, where one was to measure")
 
 
@@ -239,17 +244,17 @@ def test_more_cpus_than_the_kernel_has_are_refused_before_the_boot(
 
 
 @pytest.mark.hostile
-def test_a_qemu_without_plugins_is_the_labs_fault_and_named(fake_lab: FakeLab, patch: str) -> None:
+def test_a_qemu_without_plugins_is_the_labs_fault_and_named(fake_lab: FakeLab) -> None:
     problem = "this QEMU takes no plugin; exact profiles and the contention clock need one built with --enable-plugins"
     fake_lab.scripts[""] = lambda request: Script(problem=PluginUnusable(problem), boots=False)
-    assert outcomes(run(fake_lab, patch)) == {("lost", "lab", problem)}
+    assert outcomes(run(fake_lab)) == {("lost", "lab", problem)}
     assert not Sample.objects.exists()
 
 
 @pytest.mark.hostile
-def test_a_workload_that_never_enters_its_interval_is_a_named_outcome(fake_lab: FakeLab, patch: str) -> None:
+def test_a_workload_that_never_enters_its_interval_is_a_named_outcome(fake_lab: FakeLab) -> None:
     fake_lab.scripts[""] = lambda request: printed()
-    (only,) = outcomes(run(fake_lab, patch))
+    (only,) = outcomes(run(fake_lab))
     assert only[1:] == ("kernel", "nothing was recorded: the workload never entered its measured interval")
 
 
@@ -266,10 +271,10 @@ def test_a_workload_that_never_enters_its_interval_is_a_named_outcome(fake_lab: 
     ],
 )
 def test_a_description_that_asks_for_what_there_is_not_is_refused(
-    fake_lab: FakeLab, patch: str, more: dict[str, Any], said: str
+    fake_lab: FakeLab, more: dict[str, Any], said: str
 ) -> None:
     with pytest.raises((SpecError, BadParam), match=said):
-        run(fake_lab, patch, **more)
+        run(fake_lab, **more)
 
 
 def test_machines_that_can_be_asked_for_are_those_that_are_modelled() -> None:
@@ -321,10 +326,10 @@ def in_a_module(kallsyms: bytes) -> Callable[[BootRequest], Script]:
     ],
 )  # fmt: skip
 def test_a_function_of_a_module_is_named_by_the_guests_own_list(
-    fake_lab: FakeLab, patch: str, kallsyms: bytes, name: str
+    fake_lab: FakeLab, kallsyms: bytes, name: str
 ) -> None:
     fake_lab.scripts[""] = in_a_module(kallsyms)
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     assert outcomes(experiment) == {("finished", "", "")}
     found = experiment.runs.filter(outcome="finished")[0].extras["contention"]
     assert [row["chain"] for row in found["functions"]] == [[name]]
@@ -332,7 +337,7 @@ def test_a_function_of_a_module_is_named_by_the_guests_own_list(
 
 
 def test_a_line_in_slab_memory_is_named_by_its_cache(
-    fake_lab: FakeLab, patch: str, monkeypatch: pytest.MonkeyPatch
+    fake_lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = GuestMemory([(b"kmalloc-96", 96, HEAP - PAGE_OFFSET >> 12, 1)])
 
@@ -344,7 +349,7 @@ def test_a_line_in_slab_memory_is_named_by_its_cache(
     # The pretend kernel has no slab caches.
     monkeypatch.setattr("workers.run.slab_pages", read)
     fake_lab.scripts[""] = lambda request: replace(contending(shared=True)(request), memory=memory.read)
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     assert outcomes(experiment) == {("finished", "", "")}
     (line,) = experiment.runs.filter(outcome="finished")[0].extras["contention"]["lines"]
     assert line["name"] == "slab kmalloc-96, bytes 0 to 63, of find_inode_fast"
@@ -361,13 +366,13 @@ def test_a_line_in_slab_memory_is_named_by_its_cache(
     ],
 )
 def test_a_garbled_call_tree_is_refused_by_the_reader_apart(
-    fake_lab: FakeLab, patch: str, changed: dict[str, Any], said: str
+    fake_lab: FakeLab, changed: dict[str, Any], said: str
 ) -> None:
     def script(request: BootRequest) -> Script:
         write(request, shared=True)
         return printed(call_tree([(0xFFFFFFFF81000200, PROGRAM, 1000, 1)], **changed))
 
     fake_lab.scripts[""] = script
-    experiment = run(fake_lab, patch)
+    experiment = run(fake_lab)
     assert {(at, said in problem) for _, at, problem in outcomes(experiment)} == {("kernel", True)}
     assert not Profile.objects.filter(run__experiment=experiment).exists()
