@@ -96,7 +96,7 @@ def run(command: str, checkout: Path, **environment: str) -> subprocess.Complete
     return subprocess.run(
         ["bash", "-e", "-c", command],
         cwd=checkout,
-        env=given | {"KPERFLAB_POLL": "0.1", "no_proxy": "*"} | environment,
+        env=given | {"KPERFLAB_POLL": "0.5", "no_proxy": "*"} | environment,
         capture_output=True,
         text=True,
         timeout=120,
