@@ -11,7 +11,7 @@ from bench.faults.blow import Blow
 from bench.faults.lab import GUEST
 from bench.faults.machine import kill
 from bench.faults.real_kernel import RealKernel
-from bench.faults.stages import Held, Moment, Scene, Stage, look
+from bench.faults.stages import Held, Moment, Stage, look
 from lab.experiments.spec import spec_from_mapping
 from lab.models import Experiment, Run
 from lab.submission.submit import submit_experiment
@@ -48,18 +48,17 @@ class GuestLoad:
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             self.keep_going()
-            scene = look()
-            for held in _held(scene):
+            for held in _held():
                 with suppress(FileNotFoundError):  # the guest has just ended
                     if _stage_of(self._home, held) == stage:
-                        return Moment(stage, scene, held)
+                        return Moment(stage, held)
             time.sleep(0.1)
         return None
 
 
-def _held(scene: Scene) -> Iterator[Held]:
+def _held() -> Iterator[Held]:
     ours = set(Run.objects.filter(target__name=GUEST, state="running").values_list("pk", flat=True))
-    return (held for held in scene.runs if held.id in ours)
+    return (held for held in look().runs if held.id in ours)
 
 
 def _stage_of(home: Path, held: Held) -> Stage | None:

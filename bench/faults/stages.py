@@ -5,12 +5,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from django.db import connection
 
 Stage = Literal["queued", "building", "between", "booting", "workload", "recording", "settling"]
-STAGES: tuple[Stage, ...] = get_args(Stage)
 _POLL_S = 0.02
 # How often new work is submitted while a stage is waited for.
 _FEED_S = 1.0
@@ -90,7 +89,6 @@ class Moment:
     """A stage that was waited for, and the work that is in it: None where no claim is."""
 
     stage: Stage
-    scene: Scene
     work: Held | None
 
 
@@ -121,7 +119,7 @@ def await_stage(aim: Aim, feed: Callable[[], None], draw: random.Random) -> Mome
         if found is not None:
             if aim.stage in {"recording", "settling"}:
                 time.sleep(draw.uniform(0.0, 0.25))
-            return Moment(aim.stage, scene, found if isinstance(found, Held) else None)
+            return Moment(aim.stage, found if isinstance(found, Held) else None)
         time.sleep(_POLL_S)
     return None
 
