@@ -13,6 +13,7 @@ import pytest
 
 from kernels.builds.builder import Builder, Limits
 from kernels.errors import ArtifactRefused, BuildOutOfMemory, BuildTimedOut, CompileFailed, DiskFull
+from kernels.tests.hanging import runs_in_sandbox
 from kernels.tests.pretend import PretendKernel
 
 pytestmark = pytest.mark.process
@@ -22,11 +23,6 @@ def attempt(builder: Builder, pretend: PretendKernel, trouble: str) -> list[str]
     lines: list[str] = []
     builder.build(pretend.request(pretend.variant({"trouble": trouble})), on_line=lines.append)
     return lines
-
-
-def running(pattern: str) -> bool:
-    done = subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=False, timeout=10)
-    return done.returncode == 0
 
 
 def limited(builder: Builder, **limits: float) -> Builder:
@@ -42,13 +38,13 @@ def test_a_build_that_hangs_is_stopped_with_all_it_started(
         attempt(limited(builder, seconds=1), pretend, trouble)
     assert caught.value.log is not None
     assert caught.value.log.exists()
-    assert not running("^sleep 1000")
+    assert not runs_in_sandbox(builder.home)
 
 
 def test_a_build_that_prints_without_end_is_stopped(builder: Builder, pretend: PretendKernel) -> None:
     with pytest.raises(CompileFailed, match="printed more than 1 MiB"):
         attempt(limited(builder, log_bytes=1 << 20), pretend, "noise")
-    assert not running("^yes all work")
+    assert not runs_in_sandbox(builder.home, "^yes all work")
 
 
 def test_a_build_that_is_refused_memory_says_so(builder: Builder, pretend: PretendKernel) -> None:
@@ -145,12 +141,12 @@ Builder(Path({str(builder.home)!r}), Limits(seconds=60)).build(request, on_progr
         text=True,
     )
     deadline = time.monotonic() + 60
-    while not running("^sleep 1000"):
+    while not runs_in_sandbox(builder.home):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     victim.kill()
     victim.wait(10)
-    while running("^sleep 1000"):
+    while runs_in_sandbox(builder.home):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     scratch = builder.home / "objects" / "tmp"
