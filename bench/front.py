@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compare the compiler front's answers with the objects of a clean compile, on a kernel's own files, and count their CPU time.
+"""Compare the compiler front's answers with the objects of a clean compile after changes of headers, on a kernel's own files.
 
-Two trials. `recompile`: each file is compiled whole, and from those declarations alone that the front says it
-reaches; the objects must be equal. `change`: the store is filled, then one header after another is changed, and
-files that include it are compiled by the front with the store, by the front without, and by gcc; objects (of gcc's the
-code) and diagnostics must be equal. The kernel's tree and its build are only read. The exit status is 1 if anything differs.
+The store is filled, then one header after another is changed, and files that include it are compiled by the front with
+the store, by the front without, and by gcc; objects (of gcc's the code) and diagnostics must be equal. Files that the
+front compiles are counted beside those whose object truly changed. The kernel's tree and its build are only read. The
+exit status is 1 if anything differs.
 
-    python -m bench.front --build DIR --source DIR [--files N] [--changes N] [--minutes N] [--seed N]
+    python -m bench.front --build DIR --source DIR [--files N] [--changes N] [--minutes N] [--each N] [--seed N]
 """
 
 import random
@@ -19,20 +19,19 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bench.command import run, spent
-from bench.front_changes import change
-from kernels.builds.front_program import FLAGS, SOURCES, compile_front, compiler_identity, place_front
+from bench.front_changes import KINDS, change
+from kernels.builds.front_program import compile_front, compiler_identity, place_front
 
 # Where our builds see the tree, and the folders of headers of which we change a copy.
 TREE = "/build/linux"
 HEADERS = ("include", "arch/x86/include")
-PER_CHANGE = 4
 _COMMAND = re.compile(r"^\S+ := gcc (.*?) -c -o \S+ (\S+\.c)\b")
 _HEADER = re.compile(rf"{TREE}/((?:include/linux|include/asm-generic|arch/x86/include/asm)/\S+\.h)")
 
@@ -55,15 +54,24 @@ class Source:
     headers: frozenset[str]
 
 
+@dataclass(slots=True)
+class Changed:
+    """One change of a header, and the counts of COLUMNS over the files compiled after it."""
+
+    kind: str
+    header: str
+    counts: Counter[str] = field(default_factory=Counter)
+
+
 class Trial:
     """A kernel's build, read only, with a copy of its headers that may be changed."""
 
-    def __init__(self, build: Path, source: Path, place: Path, seed: int) -> None:
-        self.build, self.source, self.place = build, source, place
+    def __init__(self, build: Path, source: Path, place: Path, seed: int, each: int = 4) -> None:
+        self.build, self.source, self.place, self.each = build, source, place, each
         self.chance = random.Random(seed)
         self.program = compile_front(place / "program")
         self.identity = compiler_identity("gcc")
-        self.count = Counter[str]()
+        self.changes: list[Changed] = []
         self.cpu = {"answers": 0.0, "gcc": 0.0}
         for folder in HEADERS:
             shutil.copytree(source / folder, place / "tree" / folder, symlinks=True)
@@ -112,50 +120,25 @@ class Trial:
         return word.replace(TREE, str(self.source))
 
 
-def recompile(trial: Trial, files: list[Source], until: float) -> None:
-    """Compile each file whole and from what it reaches; print each whose two objects differ."""
-    reducer, whole, part = (str(trial.place / name) for name in ("reduce", "whole.i", "part.i"))
-    parts = [str(path) for path in sorted(SOURCES.glob("*.cc")) if path.name != "main.cc"]
-    own = str(Path(__file__).with_name("front_reduce.cc"))
-    subprocess.run(["g++", *FLAGS, f"-I{SOURCES}", "-o", reducer, own, *parts, "-lz"], check=True)
-    for file in files:
-        if time.monotonic() > until:
-            return
-        # Entries for functions and variables would differ; the front leaves them out.
-        flags = [*file.flags, "-g0", "-w"]
-        trial.run("gcc", *flags, "-E", "-o", whole, file.path)
-        reduced = subprocess.run([reducer, whole], capture_output=True, check=False)
-        if reduced.returncode:
-            trial.count["left to the compiler"] += 1
-            continue
-        Path(part).write_bytes(reduced.stdout)
-        objects = [_object(trial, flags, text) for text in (whole, part)]
-        trial.count["compiled both ways"] += 1
-        same = objects[0] == objects[1] != b""
-        trial.count["equal"] += same
-        if not same:
-            print(f"DIFFERS: {file.path} from what it reaches", flush=True)
-
-
 def change_headers(trial: Trial, files: list[Source], most: int, until: float) -> None:
     """Fill a store, change headers one by one, and compare the front with and without that store."""
     store = trial.place / "store"
     base = dict(_fill(trial, files, store, until - (until - time.monotonic()) / 2))
     headers = sorted({header for file in base for header in file.headers})
-    while headers and trial.count["changes"] < most and time.monotonic() < until:
+    kinds: list[str] = []
+    while headers and len(trial.changes) < most and time.monotonic() < until:
+        kinds = kinds or trial.chance.sample(KINDS, len(KINDS))
         header = trial.chance.choice(headers)
         path = trial.place / "tree" / header
         text = path.read_text(errors="surrogateescape")
-        changed = change(text, trial.count["changes"], trial.chance)
+        changed = change(text, kinds[-1], len(trial.changes), trial.chance)
         if changed is None:
             continue
         users = [file for file in base if header in file.headers]
-        path.write_text(changed[1], errors="surrogateescape")
-        _compare(
-            trial, f"{changed[0]} in {header}", trial.chance.sample(users, min(PER_CHANGE, len(users))), base
-        )
+        path.write_text(changed, errors="surrogateescape")
+        some = trial.chance.sample(users, min(trial.each, len(users)))
+        trial.changes.append(_compare(trial, Changed(kinds.pop(), header), some, base))
         path.write_text(text, errors="surrogateescape")
-        trial.count["changes"] += 1
 
 
 def _fill(
@@ -173,8 +156,8 @@ def _fill(
 
 
 def _compare(
-    trial: Trial, name: str, files: list[Source], base: dict[Source, tuple[Compiled, Compiled]]
-) -> None:
+    trial: Trial, change: Changed, files: list[Source], base: dict[Source, tuple[Compiled, Compiled]]
+) -> Changed:
     written = trial.place / "written"
     for file in files:
         shutil.rmtree(written, ignore_errors=True)
@@ -183,50 +166,67 @@ def _compare(
         front = place_front(trial.program, trial.place / "front", "gcc", trial.identity, read, str(written))
         ours, clean, theirs = (trial.compile(way, file) for way in (front, trial.clean, "gcc"))
         hit = "\nhit " in "\n" + (written / "counts").read_text()
-        trial.count["compared"] += 1
-        trial.count["does not compile"] += not clean.object
+        code = trial.code(theirs)
         same = (ours.object, ours.said) == (clean.object, clean.said)
-        if same and (trial.code(ours), ours.said) == (trial.code(theirs), theirs.said):
-            trial.count["same"] += 1
-        else:
-            print(f"DIFFERS: {name}: {file.path}", flush=True)
+        same &= (trial.code(ours), ours.said) == (code, theirs.said)
+        if not same:
+            print(f"DIFFERS: {change.kind} in {change.header}: {file.path}", flush=True)
+        change.counts += Counter(
+            files=1,
+            same=int(same),
+            failed=int(not theirs.object),
+            answered=int(hit),
+            compiled=int(not hit),
+            lines=int(bool(theirs.object) and clean.object != base[file][0].object),
+            code=int(bool(theirs.object) and code != trial.code(base[file][1])),
+            needless=int(not hit and bool(theirs.object) and clean.object == base[file][0].object),
+        )
         if hit:
-            trial.count["answered"] += 1
             trial.cpu["answers"] += ours.cpu
             trial.cpu["gcc"] += base[file][1].cpu
-        elif clean.object == base[file][0].object:
-            trial.count["compiled in vain"] += 1
+    return change
 
 
-def _object(trial: Trial, flags: list[str], text: str) -> bytes:
-    out = trial.place / "part.o"
-    out.unlink(missing_ok=True)
-    trial.run("gcc", *flags, "-fpreprocessed", "-c", "-o", str(out), "-x", "cpp-output", text)
-    return out.read_bytes() if out.exists() else b""
+COLUMNS = {
+    "files": "files compiled both ways",
+    "same": "equal",
+    "failed": "do not compile",
+    "answered": "answered",
+    "compiled": "compiled",
+    "code": "code changed",
+    "lines": "object changed",
+    "needless": "compiled, object unchanged",
+}
 
 
 def _print(trial: Trial) -> bool:
-    """Print the counts; return whether everything was equal."""
-    count, cpu = trial.count, trial.cpu
-    print(f"files compiled both ways: {count['compiled both ways']}, equal: {count['equal']}, ", end="")
-    print(f"left to the compiler: {count['left to the compiler']}")
-    print(f"changes of a header: {count['changes']}; compilations compared: {count['compared']}, ", end="")
-    print(f"same: {count['same']} (that do not compile: {count['does not compile']})")
-    print(f"answered from the store: {count['answered']}, ", end="")
-    print(f"compiled though the object did not change: {count['compiled in vain']}")
-    print(f"CPU seconds of the answers: {cpu['answers']:.1f}; of gcc for the same files: {cpu['gcc']:.1f}")
-    return count["equal"] == count["compiled both ways"] and count["same"] == count["compared"]
+    """Print a table by kind of change; return whether everything was equal."""
+    print("| change | changes | headers | " + " | ".join(COLUMNS.values()) + " |")
+    print("|---|" + "---|" * (2 + len(COLUMNS)))
+    for kind in (*sorted({changed.kind for changed in trial.changes}), "all"):
+        list_ = [changed for changed in trial.changes if kind in (changed.kind, "all")]
+        counts = sum((changed.counts for changed in list_), Counter[str]())
+        row = [len(list_), len({changed.header for changed in list_}), *(counts[name] for name in COLUMNS)]
+        print(f"| {kind} | " + " | ".join(map(str, row)) + " |")
+    print(
+        f"CPU seconds of the answers: {trial.cpu['answers']:.1f}; of gcc for the same files: {trial.cpu['gcc']:.1f}"
+    )
+    counts = sum((changed.counts for changed in trial.changes), Counter[str]())
+    return counts["same"] == counts["files"] > 0
 
 
 def main(
     build: Annotated[Path | None, typer.Option(help="a kernel's build directory")] = None,
     source: Annotated[Path | None, typer.Option(help="the tree it was built from")] = None,
-    files: Annotated[int, typer.Option(help="files for each trial")] = 60,
+    files: Annotated[int, typer.Option(help="files that the store is filled with")] = 60,
     changes: Annotated[int, typer.Option(help="headers to change")] = 200,
-    minutes: Annotated[float, typer.Option(help="stop after so long; half for each trial")] = 20,
+    minutes: Annotated[
+        float, typer.Option(help="stop after so long; half for filling the store at most")
+    ] = 20,
+    each: Annotated[int, typer.Option(help="files compiled after each change, at most")] = 4,
     seed: int = 1,
 ) -> int:
-    """Run both trials."""
+    """Run the trial."""
     if not build or not source or not (build / "include/config/auto.conf").exists():
         print(
             "bench.front: no kernel's build; name one with --build and its tree with --source: `make demo` leaves"
@@ -235,10 +235,8 @@ def main(
         )
         return 2
     with tempfile.TemporaryDirectory(prefix="kperflab-front-") as place:
-        trial = Trial(build.resolve(), source.resolve(), Path(place), seed)
-        drawn, start = trial.sources(2 * files), time.monotonic()
-        change_headers(trial, drawn[:files], changes, start + 30 * minutes)
-        recompile(trial, drawn[files:], time.monotonic() + 30 * minutes)
+        trial = Trial(build.resolve(), source.resolve(), Path(place), seed, each)
+        change_headers(trial, trial.sources(files), changes, time.monotonic() + 60 * minutes)
         return 0 if _print(trial) else 1
 
 

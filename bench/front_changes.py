@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes of a header, made by a program: eighteen kinds, each at a random place."""
+"""Changes of a header, made by a program: thirty kinds, each at a random place."""
 
 import random
 import re
 
 _MARKS = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|\\\n|[{}();\n]", re.DOTALL)
-_PROTOTYPE = re.compile(r"^(?:extern )?[a-z]\w+ [\w *]+\([^(){};#]*\);\n", re.MULTILINE)
-_STRUCT = re.compile(r"^struct \w+ \{\n", re.MULTILINE)
-_NUMBER = re.compile(r"^(?:#define\s+[A-Z]\w*\s+)(\d+)$", re.MULTILINE)
-_BODY = re.compile(r"^\{\n", re.MULTILINE)
 # Text put between two declarations; N is a number of the change's own.
 ADDED = {
     "prototype": "extern int kp_N(int a, void *b);\n",
@@ -24,20 +20,64 @@ ADDED = {
     "enumeration": "enum kp_eN { KP_AN, KP_BN = 5 };\n",
     "variable": "extern unsigned long kp_vN;\n",
 }
-CHANGED = ("field", "constant", "removed", "swapped", "attribute", "statement")
+_PROTOTYPE = r"^(?:extern )?[a-z]\w+ [\w *]+\([^(){};#]*\);\n"
+_FUNCTION = r"^static inline [^;{}#()]*\([^;{}#]*\)\n\{\n[^#]*?\n\}\n"
+_COMMENT = r"^[ \t]*/\*(?:(?!\*/).)*\*/[ \t]*\n"
+_FIELDS = r"^\t((?:unsigned |struct )?\w+[ \t]+\**\w+;\n)\t((?:unsigned |struct )?\w+[ \t]+\**\w+;\n)"
+# What a change looks for, and what it puts there; N as above. Two places of a kind that moves things change seats.
+CHANGED = {
+    "prototype removed": (_PROTOTYPE, ""),
+    "function removed": (_FUNCTION, ""),
+    "macro removed": (r"^#[ \t]*define[ \t]+\w+.*(?<!\\)\n", ""),
+    "comment removed": (_COMMENT, ""),
+    "attribute removed": (
+        r"\s*\b__(?:must_check|pure|cold|always_inline|printf\(\d+, ?\d+\)|init|malloc)\b",
+        " ",
+    ),
+    "fields swapped": (_FIELDS, r"\t\g<2>\t\g<1>"),
+    "statement": (r"^\{\n", "{\n\tbarrier();\n"),
+    "result": (r"^\treturn ([^;#]+);\n", r"\treturn (\g<1>);\n\tbarrier();\n"),
+    "condition": (r"^\tif \(([^;#{}]+)\)\n", r"\tif (!!(\g<1>))\n"),
+    "field": (r"^struct \w+ \{\n", r"\g<0>\tunsigned long kp_fN;\n"),
+    "field's type": (r"^\t(?:unsigned int|int|bool|u8|u16|u32)(?=[ \t]+\w+;)", "\tunsigned long"),
+    "prototype's type": (r"(?<=\()(?:unsigned int|int|bool)(?= \w+[,)][^{}]*?;\n)", "unsigned long"),
+    "constant": (r"^(#[ \t]*define\s+[A-Z]\w*\s+)\d+$", r"\g<1>(N + 1)"),
+    "enumerator": (r"^\t[A-Z]\w+,\n", r"\tKP_EN,\n\g<0>"),
+    "macro's text": (r"^(#[ \t]*define[ \t]+\w+\([^()]*\)[ \t]+)(\w[^\\\n]*)(?<!\\)\n", r"\g<1>(\g<2>)\n"),
+    "comment's text": (r"(?<=/\* )\w+(?=[^\n]*\*/\n)", "word N"),
+    "attribute": (r"(?<=\))(?=;\n)", " __attribute__((cold))"),
+    "type's attribute": (r"^\};\n", "} __attribute__((aligned(32)));\n"),
+}
+MOVED = {"prototypes swapped": _PROTOTYPE, "functions swapped": _FUNCTION}
+KINDS = (*ADDED, *CHANGED, *MOVED)
 
 
-def change(text: str, number: int, chance: random.Random) -> tuple[str, str] | None:
-    """Return a kind of change and the header's new text; None where the header has no place for that kind."""
-    kind = chance.choice([*ADDED, *CHANGED])
+def change(text: str, kind: str, number: int, chance: random.Random) -> str | None:
+    """Return the header's new text; None where it has no place for that kind of change.
+
+    number: the change's own, from which it makes names.
+    """
     if kind in ADDED:
         places = _between_declarations(text)
         if not places:
             return None
         at = places[0] if kind.endswith("before all") else chance.choice(places)
-        return kind, text[:at] + ADDED[kind].replace("N", str(number)) + text[at:]
-    new = _edit(kind, text, number, chance)
-    return (kind, new) if new and new != text else None
+        return text[:at] + ADDED[kind].replace("N", str(number)) + text[at:]
+    pattern, put = (MOVED[kind], "") if kind in MOVED else CHANGED[kind]
+    matches = list(
+        re.finditer(pattern, text, re.MULTILINE | (re.DOTALL if pattern == _COMMENT else re.NOFLAG))
+    )
+    if not matches:
+        return None
+    match, other = chance.choice(matches), chance.choice(matches)
+    before, after = text[: match.start()], text[match.end() :]
+    if kind not in MOVED:
+        new = before + match.expand(re.sub(r"N\b", str(number), put)) + after
+    elif other.start() < match.end():
+        return None
+    else:
+        new = before + text[match.end() : other.end()] + match[0] + text[other.end() :]
+    return new if new != text else None
 
 
 def _between_declarations(text: str) -> list[int]:
@@ -49,25 +89,3 @@ def _between_declarations(text: str) -> list[int]:
         if mark == "\n" and depth == 0 and before and before in ";}\n":
             places.append(match.end())
     return places
-
-
-def _edit(kind: str, text: str, number: int, chance: random.Random) -> str | None:
-    pattern = {"field": _STRUCT, "constant": _NUMBER, "statement": _BODY}.get(kind, _PROTOTYPE)
-    matches = list(pattern.finditer(text))
-    if not matches:
-        return None
-    match, other = chance.choice(matches), chance.choice(matches)
-    before, after = text[: match.start()], text[match.end() :]
-    if kind == "field":
-        return f"{before}{match[0]}\tunsigned long kp_f{number};\n{after}"
-    if kind == "constant":
-        return text[: match.start(1)] + str(int(match[1]) + 1) + text[match.end(1) :]
-    if kind == "statement":
-        return f"{before}{match[0]}\tbarrier();\n{after}"
-    if kind == "removed":
-        return before + after
-    if kind == "attribute":
-        return f"{before}{match[0][:-2]} __attribute__((cold));\n{after}"
-    if other.start() <= match.start():
-        return None
-    return before + text[match.end() : other.end()] + match[0] + text[other.end() :]
