@@ -13,7 +13,7 @@ JOBS ?= 1
 SEED ?= 1
 CPUS ?= 8
 
-.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages faults campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front bench-repeat
+.PHONY: help demo up down status test test-all check fast process thorough kernel guests pages faults campaign fleet test-fleet sbom audit lint docs setup setup-dev bench bench-build bench-boot bench-console bench-stats bench-trends bench-instructions bench-profiles bench-service bench-fleet test-hostile fuzz test-faults postgres test-postgres bench-sandbox bench-microscope bench-contention bench-front fuzz-front bench-repeat
 
 help:  ## what can be made here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -168,6 +168,9 @@ bench-contention: setup-dev  ## the contention clock's model: known answers, spe
 
 bench-front: setup-dev  ## the compiler front on a kernel's files: objects beside a clean compile's, CPU time: BUILD=objects/…/obj SOURCE=sources/… COUNT=changes
 	@$(PYTHON) -m bench.front $(if $(BUILD),--build $(BUILD)) $(if $(SOURCE),--source $(SOURCE)) --changes $(COUNT)
+
+fuzz-front: setup-dev  ## how the compiler front splits a file, with gcc and clang: KERNELS="DIR …" left by make O=DIR CC=… prepare; SEED=1 MINUTES=30
+	@$(PYTHON) -m bench.front_split $(KERNELS) --seed $(SEED) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench-repeat: setup-dev  ## how far boots of one kernel differ, and false alarms among them: EXPERIMENTS="1 2"
 	@$(PYTHON) -m bench.repeat $(EXPERIMENTS)

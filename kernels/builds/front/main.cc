@@ -25,7 +25,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 3";
+constexpr const char *VERSION = "kperflab-front 4";
 
 struct Settings {
     std::string compiler, identity, write;

@@ -24,6 +24,8 @@ bool closes(const Token &token) { return token.is(')') || token.is(']') || token
 // What a name means besides.
 enum : uint8_t { KEEPS = 1, OF_LIBRARY = 2, OF_FUNCTION = 4 };
 
+bool is_label(const Token &token) { return role_of(token) == Role::Attribute || role_of(token) == Role::Asm; }
+
 // Reads one piece as "specifiers, declarators". Whatever else it is stays in always.
 class Declaration {
 public:
@@ -201,9 +203,8 @@ private:
                 if (!attribute())
                     return false;
             } else if (role == Role::Asm) {
-                at_++;
-                if (!here() || !tokens_[at_].is('(') || !skip_pair())
-                    return false;
+                // Another name in assembly may be that of a function which the compiler calls of its own accord.
+                return false;
             } else if (token.is('(') || token.is('[')) {
                 parameters |= token.is('(');
                 if (!skip_pair())
@@ -245,6 +246,7 @@ public:
         mean(KEEPING, KEEPS);
         mean(LIBRARY, OF_LIBRARY);
         mean(FUNCTION_NAMES, OF_FUNCTION);
+        builtins();
         declared_.resize(unit.names.count());
     }
 
@@ -257,10 +259,24 @@ public:
             at = end;
         }
         index();
+        // What a body declares matters where the whole file knows the name.
+        for (auto &[number, name] : labelled_)
+            pieces_.all[number].always |= pieces_.from[name] != pieces_.from[name + 1];
         return "";
     }
 
 private:
+    // A declaration of a function counts for its builtin too.
+    void builtins() {
+        static constexpr std::string_view PREFIX = "__builtin_";
+        for (uint32_t number = 0; number < unit_.names.count(); number++) {
+            auto word = unit_.names.word(number);
+            if (word.substr(0, PREFIX.size()) == PREFIX)
+                if (auto plain = unit_.names.find(word.substr(PREFIX.size())); plain >= 0)
+                    meaning_[plain] |= OF_LIBRARY;
+        }
+    }
+
     template <typename List> void mean(const List &list, uint8_t what) {
         for (auto word : list)
             if (auto number = unit_.names.find(word); number >= 0)
@@ -327,7 +343,8 @@ private:
         piece.file = tokens_[first].file;
         piece.line = UINT32_MAX;
         piece.names_at = pieces_.names.size();
-        bool keeping = false, mixed = false;
+        // An attribute in brackets is not read.
+        bool keeping = false, mixed = false, bracketed = false;
         int depth = 0;
         for (uint32_t at = first; at < end; at++) {
             const Token &token = tokens_[at];
@@ -342,10 +359,13 @@ private:
                 if (!depth && token.is('{') && tokens_[end - 1].is('}'))
                     piece.body = at;
                 depth += opens(token) - closes(token);
+                bracketed |= token.is('[') && at + 1 < end && tokens_[at + 1].is('[');
             } else if (token.kind() == Kind::Word) {
                 Role role = role_of(token);
                 if (role == Role::Attribute)
                     keeping |= is_keeping(at, end);
+                if (at > piece.body && is_label(token) && (role != Role::Asm || names_in_assembly(at)))
+                    labelled(at, piece);
                 piece.locals |= depth && (role == Role::Static || means(token, OF_FUNCTION));
                 if (depth && role == Role::Extern)
                     nested_extern(at + 1, piece);
@@ -359,8 +379,9 @@ private:
         piece.idle &= !keeping;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
-        piece.always = !passive || keeping || mixed || piece.pragma || !piece.header;
-        piece.code = piece.always || tokens_[end - 1].is('}');
+        piece.always = !passive || keeping || mixed || bracketed || piece.pragma || !piece.header;
+        // A ';' alone has no lines, though the function before it may end on its line.
+        piece.code = (piece.always && !tokens_[first].is(';')) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);
     }
 
@@ -379,11 +400,32 @@ private:
         }
     }
 
+    // Whether this "asm" is part of a declaration, as far as its neighbours tell.
+    bool names_in_assembly(uint32_t at) const {
+        const Token &before = tokens_[at - 1];
+        return tokens_[at + 1].is('(') && (is_name(before) || before.is(')') || before.is(']'));
+    }
+
+    // A declaration within a body that has an attribute or another name in assembly:
+    // of a function perhaps, whose type has a name. What shows its parameters is read elsewhere.
+    void labelled(uint32_t at, const Piece &piece) {
+        auto ends = [&](uint32_t number) {
+            return tokens_[number].is(';') || tokens_[number].is('{') || tokens_[number].is('}');
+        };
+        for (; !ends(at - 1); at--)
+            ;
+        while (at + 1 < piece.end && !ends(at)) {
+            if (is_name(tokens_[at]) && ends_declarator(tokens_[at + 1]) && !tokens_[at + 1].is('('))
+                labelled_.emplace_back(pieces_.all.size(), tokens_[at].name);
+            at = role_of(tokens_[at]) == Role::Attribute ? after_attribute(at, piece.end) : at + 1;
+        }
+    }
+
     static bool ends_declarator(const Token &token) {
         for (char mark : {';', ',', '=', '[', '(', ')', '}'})
             if (token.is(mark))
                 return true;
-        return role_of(token) == Role::Attribute || role_of(token) == Role::Asm;
+        return is_label(token);
     }
 
     // A name before this '(' that follows a type declares a function, within a body too.
@@ -516,6 +558,7 @@ private:
     Pieces &pieces_;
     std::vector<uint8_t> meaning_;
     std::vector<bool> declared_;
+    std::vector<std::pair<uint32_t, uint32_t>> labelled_;  // pieces, and names that their bodies may declare
 };
 
 }

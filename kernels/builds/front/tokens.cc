@@ -19,7 +19,7 @@ uint64_t fold(uint64_t one, uint64_t other) {
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-enum : uint8_t { BEGINS_WORD = 1, DIGIT = 2, BLANK = 4 };
+enum : uint8_t { BEGINS_WORD = 1, DIGIT = 2, BLANK = 4, BEGINS_MARK = 8, GOES_ON_MARK = 16 };
 
 struct Classes {
     uint8_t of[256] = {};
@@ -31,10 +31,15 @@ struct Classes {
             of[c] = DIGIT;
         for (int c : {' ', '\t', '\f', '\v', '\r'})
             of[c] = BLANK;
+        for (unsigned char c : std::string_view("-+<>=!&|*/%^#:."))
+            of[c] |= BEGINS_MARK;
+        for (unsigned char c : std::string_view("-+<>=&|#:."))
+            of[c] |= GOES_ON_MARK;
     }
 };
 constexpr Classes CLASSES;
 
+uint8_t of(unsigned char c) { return CLASSES.of[c]; }
 bool begins_word(unsigned char c) { return CLASSES.of[c] & BEGINS_WORD; }
 bool is_digit(unsigned char c) { return CLASSES.of[c] & DIGIT; }
 bool in_word(unsigned char c) { return CLASSES.of[c] & (BEGINS_WORD | DIGIT); }
@@ -164,12 +169,11 @@ private:
     }
 
     size_t mark_size() const {
-        static constexpr std::string_view FIRST = "-+<>=!&|*/%^#:.", SECOND = "-+<>=&|#:.";
         static constexpr std::string_view THREE[] = {"<<=", ">>=", "..."};
         static constexpr std::string_view TWO[] = {"->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
                                                    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "::"};
         std::string_view rest(at_, std::min<size_t>(3, end_ - at_));
-        if (rest.size() < 2 || FIRST.find(rest[0]) == FIRST.npos || SECOND.find(rest[1]) == SECOND.npos)
+        if (rest.size() < 2 || !(of(rest[0]) & BEGINS_MARK) || !(of(rest[1]) & GOES_ON_MARK))
             return 1;
         for (auto mark : THREE)
             if (rest == mark)

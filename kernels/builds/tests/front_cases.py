@@ -92,6 +92,12 @@ CHANGES = [
     *_put("a static variable of a function", "static inline int fresh(void)\n{\n\tstatic int seen;\n\treturn seen++;\n}\n", hit=False),
     *_put("a declaration within a body", "struct shape;\nstatic inline int fresh(void)\n{\n\textern int outside(struct shape *) __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
     *_put("a function declared within a body", "struct shape;\nstatic inline int fresh(void)\n{\n\tint outside(struct shape *) __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
+    *_put("a function that a body declares by its type's name", "struct shape;\ntypedef int fresh_t(struct shape *);\nstatic inline int fresh(void)\n{\n\tfresh_t outside __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
+    *_put("a function that a body declares among others", "struct shape;\ntypedef int fresh_t(struct shape *);\nstatic inline int fresh(void)\n{\n\t__attribute__((cold)) fresh_t *other, (outside);\n\treturn 1;\n}\n", hit=False),
+    *_put("a function that a body declares by typeof", "struct shape;\nstatic inline int fresh(void)\n{\n\t__typeof__(int(struct shape *)) outside __attribute__((cold));\n\treturn 1;\n}\n", hit=False),
+    *_put("an attribute in brackets", "static const int fresh [[gnu::used]] = 1;\n", hit=False),
+    *_put("another name in assembly", "extern int fresh(int) asm(\"other\");\n", hit=False),
+    *_put("a local variable with an attribute", "static inline int fresh(int a)\n{\n\tint b __attribute__((unused)) = a;\n\treturn a;\n}\n"),
     *_put("a function's name", "static inline const char *fresh(void)\n{\n\treturn __func__;\n}\n", hit=False),
     # What the source reaches, at once or by way of others.
     Change("a field", "int width;", "int width; int height;", False),

@@ -63,6 +63,17 @@ def test_an_object_after_a_change_is_that_of_a_clean_compile(bench: Bench, chang
     assert bench.code("front") == bench.code("/usr/bin/gcc")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['extern double exp(double) asm("other");\n', "extern double exp(double) __attribute__((weak));\n"],
+)
+def test_a_library_function_that_only_a_builtin_uses_is_in(bench: Bench, text: str) -> None:
+    bench.write(a_c='#include "h.h"\ndouble entry(double a)\n{\n\treturn __builtin_exp(a);\n}\n')
+    bench.compile("front")
+    bench.write(h_h=HEADER + text)
+    assert bench.code("front") == bench.code("/usr/bin/gcc")
+
+
 @pytest.mark.parametrize("text", MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_that_the_source_does_not_use_is_reported_as_by_the_compiler(
     bench: Bench, text: str
@@ -162,6 +173,14 @@ def test_a_line_that_only_tells_where_a_warning_stands_is_not_checked_anew(bench
     bench.write(h_h=HEADER + warning + body.replace("return a", "return a + 1") + user)
     bench.compile()
     assert bench.events() == ["checked", "hit"]
+
+
+def test_a_function_that_ends_in_a_semicolon_is_kept_and_answered(bench: Bench) -> None:
+    bench.write(a_c=MAIN.rstrip("\n") + ";\n")
+    bench.compile()
+    bench.write(h_h=HEADER + "extern int fresh(void);\n")
+    assert bench.compile("front") == bench.compile("clean")
+    assert bench.events() == ["miss", "checked", "hit"]
 
 
 @pytest.mark.parametrize("text", SPREAD.values(), ids=SPREAD)
