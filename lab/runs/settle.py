@@ -96,7 +96,7 @@ def _compared_with(run: Run) -> QuerySet[Run]:
 def cancel_runs(runs: QuerySet[Run], problem: str, *, running: bool = False) -> None:
     """Cancel those that wait; with `running` also those under way, whose workers then lose their claim."""
     states = [RunState.QUEUED, RunState.RUNNING] if running else [RunState.QUEUED]
-    # Read again until none is left. Another process may claim a run or hand it back between the query and the update.
+    # Repeated until none is left, since another process may claim or return a run between the query and the update.
     while found := list(runs.filter(state__in=states).values_list("pk", "state")):
         ended = {"problem": problem, "finished_at": timezone.now(), **UNCLAIMED}
         for pk, state in found:
