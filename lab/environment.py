@@ -21,6 +21,7 @@ SECRETS = frozenset(
         "AWS_SESSION_TOKEN",
     )
 )
+_REFS_FORM = "give ADDRESS refs/heads/BRANCH refs/tags/PATTERN, as often as needed, separated by spaces"
 # What this process took over from the service; see adopt.
 _adopted: dict[str, str] = {}
 
@@ -140,3 +141,21 @@ def read_networks(name: str) -> tuple[IPv4Network | IPv6Network, ...]:
                 f"{name}: {exc}; give networks such as 10.1.0.0/16, separated by commas"
             ) from None
     return tuple(found)
+
+
+def read_refs(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the branches and tags that follow each git address in a list of words. Raises SettingWrong."""
+    found: dict[str, list[str]] = {}
+    address = ""
+    for word in read_variable(name).split():
+        if not word.startswith("refs/"):
+            address = word
+            if word.startswith(("http://", "git://")):
+                raise SettingWrong(f"{name}: {word} can be changed on its way: use https:// or ssh")
+        elif not address or not word.startswith(("refs/heads/", "refs/tags/")):
+            raise SettingWrong(f"{name}: {word} is no branch or tag of an address; {_REFS_FORM}")
+        else:
+            found.setdefault(address, []).append(word)
+    if address not in found and address:
+        raise SettingWrong(f"{name}: {address} has no branch or tag behind it; {_REFS_FORM}")
+    return {address: tuple(refs) for address, refs in found.items()}

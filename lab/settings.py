@@ -35,6 +35,9 @@ KPERFLAB_STORE     where all machines keep artifacts and run files: a directory,
                    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or …_FILE); empty: each machine's HOME alone
 KPERFLAB_FRONT     1 compiles kernels through the compiler front, which answers from what it compiled before; on all machines or
                    none, for artifacts have other keys (docs/design/builds.md)
+KPERFLAB_VOUCHED   git addresses, as their trees are registered, each followed by those of its branches and tags whose commits you vouch
+                   for: https://example.org/linux.git refs/heads/master refs/tags/v6.*; what the front compiles of such a base answers
+                   every later build, as with source archives (default: each base's files answer its own variants alone)
 KPERFLAB_CACHE_GIB how much of the store this machine keeps at hand (default a quarter of its disk)
 KPERFLAB_KEEP_DAYS how long run files and artifacts are kept that nothing needs (default 90; 0 for ever)
 KPERFLAB_MAIL_FROM what mails are sent as (default kperflab@<this host's name>)
@@ -51,7 +54,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from kernels.mails.uploads import MAX_MEMBERS
-from lab.environment import adopt, read_flag, read_networks, read_number, read_variable, state_root
+from lab.environment import adopt, read_flag, read_networks, read_number, read_refs, read_variable, state_root
 from lab.service_urls import caches, database, mail_server
 from lab.storage.store_settings import store_settings
 
@@ -174,6 +177,7 @@ KNOX_TOKEN_MODEL = "lab.Token"  # noqa: S105  a model, no password
 REST_KNOX = {"AUTH_HEADER_PREFIX": "Token", "TOKEN_LIMIT_PER_USER": None}
 
 FRONT = read_flag("KPERFLAB_FRONT")
+VOUCHED = read_refs("KPERFLAB_VOUCHED")
 LOCAL_PATHS = read_flag("KPERFLAB_LOCAL_PATHS")
 PRIVATE_ADDRESSES = read_flag("KPERFLAB_PRIVATE_ADDRESSES")
 LORE = read_variable("KPERFLAB_LORE", "https://lore.kernel.org/all").rstrip("/")

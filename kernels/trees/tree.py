@@ -173,12 +173,9 @@ def has_tag(tree: SourceTree, name: str) -> bool:
     return done.returncode == 0
 
 
-def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
-    """Return whether a revision is what a source archive of this machine holds: of code that the operator installed."""
-    if _setting_or_none(tree.repository, "kperflab.archive") in (None, "", "store"):
-        return False
-    installed = resolve(tree, tree.default_revision)
-    return (installed.commit, installed.tree_id) == (revision.commit, revision.tree_id)
+def archive_stamp(tree: SourceTree) -> str:
+    """Return what tells the file that a tree was imported from: "" for a git repository, "store" for one that came with a bundle."""
+    return _setting_or_none(tree.repository, "kperflab.archive") or ""
 
 
 def resolve(tree: SourceTree, revision: str) -> NamedRevision:

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from kernels.builds.toolchain import Toolchain, detect_toolchain
 from kernels.configs.request import Fragment, load_fragment, read_fragment
 from kernels.errors import KernelsError
 from kernels.trees.tree import NamedRevision, SourceTree
+from kernels.trees.vouched import is_on_refs, is_own_archive
 from lab import models
 from lab.errors import LabUnable, Refusals, SubmissionRejected
 from lab.experiments.expand import Clash, Combination, expand
@@ -34,8 +37,8 @@ GUEST_FRAGMENT = "guest"
 COMMON = ("bh-lookup", "cyclictest-bh", "showgids", "stat-walk")
 # Moves nearly every function and changes none, so that only the code layout differs.
 PLACEBO_FRAGMENT = Fragment("layout placebo", "CONFIG_DEBUG_FORCE_FUNCTION_ALIGN_64B=y\n")
-# Of a request: how its base is called, which has no say beside the base's tree id.
-_NAMES = frozenset({"base_name", "base_commit"})
+# Of a request: how its base is called, which has no say beside the base's tree id, and whether somebody vouches for that.
+_NAMES = frozenset({"base_name", "base_commit", "vouched"})
 # More boots than this is a mistake: at ten seconds each, a week.
 MOST_RUNS = 60_000
 
@@ -54,6 +57,8 @@ class Prepared:
     applier: Applier
     workloads: tuple[Workload, ...]
     toolchain: Toolchain
+    # Whether the operator vouches for the base: what is compiled of it then answers every later build.
+    vouched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,15 @@ def prepare(
         applier,
         parts.workloads,
         toolchain,
+        _is_vouched_for(parts.source, parts.tree, base),
     )
+
+
+def _is_vouched_for(source: Source, tree: SourceTree, base: NamedRevision) -> bool:
+    """Decide it where the tree has just been fetched: a builder's copy may have come without branches and tags."""
+    if not settings.FRONT:
+        return False
+    return is_own_archive(tree, base) or is_on_refs(tree, base, settings.VOUCHED.get(source.location, ()))
 
 
 def group_asked(name: str, target: models.Target) -> str:
@@ -185,6 +198,7 @@ def build_inputs(prepared: Prepared, chosen: tuple[str, ...], *more: Fragment) -
         "toolchain": prepared.toolchain.identity,
         "modules_of": sorted(with_modules),
         "modules": modules,
+        "vouched": prepared.vouched,
     }
     return BuildInputs(revision, request, inputs_digest(revision.tree_id, request))
 

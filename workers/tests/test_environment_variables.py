@@ -180,6 +180,14 @@ EFFECTS: dict[str, Effect] = {
         "from lab.storage.store import lab_store",
     ),
     "KPERFLAB_FRONT": Effect("1", "settings.FRONT", True),
+    "KPERFLAB_VOUCHED": Effect(
+        "https://lab.example/linux.git refs/heads/master refs/tags/v6.* /srv/linux refs/tags/ours-*",
+        "{address: list(refs) for address, refs in settings.VOUCHED.items()}",
+        {
+            "https://lab.example/linux.git": ["refs/heads/master", "refs/tags/v6.*"],
+            "/srv/linux": ["refs/tags/ours-*"],
+        },
+    ),
     "KPERFLAB_CACHE_GIB": Effect(
         "3", "most_bytes(settings.HOME)", 3 << 30, "from workers.artifact_transfer import most_bytes"
     ),

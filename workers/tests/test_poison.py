@@ -137,6 +137,33 @@ def test_a_hostile_commit_within_the_very_tree_poisons_no_build_of_another_base(
     assert vmlinux(fake_lab, ours) == honest(ours, fake_lab, tmp_path / "clean")
 
 
+def test_builders_trust_the_vouched_branch_of_a_tree_and_no_strangers_beside_it(
+    fake_lab: FakeLab, mallory: Mallory, settings: Any
+) -> None:
+    """Files compiled of a trusted base answer every later build."""
+    mallory.plants("fs/buffer")
+    branch = mallory.git("-C", str(fake_lab.kernel.work), "branch", "--show-current").strip()
+    settings.FRONT, settings.VOUCHED = True, {str(fake_lab.kernel.work): (f"refs/heads/{branch}",)}
+    trusted = ("git", "-C", str(fake_lab.kernel.work))
+    subprocess.run([*trusted, "fetch", "--quiet", str(mallory.work), "main:evil"], check=True)
+    try:
+        asked = {base: submit(fake_lab, base) for base in (branch, "evil")}
+    finally:
+        subprocess.run([*trusted, "branch", "--quiet", "-D", "evil"], check=True)
+    found = {
+        base: build_request(build_order(build.pk), fake_lab.home / "trees").trusted
+        for base, build in asked.items()
+    }
+    assert found == {branch: True, "evil": False}
+
+
+def submit(lab: FakeLab, base: str) -> Build:
+    """Have the base of an experiment wait to be built, and return its build."""
+    spec = lab.spec({}, measure=_MEASURE, base=base)
+    experiment = submit_experiment(spec=spec, home=lab.home)
+    return Build.objects.get(variants__experiment=experiment, variants__name="base")
+
+
 def test_a_patch_on_the_trusted_base_is_not_answered_from_a_strangers_base(
     fake_lab: FakeLab, mallory: Mallory, tmp_path: Path
 ) -> None:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tell whether the operator vouches for a revision: it came with a source archive, or is on a branch or tag that a setting names."""
+
+from collections.abc import Iterable
+
+from kernels.trees.git import run_git
+from kernels.trees.tree import NamedRevision, SourceTree, archive_stamp, resolve
+
+
+def is_own_archive(tree: SourceTree, revision: NamedRevision) -> bool:
+    """Return whether a revision is what a source archive of this machine holds: of code that the operator installed."""
+    if archive_stamp(tree) in ("", "store"):
+        return False
+    installed = resolve(tree, tree.default_revision)
+    return (installed.commit, installed.tree_id) == (revision.commit, revision.tree_id)
+
+
+def is_on_refs(tree: SourceTree, revision: NamedRevision, patterns: Iterable[str]) -> bool:
+    """Return whether a revision is one of these branches and tags, or before one of them. Raises GitFailed.
+
+    patterns: as git-for-each-ref(1) takes them, such as refs/tags/v6.*.
+    """
+    wanted = list(patterns)
+    if not wanted:
+        return False
+    asked = ("--count=1", "--format=%(refname)", f"--contains={revision.commit}")
+    return bool(run_git(tree.repository, "for-each-ref", *asked, "--", *wanted).strip())
