@@ -30,6 +30,7 @@ from lab.storage.artifact_locks import in_use
 from lab.storage.files import name_of
 from lab.storage.signing_keys import register_key
 from workers.artifact_transfer import bring_if_there, send
+from workers.compiled_transfer import bring_compiled_files, send_compiled_files
 from workers.errors import SourceMissing
 from workers.lease import Lease
 from workers.refused import note_front, note_refused_build
@@ -57,8 +58,11 @@ def build_claimed(claim: Claim, builder: Builder) -> None:
                 log = builder.log_path(key)
                 record_build_log(claim, name_of(log, builder.home))
                 started = monotonic()
+                if not cached:
+                    bring_compiled_files(builder, lease.beat)
                 with shown_live(log, builder.home):
                     artifact = builder.build(request, on_progress=_StepReport(claim, lease).note)
+                send_compiled_files(builder)
                 note_front(builder.front_events)
                 send(builder.home, artifact, lease.beat)
         except (KernelsError, LabError, SourceMissing) as exc:

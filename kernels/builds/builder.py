@@ -80,7 +80,7 @@ class Builder:
     Call it from a thread that lives until the call returns: when that thread dies, so does the build.
     layered=False builds everything from nothing, which must give the same bytes; artifacts is then
     best a store of its own. front=True compiles through the compiler front where it knows the compiler.
-    front_events: what the front did and met in the builds so far, by kind.
+    front_events: what the front did and met in the builds so far, by kind; compiled_files: its stores, None without it.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Builder:
         self.layered = layered
         self._layers = Layers(self.home)
         self._front = Front(self._layers.objects) if front else None
+        self.compiled_files = self._front.stores if self._front else None
         self.front_events = Counter[str]()
         self._no_layer: set[str] = set()
         remove_leftovers(self._layers.scratch)

@@ -32,6 +32,8 @@ class CompiledFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        # Of the trusted store, the names of what builds of this process have added.
+        self.added: list[str] = []
 
     def readable(self, origin: str) -> list[Path]:
         """Return the stores that a build of this origin reads: the trusted one, and its own."""
@@ -49,13 +51,28 @@ class CompiledFiles:
                 counts["refused"] += 1
                 continue
             for path in sorted((written / folder).iterdir()):
+                name = f"{folder}/{path.name}"
                 data = _read(path, LARGEST_FILE) if _FILE.fullmatch(path.name) else b""
-                kept = store / folder / path.name
                 if not is_whole(data):
                     counts["refused"] += 1
-                elif not is_whole(_read(kept, LARGEST_FILE)):
-                    _write(kept, data)
+                elif not is_whole(self.read(origin, name)):
+                    _write(store / name, data)
+                    if origin == TRUSTED:
+                        self.added.append(name)
         return counts
+
+    def read(self, origin: str, name: str) -> bytes:
+        """Return the bytes of a kept file, b"" where there is none. name: as <aa>/<rest>."""
+        return _read(self._store(origin) / name, LARGEST_FILE)
+
+    def add_trusted(self, name: str, data: bytes) -> bool:
+        """Keep a file that another machine of the lab has kept as trusted; False where it is none of the front's."""
+        folder, _, file = name.partition("/")
+        if not (_FOLDER.fullmatch(folder) and _FILE.fullmatch(file) and is_whole(data)):
+            return False
+        if not is_whole(self.read(TRUSTED, name)):
+            _write(self._store(TRUSTED) / name, data)
+        return True
 
     def follow(self, origin: str, written: Path) -> Counter[str]:
         """Return a build's events by kind; files that it used count as used now, and corrupt ones are removed.

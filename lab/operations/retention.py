@@ -148,6 +148,8 @@ def _going(found: tuple[Holding, ...], before: datetime, now: datetime) -> Itera
         "artifact": stays.artifacts,
         "source": stays.sources,
         "log": stays.logs,
+        # Nobody needs a compiled file: it is compiled again.
+        "compiled": frozenset(),
         "run": runs,
         "profile": profiles,
     }
@@ -213,6 +215,7 @@ def _remove(one: Holding, home: Path, store: Store | None) -> bool:
         "profile": f"profiles/{one.name[:2]}/{one.name}",
         "source": f"sources/{one.name}.bundle",
         "log": f"logs/{one.name}.log",
+        "compiled": f"compiled/{one.name}",
     }
     if store is not None and one.stored:
         _remove_stored(store, one, names[one.kind])

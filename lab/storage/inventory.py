@@ -16,8 +16,8 @@ from lab.storage.store import Store
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
-Kind = Literal["artifact", "run", "profile", "source", "log"]
-KINDS: tuple[Kind, ...] = ("artifact", "run", "profile", "source", "log")
+Kind = Literal["artifact", "run", "profile", "source", "log", "compiled"]
+KINDS: tuple[Kind, ...] = ("artifact", "run", "profile", "source", "log", "compiled")
 # A name in the store, to what it belongs to.
 _OF: dict[Kind, re.Pattern[str]] = {
     "artifact": re.compile(r"artifacts/([0-9a-f]{64})/.+"),
@@ -25,6 +25,7 @@ _OF: dict[Kind, re.Pattern[str]] = {
     "profile": re.compile(r"profiles/[0-9a-f]{2}/([0-9a-f]{64})"),
     "source": re.compile(r"sources/([0-9a-f]{40,64})\.bundle"),
     "log": re.compile(r"logs/([0-9a-f]{64})\.log"),
+    "compiled": re.compile(r"compiled/([0-9a-f]{64})"),
 }
 # The same things below a state root, where their folders are called otherwise; sources are the trees' affair there.
 _FOLDERS = {
@@ -38,7 +39,7 @@ _FOLDERS = {
 
 @dataclass(slots=True)
 class Holding:
-    """One thing: the files of an artifact (by its key), of a boot (`<id>-<attempt>`), one perf.data, bundle or log.
+    """One thing: the files of an artifact (by its key), of a boot (`<id>-<attempt>`), one perf.data, bundle, log or pack of compiled files.
 
     here, stored: bytes on this machine and in the store. whole: whether an artifact has its metadata, in either place.
     """

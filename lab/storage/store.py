@@ -2,7 +2,7 @@
 """The store: where all machines of a lab keep artifacts, run files and sources. Without a store, each machine uses its HOME.
 
 Names: `artifacts/<key>/<SHA-256>` and `…/metadata.json`, `runs/<id>-<attempt>/<file>`, `sources/<commit>.bundle`,
-`logs/<file>`, `profiles/<aa>/<SHA-256>`. Errors of the libraries below are raised as ours, in one line.
+`logs/<file>`, `profiles/<aa>/<SHA-256>`, `compiled/<SHA-256>`. Errors of the libraries below are raised as ours, in one line.
 """
 
 from __future__ import annotations
