@@ -79,6 +79,10 @@ def _replay(wishes: list[Wish], keep: bool) -> list[Day]:
             print(flush=True)
             days.append(one)
             (_RESULTS / f"{one.wish.targets}.json").write_text(json.dumps(asdict(one), indent=1))
+    except BaseException:
+        keep = True
+        print(f"bench: the state root with its logs is kept: {home}", file=sys.stderr)
+        raise
     finally:
         if not keep:
             shutil.rmtree(home, ignore_errors=True)
