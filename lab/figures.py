@@ -7,6 +7,7 @@ The text is ASCII; web/words.py and workers/ctl/table_style.py replace signs and
 import math
 
 NONE = "-"
+_UNITS = (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1))
 
 
 def number(value: float | None) -> str:
@@ -34,6 +35,17 @@ def change(ratio: float | None, *, fine: bool = False) -> str:
     if ratio is None or not math.isfinite(ratio):
         return NONE
     return f"{percent(100 * (ratio - 1), fine=fine)}%"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a span of time in at most two units: 0.72 s, 46 s, 12 min 5 s, 2 h 3 min, 3 d 4 h; a dash where there is none."""
+    if seconds is None or not math.isfinite(seconds):
+        return NONE
+    if seconds < 59.5:
+        return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    unit, size, below, part = next(row for row in _UNITS if round(seconds) >= row[1])
+    whole, rest = divmod(round(seconds / part), size // part)
+    return f"{whole} {unit} {rest} {below}" if rest else f"{whole} {unit}"
 
 
 def medians_ratio(base_median: float | None, median: float | None) -> float | None:

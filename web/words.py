@@ -71,18 +71,8 @@ def share(part: float, whole: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A span as one would say it: 0.72 s, 46.1 s, 12 min 5 s, 2 h 3 min."""
-    if seconds is None or not math.isfinite(seconds):
-        return NONE
-    if seconds < 10:
-        return f"{seconds:.2f}{_SPACE}s"
-    if seconds < 60:
-        return f"{seconds:.1f}{_SPACE}s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}{_SPACE}min {rest}{_SPACE}s" if rest else f"{minutes}{_SPACE}min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}{_SPACE}h {minutes}{_SPACE}min"
+    """A span of time as one would say it: 0.72 s, 46 s, 12 min 5 s, 2 h 3 min."""
+    return _typographic(figures.duration(seconds)).replace(" ", _SPACE)
 
 
 def count(amount: int, one: str, many: str = "") -> str:

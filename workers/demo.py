@@ -16,6 +16,7 @@ from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.experiments.spec import read_spec
+from lab.figures import duration
 from workers import local
 from workers.ctl import progressbar, servectl, terminal, watchctl
 from workers.ctl.clients.choose import local_client
@@ -54,7 +55,7 @@ def replay(description: Path) -> tuple[int, int]:
     out.print()
     experiment = client.experiment(experiment_id)
     watchctl.show_end(client, experiment)
-    out.print(Text(f"{spec.name}: {terminal.duration(monotonic() - started)}", style="dim"))
+    out.print(Text(f"{spec.name}: {duration(monotonic() - started)}", style="dim"))
     return experiment_id, watchctl.code(experiment)
 
 

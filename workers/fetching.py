@@ -16,6 +16,7 @@ from time import monotonic
 from lab.environment import for_own_processes
 from lab.errors import FetchLost, FieldRefused, LabError, LabUnable
 from lab.experiments import limits
+from lab.figures import duration
 from lab.leases.process import worker_identity
 from lab.models import Fetch
 from lab.models.states import FetchState
@@ -158,10 +159,11 @@ class FetchChildren:
             )
         if now - child.began > bounds.deadline_s:
             return _refused(
-                child, f"it was not over within {_span(bounds.deadline_s)}, the most that one fetch may take"
+                child,
+                f"it was not over within {duration(bounds.deadline_s)}, the most that one fetch may take",
             )
         if now - child.grew_at > bounds.silent_s:
-            return _refused(child, f"the other host sent nothing for {_span(bounds.silent_s)}")
+            return _refused(child, f"the other host sent nothing for {duration(bounds.silent_s)}")
         return None
 
 
@@ -186,10 +188,6 @@ def _fail(row: Fetch, problem: LabError) -> None:
 def _return_dead() -> None:
     for number in return_dead_fetches():
         log.warning("fetch %s was left by a process that is gone", number)
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:g} s"
 
 
 def fetching() -> AbstractContextManager[None]:

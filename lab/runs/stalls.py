@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from lab.errors import one_row
 from lab.experiments.progress import ExperimentProgress, progress_of
+from lab.figures import duration
 from lab.leases.process import is_alive
 from lab.models import Build, Experiment, Run, Worker
 from lab.models.hardware import GONE_S
@@ -141,7 +142,7 @@ def _dead(held: Iterable[_Held], alive: Callable[[str], bool]) -> tuple[str, str
     if any(seconds is None for _, seconds in lost):
         return "", ""
     label, seconds = max(lost, key=lambda pair: pair[1] or 0.0)
-    ago = f"its lease expired {_ago(seconds or 0.0)} ago" if seconds else "its process is gone"
+    ago = f"its lease expired {duration(seconds)} ago" if seconds else "its process is gone"
     return f"The worker that was {label} stopped: {ago}.", _BACK
 
 
@@ -174,10 +175,3 @@ def _moving(rows: Sequence[Experiment]) -> set[int]:
         *builds.values_list("variants__experiment", flat=True),
         *runs.values_list("experiment", flat=True),
     }
-
-
-def _ago(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"

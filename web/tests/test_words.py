@@ -61,9 +61,21 @@ def test_ratios_are_told_as_signed_changes(ratio: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.72, "0.72 s"), (46.12, "46.1 s"), (725, "12 min 5 s"), (60, "1 min"), (7380, "2 h 3 min")],
+    [
+        (0.72, "0.72 s"),
+        (9.96, "10 s"),
+        (46.12, "46 s"),
+        (59.6, "1 min"),
+        (725, "12 min 5 s"),
+        (3599.7, "1 h"),
+        (7380, "2 h 3 min"),
+        (86_400, "1 d"),
+        (200_000, "2 d 8 h"),
+        (float("nan"), "–"),
+        (None, "–"),
+    ],
 )
-def test_durations_are_told_as_one_would_say_them(seconds: float, text: str) -> None:
+def test_durations_are_told_as_one_would_say_them(seconds: float | None, text: str) -> None:
     assert plain(words.duration(seconds)) == text
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from lab.figures import change
+from lab.figures import change, duration
 from lab.statistics.verdict_words import shown_verdict
 from workers.ctl import submit_options
 from workers.ctl.clients.base import Json
@@ -25,7 +25,7 @@ from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.preferences import git_top, read_preferences
 from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
-from workers.ctl.terminal import duration, stalled_line
+from workers.ctl.terminal import stalled_line
 
 TOOL = "kperflab"
 STATUS = {EXIT_OK: "pass", EXIT_REGRESSION: "fail"}

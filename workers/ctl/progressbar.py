@@ -14,11 +14,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from lab.figures import duration
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.client import Client
 from workers.ctl.clients.errors import ClientError
 from workers.ctl.plaintext import plain_line
-from workers.ctl.terminal import doing_lines, duration, stalled_line
+from workers.ctl.terminal import doing_lines, stalled_line
 
 LOCAL_REFRESH_S, REMOTE_REFRESH_S = 0.5, 2.0
 PLAIN_REFRESH_S = 20.0

@@ -8,10 +8,11 @@ never as markup.
 from rich.console import Console
 from rich.text import Text
 
+from lab.figures import duration
 from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 from workers.ctl.table_style import plain_table
-from workers.ctl.terminal import count, duration
+from workers.ctl.terminal import count
 
 
 def show_preview(console: Console, preview: Json) -> None:

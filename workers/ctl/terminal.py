@@ -14,20 +14,11 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
+from lab.figures import duration
 from workers.ctl.clients.base import Json
 from workers.ctl.plaintext import plain_line
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-
-
-def duration(seconds: float) -> str:
-    """Write a span of time: 47 s, 3 min 20 s, 2 h 05 min."""
-    whole = round(seconds)
-    if whole < 100:
-        return f"{whole} s"
-    if whole < 6000:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 @contextmanager

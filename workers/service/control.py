@@ -12,6 +12,7 @@ from rich.text import Text
 
 from lab.environment import state_root
 from lab.errors import LabError
+from lab.figures import duration
 from workers.errors import ServiceDown, WorkersError
 from workers.service.place import ROOT, ServicePlace
 from workers.service.supervising import Supervisor, environment
@@ -68,15 +69,8 @@ def status() -> None:
     """Show what runs."""
     place = ServicePlace(state_root())
     for one in Supervisor(place).states():
-        said = f"process {one.pid}, {_lasted(one.seconds)}" if one.pid else one.said
+        said = f"process {one.pid}, {duration(one.seconds)}" if one.pid else one.said
         _say(f"{one.name:<20} {one.state.lower():<9} {said}")
-
-
-def _lasted(seconds: int) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
 
 
 def _url(port: int) -> str:

@@ -157,7 +157,7 @@ def test_work_on_the_processor_is_no_silence(alice: User, hands: list[FetchChild
     child.process.send_signal(signal.SIGSTOP)
     hands[0].step()
     child.grew_at -= 7200
-    assert "sent nothing for 60 minutes" in until_over(hands[0], row).problem["message"]
+    assert "sent nothing for 1 h" in until_over(hands[0], row).problem["message"]
 
 
 def test_a_cancelled_fetch_ends_with_all_that_it_started(

@@ -21,8 +21,8 @@ import pytest
 from lab.environment import adopt, read_variable
 from lab.errors import SettingWrong
 from workers.errors import MachineUnfit, ServiceDown, ServiceFailed
-from workers.service import control, postgres, programs, redis, up
 from workers.service import leftover_processes as left
+from workers.service import postgres, programs, redis, up
 from workers.service.place import ROOT, ServicePlace, folder_of
 from workers.service.programs import Program, ServiceOptions
 from workers.service.supervising import MARK, State, Supervisor, environment
@@ -305,13 +305,6 @@ def test_a_home_without_a_service_adopts_nothing_and_a_broken_one_says_so(place:
     place.environment.write_text("{")
     with pytest.raises(SettingWrong, match=r"environment\.json"):
         adopt(place.home)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(5, "5 s"), (119, "119 s"), (150, "2 min"), (9000, "2 h"), (200000, "2 d")]
-)
-def test_how_long_it_runs_is_said_in_one_unit(seconds: int, said: str) -> None:
-    assert control._lasted(seconds) == said
 
 
 @pytest.mark.process

@@ -115,7 +115,7 @@ def test_on_another_host_the_lease_says_it_within_its_own_length(
     assert current_progress(experiment.pk).stalled == ""
     Run.objects.filter(token="t").update(lease_until=timezone.now() - timedelta(minutes=24))
     for text in shown_everywhere(experiment, monkeypatch, capsys):
-        assert "its lease expired 24 min ago" in text
+        assert "its lease expired 24 min" in text
 
 
 def test_work_that_was_taken_back_is_stalled_while_no_worker_is_left(experiment: Experiment) -> None:
@@ -187,5 +187,5 @@ def test_a_build_that_another_experiment_waits_for_too_is_claimed_for_both() -> 
     assert claim_build(build.pk, by="elsewhere:1:1") is not None
     assert current_progress(first.pk).stalled == current_progress(second.pk).stalled == ""
     Build.objects.filter(pk=build.pk).update(lease_until=timezone.now() - timedelta(minutes=3))
-    assert "expired 3 min ago" in current_progress(first.pk).stalled
+    assert "expired 3 min" in current_progress(first.pk).stalled
     assert current_progress(first.pk).stalled == current_progress(second.pk).stalled

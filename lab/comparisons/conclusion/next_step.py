@@ -9,7 +9,7 @@ from typing import Literal
 from lab.comparisons.conclusion.facts import Facts
 from lab.comparisons.conclusion.fragments import counted, listed, name
 from lab.comparisons.conclusion.outcomes import TRUSTED, CaseOutcome
-from lab.figures import change
+from lab.figures import change, duration
 
 Action = Literal[
     "nothing", "wait", "fix", "repeat", "boots", "target", "contention-clock", "instruction-clock", "compare"
@@ -46,11 +46,6 @@ def minutes(facts: Facts, needed: int) -> int | None:
         return None
     more = max(needed - facts.boots_asked, 0) * facts.arms
     return max(1, ceil(more * facts.boot_seconds / 60))
-
-
-def duration(whole: int) -> str:
-    """Return minutes as people say them: 35 minutes, 2.5 hours."""
-    return counted(whole, "minute") if whole < 120 else f"{whole / 60:.1f} hours"
 
 
 def _baseless(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
@@ -108,7 +103,7 @@ def _undecided(facts: Facts, found: Sequence[CaseOutcome]) -> NextStep | None:
 
 def _boots(facts: Facts, needed: int, cost: int | None) -> NextStep:
     after = f" instead of {facts.boots_asked:,}" if facts.boots_asked else ""
-    paid = f", about {duration(cost)} more" if cost is not None else ""
+    paid = f", about {duration(60 * cost)} more" if cost is not None else ""
     return NextStep("boots", f"Run {needed:,} boots of each kernel{after}{paid}.", needed, cost)
 
 

@@ -93,7 +93,7 @@ def test_two_patches_that_change_something_only_together() -> None:
     assert text(given) == (
         "Only together: p and q make stat-walk worse, ns_per_open +5.1% (+4.2 to +6.0). "
         "stat-walk (ns_per_open): p is equal within 2%, +0.10% (-0.40 to +0.60); q is undecided, +2.0% (-3.0 to +7.3); "
-        f"p+q is worse, +5.1% (+4.2 to +6.0). {QUIET} Run 24 boots of each kernel instead of 10, about 35 minutes more."
+        f"p+q is worse, +5.1% (+4.2 to +6.0). {QUIET} Run 24 boots of each kernel instead of 10, about 35 min more."
     )
 
 
@@ -140,7 +140,7 @@ def test_a_few_more_boots_with_their_cost() -> None:
     conclusion = conclude(facts(case({"p": (UNDECIDED,)})))
     assert conclusion.text == (
         "No answer: this machine was too noisy for p. stat-walk (ns_per_open): p +2.0% (-3.0 to +7.3). "
-        f"{QUIET} Run 24 boots of each kernel instead of 10, about 21 minutes more."
+        f"{QUIET} Run 24 boots of each kernel instead of 10, about 21 min more."
     )
     assert (conclusion.next.action, conclusion.next.boots, conclusion.next.minutes) == ("boots", 24, 21)
 
