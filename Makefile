@@ -66,14 +66,16 @@ FLEET := service or provision or containers
 # A file's tests stay in one process, in order, for those that empty the tables come last there. Files are in the order of their
 # folders: by the number of their tests, as xdist would sort them, the longest of all come last.
 PARALLEL := --timeout 300 --dist loadfile --no-loadscope-reorder
+# Whose tests have one mark throughout, and import what takes a tenth of a part's start.
+APART := --ignore web/tests/browser --ignore web/api/tests/test_contract.py
 
 # A process a core.
 fast:
-	@.venv/bin/pytest $(PARALLEL) -n auto -m 'not process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) $(APART) -n auto -m 'not process and not ($(ALONE))'
 
 # Four at a time, for they wait for other programs half of the time.
 process:
-	@.venv/bin/pytest $(PARALLEL) -n 4 -m 'process and not ($(ALONE))'
+	@.venv/bin/pytest $(PARALLEL) $(APART) -n 4 -m 'process and not ($(ALONE))'
 
 # Where the lab's data is in a fleet: the queue's tests, its races among them, and what pages and lists read.
 QUEUE := $(addprefix lab/runs/tests/test_,queue.py queue_races.py queue_machine.py groups.py record.py claim_statements.py) workers/tests/test_lease.py web/tests/test_whole_tables.py
@@ -92,11 +94,11 @@ kernel:
 
 # Libvirt's guests, one after the other; beside them what needs no libvirt.
 guests:
-	@.venv/bin/pytest --durations 8 -m 'real and not campaign' --ignore $(KERNEL)
+	@.venv/bin/pytest --durations 8 -m 'real and not campaign' --ignore $(KERNEL) $(APART)
 
 # Waits for stages of experiments most of the time, so it runs beside the tests that start processes.
 faults:
-	@.venv/bin/pytest --durations 3 -m 'faults and not campaign'
+	@.venv/bin/pytest $(APART) --durations 3 -m 'faults and not campaign'
 
 pages:
 	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)'

@@ -11,8 +11,6 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import dj_database_url
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from lab.environment import is_loopback
 from lab.errors import SettingWrong
@@ -155,6 +153,10 @@ def caches(redis_url: str) -> dict[str, dict[str, Any]]:
         raise SettingWrong(
             "KPERFLAB_REDIS is no Redis URL: give redis://:password@host:port/0 or unix:///path"
         )
+    # A tenth of the start of a lab that has none.
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
     return {
         "default": {
             "BACKEND": "lab.operations.cache.ForgivingRedis",

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from lab.storage.store import Store, lab_store
 from lab.storage.store_settings import StoreSettings, store_settings
@@ -23,6 +21,10 @@ KEYS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "secret"}
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     """The address of an S3 server with one bucket."""
+    # A quarter of a second in every process that only collects tests.
+    import boto3
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -259,7 +259,7 @@ PLANS: dict[str, tuple[Act, str, str]] = {
     "half a character": (_prints('{"iteration":0,"x":"\\udfff"}'), "it is not UTF-8", ""),
     "bytes that are no UTF-8": (_prints('{"a":"\udc80"}'), "it is not UTF-8", ""),
     "a text of 15 MB beside a million keys": (
-        _prints('{"x":"' + "a" * 9_000_000 + '",' + ",".join(f'"{n}":0' for n in range(300_000)) + "}"),
+        _prints('{"x":"' + "a" * 9_000_000 + '",' + ",".join(map('"{}":0'.format, range(300_000))) + "}"),
         "more than 262144 values", "",
     ),
     "17 MiB of output": (_floods("out", "open", 1 << 20, 17, STEP), "is larger than 16 MiB", ""),

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kcidb_io.schema import V5_3
 from pytest_django import DjangoDbBlocker
 
 from lab.comparisons.exports.formats import REPORT_FORMS
@@ -77,6 +76,8 @@ def worse(worse_number: int) -> Experiment:
 
 def kcidb(experiment: Experiment, **wishes: str) -> dict[str, Any]:
     """The report, after KCIDB's own library found nothing wrong with it."""
+    from kcidb_io.schema import V5_3
+
     read: dict[str, Any] = json.loads(write_kcidb(experiment.pk, **wishes))
     V5_3.validate(read)
     return read

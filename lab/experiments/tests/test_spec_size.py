@@ -68,7 +68,7 @@ def test_what_texts_and_comments_hold_counts_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({f"k{n}": 0 for n in range(200_000)}, "fields, at most 200 are taken"),
+        (dict.fromkeys(map(str, range(200_000)), 0), "fields, at most 200 are taken"),
         ({"patches": [{}] * 200_000}, "a list of the description has 200,000 items, at most 1,000 are taken"),
         ({"cases": [{"params": {f"p{n}": 1 for n in range(150)}}] * 900}, "more than 30,000 values"),
         ({"measure": DEEP}, "nested more than 8 deep"),
