@@ -92,16 +92,19 @@ KERNEL := workers/tests/test_real_kernel.py
 kernel:
 	@.venv/bin/pytest --durations 3 -m 'real and not campaign' $(KERNEL)
 
+# The files that name a mark: a part of few tests imports only theirs.
+MARKED = $(shell grep -rlE --include='test_*.py' 'mark\.($(1))\b' kernels workloads lab workers web | sort)
+
 # Libvirt's guests, one after the other; beside them what needs no libvirt.
 guests:
-	@.venv/bin/pytest --durations 8 -m 'real and not campaign' --ignore $(KERNEL) $(APART)
+	@.venv/bin/pytest --durations 8 -m 'real and not campaign' $(filter-out $(KERNEL),$(call MARKED,real))
 
 # Waits for stages of experiments most of the time, so it runs beside the tests that start processes.
 faults:
-	@.venv/bin/pytest $(APART) --durations 3 -m 'faults and not campaign'
+	@.venv/bin/pytest --durations 3 -m 'faults and not campaign' $(call MARKED,faults)
 
 pages:
-	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)'
+	@.venv/bin/pytest --durations 8 -m '(browser or api) and not (real or faults or campaign)' web/tests/browser $(call MARKED,browser|api)
 
 # Further cases of what quicker tests show, and simulations of thousands of experiments.
 thorough:

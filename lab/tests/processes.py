@@ -78,6 +78,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("process")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let xdist report of a test that passes the call alone, not its set-up and teardown too: one process reads them all."""
+    for listener in session.config.hook.pytest_runtest_logreport.get_hookimpls():
+        if type(listener.plugin).__name__ == "WorkerInteractor":
+            listener.function = _telling(listener.function)
+
+
+def _telling(send: Callable[..., object]) -> Callable[..., object]:
+    return lambda report: None if report.passed and report.when != "call" else send(report)
+
+
 def pytest_runtest_logstart() -> None:
     """Forget what earlier tests started."""
     _started.clear()

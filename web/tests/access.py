@@ -106,7 +106,8 @@ class Lab:
     def status_with(self, scope: str, route: Route, method: str) -> int:
         """Return the status of one request with an operator's token."""
         body = _BODIES.get((route.name, method), {})
-        stranger = Client(REMOTE_ADDR=ELSEWHERE)
+        stranger = self.clients["token"]
+        stranger.cookies.clear()
         return _status(stranger, method, route.example(self.values), body, self.headers[scope])
 
 
@@ -169,6 +170,7 @@ def filled_lab(folder: Path) -> Lab:
         }
         for at, scope in enumerate(SCOPES)
     }
+    clients["token"] = Client(REMOTE_ADDR=ELSEWHERE)
     return Lab(clients, headers, _values(experiment, people))
 
 

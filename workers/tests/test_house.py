@@ -102,6 +102,7 @@ ROOMS = {
 }
 
 
+@cache
 def tracked(*suffixes: str) -> list[Path]:
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"],
@@ -126,13 +127,19 @@ def is_of_tests(path: Path) -> bool:
 
 
 @cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return everything in a module's syntax tree, the module first; read once for all tests that ask for it."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports(path: Path) -> frozenset[str]:
-    """Return what a module imports; read once for the three tests that ask for it."""
+    """Return what a module imports."""
     found: set[str] = set()
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]
-    for item in ast.walk(ast.parse(path.read_text())):
+    for item in nodes_of(path):
         if isinstance(item, ast.Import):
             found |= {alias.name for alias in item.names}
         elif isinstance(item, ast.ImportFrom):
@@ -274,7 +281,7 @@ def test_no_two_public_classes_share_a_name() -> None:
             or parts[:2] == ("web", "api")
         ):
             continue
-        for item in ast.parse(path.read_text()).body:
+        for item in ast.iter_child_nodes(nodes_of(path)[0]):
             if isinstance(item, ast.ClassDef) and not item.name.startswith("_") and item.name not in exempt:
                 places.setdefault(item.name, set()).add(module_name(path))
     assert {name: sorted(where) for name, where in places.items() if len(where) > 1} == {}
@@ -290,7 +297,7 @@ def test_functions_stop_at_50_lines() -> None:
         f"{path.relative_to(ROOT)}:{item.lineno} {item.name}"
         for path in tracked(".py")
         if "migrations" not in path.parts
-        for item in ast.walk(ast.parse(path.read_text()))
+        for item in nodes_of(path)
         if isinstance(item, ast.FunctionDef) and (item.end_lineno or 0) - item.lineno + 1 > 50
     ]
     assert long == []

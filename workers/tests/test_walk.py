@@ -6,8 +6,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -36,10 +37,11 @@ ENDS = {
 LONGEST = 35
 
 
-def name_of(frame: FrameType) -> str:
+@cache
+def name_of(code: CodeType) -> str:
     """Return the full name of a function of ours; "" for others, those of tests, and wrappers around every command or request."""
-    path = Path(frame.f_code.co_filename)
-    name = frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
+    path = Path(code.co_filename)
+    name = code.co_qualname if sys.version_info >= (3, 11) else code.co_name
     if not path.is_relative_to(ROOT) or {"tests", ".venv"} & set(path.parts) or "<" in name:
         return ""
     return f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
@@ -51,12 +53,12 @@ def walked(found: dict[str, list[str]]) -> Iterator[None]:
     steps = {end: step for step, ends in ENDS.items() for end in ends}
 
     def look(frame: FrameType, event: str, arg: Any) -> None:
-        if event != "call" or not (step := steps.pop(name_of(frame), "")):
+        if event != "call" or not (step := steps.pop(name_of(frame.f_code), "")):
             return
         stack: list[str] = []
         above: FrameType | None = frame
         while above is not None:
-            stack.insert(0, name_of(above))
+            stack.insert(0, name_of(above.f_code))
             above = above.f_back
         known = {name for names in found.values() for name in names}
         found.setdefault(step, []).extend(name for name in dict.fromkeys(stack) if name and name not in known)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.tests.test_house import ROOT, tracked
+from workers.tests.test_house import ROOT, nodes_of, tracked
 
 pytestmark = pytest.mark.process  # git lists the files
 
@@ -52,7 +52,7 @@ TEXTS = (".py", ".html", ".md")
 
 def questions(path: Path) -> Iterator[str]:
     """Yield the docstrings of a file that begin with a question word."""
-    for item in ast.walk(ast.parse(path.read_text())):
+    for item in nodes_of(path):
         if isinstance(item, ast.Module | ast.ClassDef | ast.FunctionDef):
             docstring = ast.get_docstring(item) or ""
             if QUESTION.match(docstring):
@@ -96,6 +96,7 @@ def test_a_docstring_that_asks_a_question_is_seen(
     monkeypatch.setattr("workers.tests.test_words.ROOT", tmp_path)
     culprit = tmp_path / "culprit.py"
     culprit.write_text(source)
+    nodes_of.cache_clear()
     assert list(questions(culprit)) == [f"culprit.py: {habit}"]
 
 

@@ -308,16 +308,19 @@ class TestSizes:
         with pytest.raises(TreeUnreadable, match="more than 3 files"):
             changed_files(SourceTree("t", stranger.path, "main"), stranger.plain(), evil)
 
-    def test_a_blob_that_unpacks_to_more_than_any_source_file_is_not_read(self, tmp_path: Path) -> None:
+    def test_a_blob_that_unpacks_to_more_than_any_source_file_is_not_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(listing, "MAX_FILE_BYTES", 8 << 20)
         stranger = Stranger(tmp_path / "theirs")
-        bomb = stranger.object("blob", bytes(300 << 20))
+        bomb = stranger.object("blob", bytes(9 << 20))
         evil = stranger.tree([(FILE, b"bomb", bomb)])
         stranger.commit(evil, "main", stranger.commit(stranger.plain()))
         assert sum(path.stat().st_size for path in stranger.path.rglob("*") if path.is_file()) < 4 << 20
         tree = open_git("theirs", own_address(str(stranger.path)), tmp_path / "trees")
-        with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 256 MiB'):
+        with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 8 MiB'):
             extract_changes(tree, stranger.plain(), evil, _made(tmp_path / "out"))
-        with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 256 MiB'):
+        with pytest.raises(TreeUnreadable, match=r'"bomb" is larger than 8 MiB'):
             extract_tree(tree, evil, tmp_path / "whole")
 
     def test_many_large_files_are_refused_by_their_sum(
@@ -325,8 +328,8 @@ class TestSizes:
     ) -> None:
         monkeypatch.setattr(listing, "MAX_BYTES", 1 << 30)
         stranger = Stranger(tmp_path / "theirs")
-        large = stranger.object("blob", bytes(200 << 20))
-        evil = stranger.tree([(FILE, b"%d" % number, large) for number in range(6)])
+        large = stranger.object("blob", bytes(16 << 20))
+        evil = stranger.tree([(FILE, b"%d" % number, large) for number in range(65)])
         with pytest.raises(TreeUnreadable, match=r"files are more than 1 GiB"):
             extract_tree(SourceTree("t", stranger.path, "main"), evil, tmp_path / "whole")
 
