@@ -82,7 +82,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Let xdist report of a test that passes the call alone, not its set-up and teardown too: one process reads them all."""
     for listener in session.config.hook.pytest_runtest_logreport.get_hookimpls():
         if type(listener.plugin).__name__ == "WorkerInteractor":
-            listener.function = _telling(listener.function)
+            listener.function = _telling(listener.function)  # type: ignore[misc]  # pluggy calls what stands there
 
 
 def _telling(send: Callable[..., object]) -> Callable[..., object]:
