@@ -58,7 +58,7 @@ class FakeLab:
                 "base": self.kernel.base.commit,
                 "patches": [{"name": name, "text": text} for name, text in patches.items()],
                 "cases": [{"workload": "showgids", "preset": "smoke"}],
-                "measure": {"boots": 5, "iterations": 2, "warmup": 1},
+                "measure": {"boots": 3, "iterations": 2, "warmup": 1},
                 **more,
             }
         )

@@ -78,7 +78,8 @@ def test_the_exit_code_is_the_verdict(
 
     fake_lab.scripts["other"] = script  # type: ignore[assignment]
     patch = fake_lab.diff("fs/inode.c", "\tWARN_HERE();\n", "")
-    experiment = fake_lab.run(fake_lab.spec({"other": patch}))
+    five = {"boots": 5, "iterations": 2, "warmup": 1}
+    experiment = fake_lab.run(fake_lab.spec({"other": patch}, measure=five))
     assert call(monkeypatch, "compare", str(experiment.pk), "--local") == code
     assert "ns_per_open [ns]" in capsys.readouterr().out
 

@@ -64,10 +64,10 @@ def test_one_machine_and_a_fleet_take_the_same_pieces_in_the_same_order(
     polled.refresh_from_db()
     assert (woken.state, polled.state) == ("done", "done")
     # The second experiment shares the first one's kernel.
-    assert [kind for kind, _ in by_message] == ["build", *["run"] * 10]
-    assert [kind for kind, _ in taken] == ["run"] * 10
+    assert [kind for kind, _ in by_message] == ["build", *["run"] * 6]
+    assert [kind for kind, _ in taken] == ["run"] * 6
     positions = [list(Run.objects.order_by("pk").values_list("pk", flat=True)).index(pk) for _, pk in taken]
-    assert positions == [10 + place for place in range(10)]
+    assert positions == [6 + place for place in range(6)]
 
 
 def test_an_experiment_of_one_machine_that_is_not_ready_ends_with_the_reason(

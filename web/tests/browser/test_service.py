@@ -141,7 +141,7 @@ def test_the_page_of_an_experiment_follows_it_without_being_loaded_again(
     tab = visit(f"/experiments/{row.pk}/", by=alice)
     tab.evaluate("window.kept = true")
     local.work_through(row.pk)
-    expect(tab.locator("#live")).to_contain_text("15 of 15 boots")
+    expect(tab.locator("#live")).to_contain_text("9 of 9 boots")
     expect(tab.get_by_role("link", name="Cancel …")).to_have_count(0)
     expect(tab.get_by_role("button", name="Run it again")).to_be_visible()
     assert tab.evaluate("window.kept")
