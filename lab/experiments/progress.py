@@ -10,10 +10,11 @@ from statistics import median
 from django.utils import timezone
 
 from lab.errors import one_row
-from lab.experiments.build_steps import steps_left_s, steps_percent
 from lab.models import Build, Experiment, Run, Variant
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 
+# make's own start and the last links make a guess from fewer worthless.
+_LEAST_SHARE, _LEAST_S = 0.05, 5.0
 _OF_RUNS = ("experiment_id", "state", "started_at", "finished_at", "purpose", "block")
 
 
@@ -160,6 +161,18 @@ def build_steps(build: Build) -> tuple[int | None, float | None]:
     return steps_percent(done, expected), steps_left_s(done, expected, elapsed)
 
 
+def steps_percent(done: int, expected: int) -> int | None:
+    """Return the share of steps that are done, None while nothing is known; 100 is only said by a build that ended."""
+    return min(99, 100 * done // expected) if expected > 0 else None
+
+
+def steps_left_s(done: int, expected: int, elapsed_s: float) -> float | None:
+    """Return the seconds a build still takes at the pace of its steps so far, None while that says nothing."""
+    if expected <= 0 or done < _LEAST_SHARE * expected or elapsed_s < _LEAST_S:
+        return None
+    return elapsed_s * max(0, expected - done) / done
+
+
 def _which(run: Run) -> str:
     return f"boot {run.block + 1}" if run.purpose == "measured" else run.purpose
 
@@ -180,10 +193,6 @@ def _eta(builds: list[Build], runs: list[Run]) -> float | None:
 
 
 def _durations(rows: Iterable[Build | Run]) -> list[float]:
-    over = [row for row in rows if row.started_at and row.finished_at]
-    over.sort(key=lambda row: row.finished_at or datetime.min)
-    return [
-        (row.finished_at - row.started_at).total_seconds()
-        for row in over
-        if row.started_at and row.finished_at
-    ]
+    """Return the seconds of what is over, in the order of its ends."""
+    over = sorted((row.finished_at, row.started_at) for row in rows if row.started_at and row.finished_at)
+    return [(finished - started).total_seconds() for finished, started in over]

@@ -127,9 +127,10 @@ def read_samples(records: Records, attrs: Sequence[Attr]) -> SampleColumns:
         none = np.zeros(0, np.int64)
         words = none.astype(np.uint64)
         return SampleColumns(none, none, words, none, none, none, none, none, words)
+    layouts = _distinct(attrs, lambda attr: (attr.sample_type, attr.read_format))
     parts = [
         _columns(records, chosen[mask], attr)
-        for mask, attr in _by_layout(records, chosen, _distinct(attrs), "samples", _place_in_sample)
+        for mask, attr in _by_layout(records, chosen, layouts, "samples", _place_in_sample)
     ]
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
     columns = [np.concatenate(column)[order] for column in zip(*(part[1:] for part in parts), strict=True)]
@@ -155,7 +156,7 @@ def times(records: Records, chosen: Integers, attrs: Sequence[Attr]) -> Words:
     if not timed(attrs):
         return chosen.astype(np.uint64)
     found = np.zeros(len(chosen), np.uint64)
-    layouts = _distinct_trailers(attrs)
+    layouts = _distinct(attrs, lambda attr: tuple(attr.sample_type & bit for bit in _AFTER_TIME))
     for mask, attr in _by_layout(records, chosen, layouts, "records", _place_in_trailer):
         back = 1 + sum(bool(attr.sample_type & bit) for bit in _AFTER_TIME)
         some = chosen[mask]
@@ -170,17 +171,12 @@ def timed(attrs: Sequence[Attr]) -> bool:
     return all(attr.sample_type & _TIME and attr.sample_id_all for attr in attrs)
 
 
-def _distinct(attrs: Sequence[Attr]) -> dict[tuple[int, ...], list[Attr]]:
+def _distinct(
+    attrs: Sequence[Attr], layout_of: Callable[[Attr], tuple[int, ...]]
+) -> dict[tuple[int, ...], list[Attr]]:
     found: dict[tuple[int, ...], list[Attr]] = {}
     for attr in attrs:
-        found.setdefault((attr.sample_type, attr.read_format), []).append(attr)
-    return found
-
-
-def _distinct_trailers(attrs: Sequence[Attr]) -> dict[tuple[int, ...], list[Attr]]:
-    found: dict[tuple[int, ...], list[Attr]] = {}
-    for attr in attrs:
-        found.setdefault(tuple(attr.sample_type & bit for bit in _AFTER_TIME), []).append(attr)
+        found.setdefault(layout_of(attr), []).append(attr)
     return found
 
 

@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from lab.experiments.build_steps import steps_left_s, steps_percent
-from lab.experiments.progress import progress
+from lab.experiments.progress import progress, steps_left_s, steps_percent
 from lab.models import Build, Experiment, Run, Target, Worker
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
