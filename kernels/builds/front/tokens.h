@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace front {
+
+class Memory;
 
 enum class Kind : uint8_t { Mark, Word, Number, Text, Pragma };
 
@@ -54,17 +57,18 @@ struct Source {
 };
 
 // A macro that the preprocessor made use of, and where its line stands in the text.
-struct Macro {
+struct UsedMacro {
     uint32_t name;
     std::string_view line;
 };
 
 struct Unit {
-    std::string text;
+    std::string text;                // as gcc preprocessed it, or
+    std::shared_ptr<Memory> memory;  // the texts that we read ourselves
     Names names;
     std::vector<Token> tokens;
     std::vector<Source> files;  // 0 is the input
-    std::vector<Macro> macros;
+    std::vector<UsedMacro> macros;
     std::string_view folder;  // the working directory, if the markers name it
     bool relined = false;     // a #line says where text comes from, so that no file has it there
     std::string reason;       // why the file was not understood, or ""

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "headers.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace front {
+
+namespace {
+
+// The text with a newline before it, one at its end and a null behind; false where there is no file.
+bool read_text(const char *path, Memory &memory, std::string_view &text) {
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            throw Unfit{"own-file"};
+        return false;
+    }
+    struct stat about;
+    bool good = !fstat(file, &about) && S_ISREG(about.st_mode) && about.st_size < 1 << 28;
+    const size_t size = good ? about.st_size : 0;
+    char *place = good ? memory.list<char>(size + 4) : nullptr;
+    for (size_t at = 0; good && at < size;) {
+        ssize_t part = read(file, place + 1 + at, size - at);
+        good = part > 0;
+        at += good ? part : 0;
+    }
+    close(file);
+    if (!good)
+        throw Unfit{"own-file"};
+    size_t end = size + 1;
+    place[0] = '\n';
+    if (place[end - 1] != '\n' || end == 1)
+        place[end++] = '\n';
+    place[end] = place[end + 1] = '\0';
+    text = {place + 1, end - 1};
+    return true;
+}
+
+}
+
+void Headers::add(const std::string &folder, bool quoted) {
+    struct stat about;
+    if (folder.empty() || folder[0] == '=' || folder[0] == '$' || folder == "-")
+        throw Unfit{"own-flags"};
+    if (stat(folder.c_str(), &about))
+        return;
+    if (!S_ISDIR(about.st_mode))
+        throw Unfit{"own-flags"};
+    auto &folders = quoted ? quoted_ : angled_;
+    for (auto &known : folders)
+        if (known.device == about.st_dev && known.number == about.st_ino)
+            return;
+    std::string name = folder;
+    if (name.back() != '/')
+        name += '/';
+    folders.push_back({name, about.st_dev, about.st_ino});
+}
+
+Header *Headers::open(std::string_view path) {
+    auto known = known_.find(path);
+    if (known != known_.end())
+        return known->second;
+    char *kept = memory_->list<char>(path.size() + 1);
+    std::memcpy(kept, path.data(), path.size());
+    kept[path.size()] = '\0';
+    path = {kept, path.size()};
+    std::string_view text;
+    Header *header = nullptr;
+    if (read_text(kept, *memory_, text)) {
+        all_.push_back(std::make_unique<Header>());
+        header = all_.back().get();
+        header->path = path;
+        header->text = text;
+    }
+    known_.emplace(path, header);
+    return header;
+}
+
+Header *Headers::search(std::string_view name, const std::vector<Folder> &folders) {
+    std::string path;
+    for (auto &folder : folders)
+        if (auto *header = open((path = folder.name).append(name)))
+            return header;
+    return nullptr;
+}
+
+Header *Headers::find(std::string_view name, bool angled, std::string_view within) {
+    if (name.empty())
+        throw Unfit{"own-include"};
+    if (name[0] == '/')
+        return open(name);
+    if (!angled) {
+        if (auto *header = open(std::string(within).append(name)))
+            return header;
+        if (auto *header = search(name, quoted_))
+            return header;
+    }
+    auto [known, fresh] = found_.try_emplace(memory_->copy(name));
+    if (fresh)
+        known->second = search(name, angled_);
+    return known->second;
+}
+
+}

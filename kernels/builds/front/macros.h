@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The macros that are defined.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "scanner.h"
+
+namespace front {
+
+enum class Special : uint8_t { No, Line, File, BaseFile, Level, Counter, HasAttribute, HasBuiltin, Other };
+
+struct Macro {
+    const Lexeme *body = nullptr;
+    const uint32_t *parameters = nullptr;  // names
+    uint32_t name = 0, count = 0, parameter_count = 0;
+    Special special = Special::No;
+    bool function = false, variadic = false;
+    bool disabled = false;  // within its own expansion
+    bool pasting = false;   // has ##
+};
+
+class Macros {
+public:
+    Macros(Names &names, Memory &texts);
+
+    Macro *find(uint32_t name) const { return name < by_name_.size() ? by_name_[name] : nullptr; }
+
+    // Reads what follows #define to the end of its line.
+    void define(Scanner &scanner);
+    // What follows #undef.
+    void undefine(Scanner &scanner);
+    // The built-in macros, as gcc -dM lists them: those are no redefinitions.
+    void define_all(std::string_view lines);
+    void make_special(std::string_view name, Special special);
+
+private:
+    void put(uint32_t name, Macro *macro);
+    bool parameters(Scanner &scanner, Macro &macro);
+    void body(Scanner &scanner, Macro &macro, Lexeme token);
+    void join(const Macro &macro, size_t from);
+    void refuse_own_names(const Lexeme &token) const;
+
+    Names *names_;
+    Memory *texts_;
+    uint32_t defined_, arguments_, option_;
+    std::vector<Macro *> by_name_;
+    std::vector<Lexeme> tokens_;        // of the body at hand
+    std::vector<uint32_t> parameters_;  // of the macro at hand
+};
+
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "preprocessor.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <unordered_map>
+
+#include "builtins.h"
+#include "condition.h"
+#include "headers.h"
+
+namespace front {
+
+namespace {
+
+constexpr size_t DEEPEST = 190;  // files in files; gcc allows 200
+
+bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+
+// Directives of the preprocessor that we read, and those that matter to a group that is skipped.
+enum class Directive : uint8_t { Define, Undef, Include, If, Ifdef, Ifndef, Elif, Else, Endif, Pragma, Other };
+
+constexpr std::pair<std::string_view, Directive> DIRECTIVES[] = {
+    {"define", Directive::Define}, {"endif", Directive::Endif}, {"ifdef", Directive::Ifdef}, {"if", Directive::If},
+    {"else", Directive::Else}, {"include", Directive::Include}, {"ifndef", Directive::Ifndef}, {"undef", Directive::Undef},
+    {"elif", Directive::Elif}, {"pragma", Directive::Pragma},
+};
+
+Directive directive_of(std::string_view word) {
+    for (auto &[text, directive] : DIRECTIVES)
+        if (text == word)
+            return directive;
+    return Directive::Other;
+}
+
+class Preprocessor {
+public:
+    Preprocessor(const Plan &plan, Unit &unit)
+        : plan_(plan), unit_(unit), memory_(*unit.memory), macros_(unit.names, memory_), headers_(memory_),
+          expansion_(unit.names, memory_, macros_), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
+
+    void run(const std::string &builtins) {
+        read_flags();
+        define_builtins(builtins, unit_.names, memory_, macros_, expansion_);
+        Header *input = headers_.open(plan_.input);
+        if (!input)
+            throw Unfit{"own-file"};
+        name_folder();
+        note(*input);
+        for (auto &text : defined)
+            command_line(text);
+        for (auto &name : included) {
+            // -include looks where the compiler runs, then as #include "name" does.
+            Header *header = headers_.find(name, false, "./");
+            if (!header)
+                throw Unfit{"own-file"};
+            enter(*header);
+            read();
+        }
+        enter(*input);
+        read();
+    }
+
+    void where() { fprintf(stderr, "at %s:%u\n", places_.empty() ? "?" : std::string(places_.back().header->path).c_str(), scanner_.line()); } // DBG
+    std::vector<std::string_view> seen;  // files, in the order of their first reading
+
+private:
+    // A condition that is open.
+    struct Group {
+        bool taken, last;
+    };
+
+    // A file that is being read.
+    struct Place {
+        Header *header;
+        Scanner scanner;
+        std::string_view folder;
+        size_t groups;        // that were open where it begins
+        uint32_t guard;       // of the #ifndef with which it begins
+        uint8_t guarded;      // 0 at the beginning, 1 within, 2 behind, 3 no longer
+    };
+
+    void read_flags() {
+        if (plan_.lines)
+            unit_.folder = "/";
+        bool closed = false;
+        for (size_t at = 0; at < plan_.before.size(); at++) {
+            const std::string &flag = plan_.before[at];
+            auto value = [&](size_t size) { return flag.size() > size ? flag.substr(size) : plan_.before[++at]; };
+            if (begins(flag, "-include"))
+                included.push_back(value(8));
+            else if (begins(flag, "-iquote"))
+                headers_.add(value(7), true);
+            else if (begins(flag, "-isystem") || begins(flag, "-idirafter") || begins(flag, "-imacros"))
+                throw Unfit{"own-flags"};
+            else if (begins(flag, "-I"))
+                headers_.add(value(2), false);
+            else if (begins(flag, "-D"))
+                defined.push_back("#define " + definition(value(2)));
+            else if (begins(flag, "-U"))
+                defined.push_back("#undef " + value(2));
+            else if (begins(flag, "-fmacro-prefix-map="))
+                renamed.push_back(flag.substr(19));
+            else if (flag == "-nostdinc")
+                closed = true;
+            else if (!begins(flag, "-Wp,-MMD,") && !begins(flag, "-Wp,-MD,"))
+                throw Unfit{"own-flags"};
+        }
+        if (!closed)
+            throw Unfit{"own-flags"};
+        for (auto &flag : plan_.compile) {
+            for (auto odd : {"-ansi", "-pedantic", "-Wpedantic", "-Wtraditional", "-Wunused-macros", "-Wc90-", "-Wc99-", "-Wc11-", "-Wc++-",
+                             "-Wlong-long", "-Wvariadic-macros", "-Wnormalized", "-Wmissing-include-dirs", "-Wsystem-headers", "-fdollars",
+                             "-fno-dollars", "-finput-charset", "-fexec-charset", "-fwide-exec", "-fmax-include", "-fdebug-cpp",
+                             "-ftrack-macro", "-ffile-prefix-map", "-fopenmp", "-fcpp", "-fpch", "-Wp,", "-Weverything"})
+                if (begins(flag, odd))
+                    throw Unfit{"own-flags"};
+            if (begins(flag, "-std=") && flag != "-std=gnu11" && flag != "-std=gnu99" && flag != "-std=gnu17")
+                throw Unfit{"own-flags"};
+            warns_undefined_ |= flag == "-Wundef" || flag == "-Werror=undef";
+        }
+        for (auto name : {"CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX"})
+            if (std::getenv(name))
+                throw Unfit{"own-flags"};
+    }
+
+    static std::string definition(const std::string &text) {
+        const size_t equal = text.find('=');
+        if (equal == text.npos)
+            return text + " 1";
+        return text.substr(0, equal) + " " + text.substr(equal + 1);
+    }
+
+    // As the compiler finds the folder it runs in.
+    void name_folder() {
+        if (!plan_.lines)
+            return;
+        char place[4096];
+        const char *told = std::getenv("PWD");
+        struct stat one, other;
+        if (!told || told[0] != '/' || stat(told, &one) || stat(".", &other) || one.st_ino != other.st_ino || one.st_dev != other.st_dev)
+            told = getcwd(place, sizeof place);
+        if (!told)
+            throw Unfit{"own-flags"};
+        unit_.folder = memory_.copy(std::string(told) + "//");
+    }
+
+    void note(Header &header) {
+        if (unit_.files.size() >= UINT16_MAX)
+            throw Unfit{"own-depth"};
+        if (header.path.find_first_of("\"\\") != header.path.npos)
+            throw Unfit{"own-file"};
+        header.number = unit_.files.size();
+        unit_.files.push_back({header.path, false});
+        header.used = true;
+        seen.push_back(header.path);
+    }
+
+    void command_line(const std::string &text) {
+        if (text.find('\n') != text.npos)
+            throw Unfit{"own-flags"};
+        const std::string_view kept = memory_.copy("\n" + text + "\n" + std::string(1, '\0'));
+        scanner_.begin(kept.substr(1, kept.size() - 2), 0);
+        scanner_.next_directive();
+        scanner_.directive = true;
+        if (scanner_.directive_word() == "define")
+            macros_.define(scanner_);
+        else
+            macros_.undefine(scanner_);
+        scanner_.directive = false;
+    }
+
+    void enter(Header &header) {
+        if (places_.size() > DEEPEST)
+            throw Unfit{"own-depth"};
+        if (!header.used)
+            note(header);
+        if (!places_.empty())
+            places_.back().scanner = scanner_;
+        const size_t slash = header.path.rfind('/');
+        places_.push_back({&header, scanner_, header.path.substr(0, slash == header.path.npos ? 0 : slash + 1), groups_.size(), NO_NAME, 0});
+        scanner_.begin(header.text, 1);
+        surround();
+    }
+
+    void surround() {
+        file_ = places_.back().header->number;
+        expansion_.around.file = spelt_name(file_);
+        expansion_.around.base_file = spelt_name(0);
+        // What -include names counts as one deeper too.
+        expansion_.around.depth = places_.size() - 1 + (places_.front().header->number != 0);
+    }
+
+    // __FILE__, with its quotes.
+    std::string_view spelt_name(uint16_t file) {
+        if (file < spelt_names_.size() && !spelt_names_[file].empty())
+            return spelt_names_[file];
+        std::string name(unit_.files[file].name);
+        for (auto at = renamed.rbegin(); at != renamed.rend(); ++at) {
+            const size_t equal = at->find('=');
+            if (equal == at->npos)
+                throw Unfit{"own-flags"};
+            if (name.compare(0, equal, *at, 0, equal) == 0) {
+                name = at->substr(equal + 1) + name.substr(equal);
+                break;
+            }
+        }
+        spelt_names_.resize(unit_.files.size());
+        return spelt_names_[file] = memory_.copy('"' + name + '"');
+    }
+
+    // Returns whether there is a file that goes on.
+    bool leave() {
+        Place &place = places_.back();
+        if (groups_.size() != place.groups)
+            throw Unfit{"own-directive"};
+        if (place.guarded == 2)
+            place.header->guard = place.guard;
+        places_.pop_back();
+        if (places_.empty())
+            return false;
+        scanner_ = places_.back().scanner;
+        surround();
+        return true;
+    }
+
+    // Reads the files that have been entered to their ends.
+    void read() {
+        Lexeme token;
+        for (;;) {
+            if (!expansion_.take_ahead(token))
+                scanner_.next(token);
+            if (token.form == Form::End) {
+                if (!leave())
+                    return;
+                continue;
+            }
+            if (token.flags & FIRST) {
+                if (token.is('#')) {
+                    directive(token.line);
+                    continue;
+                }
+                line_ = token.line;
+                if (places_.back().guarded != 1)
+                    places_.back().guarded = 3;
+            }
+            if (token.form == Form::Word)
+                if (auto *macro = macros_.find(token.name)) {
+                    expand(token, *macro);
+                    continue;
+                }
+            emit(token, token.line, apart_);
+            apart_ = false;
+        }
+    }
+
+    void expand(const Lexeme &name, Macro &macro) {
+        bool first = true;
+        auto done = expansion_.expand(name, macro, [&](const Lexeme &token, uint32_t line) {
+            if (token.form == Form::Padding) {
+                apart_ = true;
+                return;
+            }
+            // The blank before the name is its expansion's.
+            emit(token, line, apart_ || first);
+            apart_ = first = false;
+        });
+        if (!done)
+            emit(name, name.line, apart_);
+        apart_ = done && (apart_ || first);
+    }
+
+    // gcc writes a token on a line of its own number if a blank or a macro's end is before it.
+    void emit(const Lexeme &token, uint32_t line, bool apart) {
+        if (apart || token.flags & WHITE)
+            line_ = line;
+        static constexpr Kind KINDS[] = {Kind::Mark, Kind::Word, Kind::Number, Kind::Text, Kind::Pragma};
+        const Kind kind = KINDS[static_cast<size_t>(token.form)];
+        // The assembler would read a file that no key names.
+        if (kind == Kind::Text && token.view().find(".inc") != std::string_view::npos)
+            throw Unfit{"incbin"};
+        // The two would be read as one from gcc's output, if no blank is between them.
+        if (kind == Kind::Text && !unit_.tokens.empty() && unit_.tokens.back().kind() == Kind::Word && unit_.tokens.back().size <= 2)
+            throw Unfit{"own-prefix"};
+        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
+    }
+
+    void directive(uint32_t line) {
+        scanner_.directive = true;
+        const std::string_view word = scanner_.directive_word();
+        const Directive what = directive_of(word);
+        Place &place = places_.back();
+        if (place.guarded == 2 || (place.guarded == 0 && what != Directive::Ifndef))
+            place.guarded = 3;
+        switch (what) {
+        case Directive::Define: macros_.define(scanner_); break;
+        case Directive::Undef: macros_.undefine(scanner_); break;
+        case Directive::Include: include(); return;
+        case Directive::If:
+        case Directive::Ifdef:
+        case Directive::Ifndef: open_group(what); break;
+        case Directive::Elif:
+        case Directive::Else:
+        case Directive::Endif: end_group(what); break;
+        case Directive::Pragma: pragma(line); break;
+        case Directive::Other:
+            if (!word.empty())
+                throw Unfit{word == "include_next" ? "own-include" : "own-directive"};
+            expect_end();
+        }
+        scanner_.directive = false;
+    }
+
+    void expect_end() {
+        Lexeme token;
+        scanner_.next(token);
+        if (token.form != Form::End)
+            throw Unfit{"own-directive"};
+    }
+
+    void include() {
+        bool angled;
+        const std::string_view name = scanner_.header_name(angled);
+        if (name.empty())
+            throw Unfit{"own-include"};
+        expect_end();
+        scanner_.directive = false;
+        Header *header = headers_.find(name, angled, places_.back().folder);
+        if (!header)
+            throw Unfit{"own-include"};
+        if ((header->guard != NO_NAME && macros_.find(header->guard)) || header->once)
+            return;
+        enter(*header);
+    }
+
+    bool asks(Directive what) {
+        if (what == Directive::If || what == Directive::Elif) {
+            const bool holds = condition_holds(expansion_, macros_, defined_, warns_undefined_);
+            expansion_.reuse();
+            return holds;
+        }
+        Lexeme name;
+        scanner_.next(name);
+        if (name.form != Form::Word || name.name == defined_ || name.view() == "__VA_ARGS__" || name.view() == "__VA_OPT__")
+            throw Unfit{"own-directive"};
+        if (!macros_.find(name.name) && begins(name.view(), "__has") && !is_asked(name.view()))
+            throw Unfit{"own-has"};
+        expect_end();
+        Place &place = places_.back();
+        if (place.guarded == 0) {
+            place.guarded = 1;
+            place.guard = name.name;
+        }
+        return (macros_.find(name.name) != nullptr) == (what == Directive::Ifdef);
+    }
+
+    void open_group(Directive what) {
+        const bool holds = asks(what);
+        groups_.push_back({holds, false});
+        if (!holds)
+            skip();
+    }
+
+    // #elif, #else or #endif where the group so far was read.
+    void end_group(Directive what) {
+        Place &place = places_.back();
+        if (groups_.size() <= place.groups)
+            throw Unfit{"own-directive"};
+        if (what == Directive::Endif)
+            return close_group();
+        unguard();
+        if (groups_.back().last)
+            throw Unfit{"own-directive"};
+        groups_.back().last = what == Directive::Else;
+        if (what == Directive::Else)
+            expect_end();
+        else
+            scanner_.skip_line();
+        skip();
+    }
+
+    void close_group() {
+        expect_end();
+        groups_.pop_back();
+        Place &place = places_.back();
+        if (place.guarded == 1 && groups_.size() == place.groups)
+            place.guarded = 2;
+    }
+
+    void unguard() {
+        Place &place = places_.back();
+        if (place.guarded == 1 && groups_.size() == place.groups + 1)
+            place.guarded = 3;
+    }
+
+    // Skips groups up to one that is to be read, or to the end of all.
+    void skip() {
+        for (size_t depth = 0;;) {
+            scanner_.directive = false;
+            if (!scanner_.next_directive())
+                throw Unfit{"own-directive"};
+            scanner_.directive = true;
+            const std::string_view word = scanner_.directive_word();
+            const Directive what = directive_of(word);
+            if (what == Directive::If || what == Directive::Ifdef || what == Directive::Ifndef) {
+                depth++;
+            } else if (what == Directive::Endif && depth) {
+                depth--;
+            } else if (what == Directive::Endif) {
+                return close_group();
+            } else if (!depth && (what == Directive::Else || what == Directive::Elif)) {
+                if (goes_on(what))
+                    return;
+            } else if (word == "elifdef" || word == "elifndef") {
+                throw Unfit{"own-directive"};
+            }
+            scanner_.skip_line();
+        }
+    }
+
+    // Whether the group behind this #else or #elif is to be read.
+    bool goes_on(Directive what) {
+        unguard();
+        Group &group = groups_.back();
+        if (group.last)
+            throw Unfit{"own-directive"};
+        group.last = what == Directive::Else;
+        if (what == Directive::Else)
+            expect_end();
+        if (group.taken)
+            return false;
+        return group.taken = what == Directive::Else || asks(what);
+    }
+
+    void pragma(uint32_t line) {
+        std::string text = "#pragma";
+        std::vector<std::string_view> words;
+        bool expands = false;
+        for (Lexeme token;;) {
+            scanner_.next(token);
+            if (token.form == Form::End)
+                break;
+            text.append(token.flags & WHITE || words.empty() ? " " : "").append(token.view());
+            expands |= token.form == Form::Word && macros_.find(token.name);
+            words.push_back(token.view());
+        }
+        if (words.size() == 1 && words[0] == "once" && places_.size() > 1 && !expands) {
+            places_.back().header->once = true;
+            return;
+        }
+        const bool known = words.size() > 1 && ((words[0] == "GCC" && (words[1] == "diagnostic" || words[1] == "visibility")) || words[0] == "pack");
+        if (!known || expands)
+            throw Unfit{"own-pragma"};
+        line_ = line;
+        const std::string_view kept = memory_.copy(text);
+        unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, line_, file_});
+    }
+
+    const Plan &plan_;
+    Unit &unit_;
+    Memory &memory_;
+    Macros macros_;
+    Headers headers_;
+    Expansion expansion_;
+    Scanner &scanner_;
+    uint32_t defined_;
+    bool warns_undefined_ = false;
+    std::vector<std::string> defined, included, renamed;
+    std::vector<std::string_view> spelt_names_;
+    std::vector<Place> places_;
+    std::vector<Group> groups_;
+    uint32_t line_ = 0;
+    bool apart_ = false;  // a macro's expansion ended just now
+    uint16_t file_ = 0;
+};
+
+}
+
+std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files) {
+    constexpr size_t MANY = 1 << 20;
+    unit.memory = std::make_shared<Memory>();
+    unit.tokens.reserve(MANY);
+    Preprocessor preprocessor(plan, unit);
+    try {
+        preprocessor.run(builtins);
+    } catch (const Unfit &unfit) {
+        if (getenv("DBG")) preprocessor.where(); // DBG
+        return unfit.reason;
+    }
+    files = std::move(preprocessor.seen);
+    return "";
+}
+
+}

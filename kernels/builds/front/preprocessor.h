@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Reads a file with its headers as gcc -E and read_tokens() would, at a part of the cost.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "tokens.h"
+
+namespace front {
+
+// Returns why gcc must preprocess, or "": then the unit is read, and these files were.
+// builtins: what gcc -dM -E says to question().
+std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files);
+
+// Whether both readings have the same tokens at the same places.
+bool agree(const Unit &one, const Unit &other);
+
+}
