@@ -27,12 +27,19 @@ const Lexeme *Expansion::padding(const Lexeme *source) {
 
 const Lexeme *Expansion::text_token() {
     auto *token = lexemes_.list<Lexeme>(1);
-    if (!take_ahead(*token))
-        scanner.next(*token);
-    // A directive within arguments.
-    if (scanner.arguments == Arguments::Read && token->form != Form::End && (token->flags & FIRST) && token->is('#'))
-        throw Unfit{"own-arguments"};
-    return token;
+    for (;;) {
+        if (!take_ahead(*token))
+            scanner.next(*token);
+        if (scanner.arguments != Arguments::Read || token->form == Form::End || !(token->flags & FIRST) || !token->is('#'))
+            return token;
+        // A directive within arguments.
+        const int plain = plain_;
+        plain_ = 0;
+        scanner.arguments = Arguments::No;
+        directives_.within_arguments();
+        scanner.arguments = Arguments::Read;
+        plain_ = plain;
+    }
 }
 
 // Puts back the token that was read last.

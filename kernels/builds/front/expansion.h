@@ -17,9 +17,19 @@ struct Surroundings {
     uint32_t depth = 0;
 };
 
+// Who reads a directive that stands within the arguments of a macro; its '#' has been read.
+class Directives {
+public:
+    virtual void within_arguments() = 0;
+
+protected:
+    ~Directives() = default;
+};
+
 class Expansion {
 public:
-    Expansion(Names &names, Memory &texts, Macros &macros) : names_(names), texts_(texts), macros_(macros), scanner(names, texts) {
+    Expansion(Names &names, Memory &texts, Macros &macros, Directives &directives)
+        : names_(names), texts_(texts), macros_(macros), directives_(directives), scanner(names, texts) {
         nothing_.form = end_.form = Form::Padding;
         nothing_.source = nullptr;
         nothing_.flags = end_.flags = 0;
@@ -93,6 +103,7 @@ private:
     Names &names_;
     Memory &texts_;
     Macros &macros_;
+    Directives &directives_;
     Memory lexemes_;  // of the expansion at hand
     std::vector<Context> contexts_;
     std::deque<Argument_list> frames_;

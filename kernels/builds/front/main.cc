@@ -17,6 +17,7 @@
 #include "digest.h"
 #include "entry.h"
 #include "lines.h"
+#include "own_reading.h"
 #include "processes.h"
 #include "reach.h"
 #include "store.h"
@@ -25,7 +26,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 4";
+constexpr const char *VERSION = "kperflab-front 5";
 
 struct Settings {
     std::string compiler, identity, write;
@@ -36,7 +37,8 @@ class Compilation {
 public:
     Compilation(const Settings &settings, Words arguments)
         : settings_(settings), store_(settings.read, settings.write), arguments_(std::move(arguments)),
-          plan_(read_arguments(arguments_)), checks_(begun("check")) {}
+          plan_(read_arguments(arguments_)), checks_(begun("check")),
+          own_(store_, plan_, temporary_, settings_.compiler, begun("agreed"), begun("differs"), begun("builtins")) {}
 
     int run_all() {
         std::string why = plan_.reason.empty() ? attempt() : plan_.reason;
@@ -54,6 +56,50 @@ public:
 private:
     // Returns why the compiler must do it, or "" when the object is there.
     std::string attempt() {
+        if (own_.trusted()) {
+            std::string why = attempt_alone();
+            if (why.empty())
+                return "";
+            store_.count(why);
+        }
+        Unit ours = std::move(unit_);
+        unit_ = {};
+        pieces_ = {};
+        bool compiled = false;
+        std::string why = attempt_by_compiler(compiled);
+        // Both readings are compared where they cost little beside the rest.
+        if (why.empty() && (is_read_ || compiled))
+            own_.compare(unit_, is_read_, ours);
+        return why;
+    }
+
+    // Without a process but the assembler: "" when the store answers and nothing is left to check.
+    std::string attempt_alone() {
+        std::string why = own_.read(unit_);
+        is_read_ = why.empty();
+        if (is_read_)
+            why = find_kept();
+        Entry entry;
+        std::string data;
+        if (!why.empty())
+            return why;
+        reading_ = read_runs(unit_, pieces_);
+        key_ = hex(key()) + ".o";
+        if (!store_.get(key_, data))
+            return "own-unknown";
+        if (!entry.unpack(data) || !all_used() || !unread(unknown(entry.runs), entry.runs).empty())
+            return "own-check";
+        if (!own_.write_dependencies())
+            return "own-dependencies";
+        why = answer(entry);
+        if (why.empty()) {
+            store_.count("own-reading");
+            store_.count("hit " + key_);
+        }
+        return why;
+    }
+
+    std::string attempt_by_compiler(bool &compiled) {
         std::string tracked = hex(begun("tracked").add_sized(plan_.input).bytes()) + ".k", why;
         bool again = store_.has(tracked);
         if (!again) {
@@ -73,6 +119,7 @@ private:
         reading_ = read_runs(unit_, pieces_);
         key_ = hex(key()) + ".o";
         std::string data;
+        compiled = true;
         if (!store_.get(key_, data))
             return compile();
         Entry entry;
@@ -80,6 +127,7 @@ private:
         if (why.empty())
             why = answer(entry);
         if (why.empty()) {
+            compiled = false;
             store_.count("hit " + key_);
             return "";
         }
@@ -93,7 +141,11 @@ private:
         if (!why.empty())
             return why;
         read_tokens(unit_);
-        why = unit_.reason.empty() ? split(unit_, pieces_) : unit_.reason;
+        return unit_.reason.empty() ? find_kept() : unit_.reason;
+    }
+
+    std::string find_kept() {
+        std::string why = split(unit_, pieces_);
         if (!why.empty())
             return why;
         kept_.assign(pieces_.all.size(), false);
@@ -234,9 +286,8 @@ private:
 
     // What the file does not use, but the compiler would have read: it must be free of errors and warnings too.
     std::string check(const Entry &entry) {
-        for (auto name : idle(kept_))
-            if (!reading_.uses[name])
-                return "idle";
+        if (!all_used())
+            return "idle";
         auto fresh = unknown(entry.runs);
         auto asked = unread(fresh, entry.runs);
         if (asked.empty())
@@ -253,6 +304,14 @@ private:
             store_.put(name_of(reading_.sums[number]), "good");
         keep(fresh);
         return "";
+    }
+
+    // Whether something uses each thing that must be used.
+    bool all_used() const {
+        for (auto name : idle(kept_))
+            if (!reading_.uses[name])
+                return false;
+        return true;
     }
 
     // The pieces of these runs that no compilation is known to have read, in these headers as they were before or elsewhere.
@@ -376,6 +435,8 @@ private:
     Plan plan_;
     Blake2b checks_;
     Temporary temporary_;
+    OwnReading own_;
+    bool is_read_ = false;  // by our own preprocessor
     Unit unit_;
     Pieces pieces_;
     std::vector<bool> kept_;

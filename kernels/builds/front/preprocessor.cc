@@ -35,11 +35,11 @@ Directive directive_of(std::string_view word) {
     return Directive::Other;
 }
 
-class Preprocessor {
+class Preprocessor : Directives {
 public:
     Preprocessor(const Plan &plan, Unit &unit)
         : plan_(plan), unit_(unit), memory_(*unit.memory), macros_(unit.names, memory_), headers_(memory_),
-          expansion_(unit.names, memory_, macros_), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
+          expansion_(unit.names, memory_, macros_, *this), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
 
     void run(const std::string &builtins) {
         read_flags();
@@ -63,7 +63,6 @@ public:
         read();
     }
 
-    void where() { fprintf(stderr, "at %s:%u\n", places_.empty() ? "?" : std::string(places_.back().header->path).c_str(), scanner_.line()); } // DBG
     std::vector<std::string_view> seen;  // files, in the order of their first reading
 
 private:
@@ -294,6 +293,8 @@ private:
         Place &place = places_.back();
         if (place.guarded == 2 || (place.guarded == 0 && what != Directive::Ifndef))
             place.guarded = 3;
+        if (within_ && (what < Directive::If || what > Directive::Endif))
+            throw Unfit{"own-arguments"};
         switch (what) {
         case Directive::Define: macros_.define(scanner_); break;
         case Directive::Undef: macros_.undefine(scanner_); break;
@@ -311,6 +312,12 @@ private:
             expect_end();
         }
         scanner_.directive = false;
+    }
+
+    void within_arguments() override {
+        within_ = true;
+        directive(0);
+        within_ = false;
     }
 
     void expect_end() {
@@ -338,7 +345,8 @@ private:
     bool asks(Directive what) {
         if (what == Directive::If || what == Directive::Elif) {
             const bool holds = condition_holds(expansion_, macros_, defined_, warns_undefined_);
-            expansion_.reuse();
+            if (!within_)
+                expansion_.reuse();
             return holds;
         }
         Lexeme name;
@@ -472,6 +480,7 @@ private:
     std::vector<Place> places_;
     std::vector<Group> groups_;
     uint32_t line_ = 0;
+    bool within_ = false;  // a macro's arguments
     bool apart_ = false;  // a macro's expansion ended just now
     uint16_t file_ = 0;
 };
@@ -486,7 +495,6 @@ std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit
     try {
         preprocessor.run(builtins);
     } catch (const Unfit &unfit) {
-        if (getenv("DBG")) preprocessor.where(); // DBG
         return unfit.reason;
     }
     files = std::move(preprocessor.seen);

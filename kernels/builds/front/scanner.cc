@@ -69,6 +69,14 @@ bool escapes_line(const char *at) {
     return *at == '\n';
 }
 
+// Whether this character may come next behind such a line's end.
+bool goes_on(const char *at, char with) {
+    if (!escapes_line(at))
+        return false;
+    at = std::strchr(at, '\n');
+    return at[1] == with || at[1] == '\\';
+}
+
 // Stops at what a comment's reader must look at.
 const char *comment_stop(const char *at) {
     for (;; at++) {
@@ -92,11 +100,11 @@ void Scanner::comment() {
             if (at[1] == '/')
                 break;
             // "*\" newline "/" ends one too.
-            if (escapes_line(at + 1))
+            if (goes_on(at + 1, '/'))
                 throw Unfit{"own-comment"};
         } else if (*at == '/') {
             // gcc may warn of a comment within.
-            if ((at[1] == '*' && at[2] != '/') || escapes_line(at + 1))
+            if ((at[1] == '*' && at[2] != '/') || goes_on(at + 1, '*'))
                 throw Unfit{"own-comment"};
         } else if (*at == '\0') {
             throw Unfit{"own-comment"};

@@ -221,47 +221,64 @@ uint64_t quick_hash(std::string_view word) {
         std::memcpy(&part, at, sizeof part);
         hash = fold(hash ^ part, ONE);
     }
-    part = 0;
-    for (size_t byte = 0; byte < size; byte++)
-        part |= static_cast<uint64_t>(static_cast<unsigned char>(at[byte])) << 8 * byte;
+    // The rest in two parts that may overlap: their size is in the hash.
+    if (size >= sizeof(uint32_t)) {
+        uint32_t one, other;
+        std::memcpy(&one, at, sizeof one);
+        std::memcpy(&other, at + size - sizeof other, sizeof other);
+        part = static_cast<uint64_t>(one) << 32 | other;
+    } else {
+        part = 0;
+        for (size_t byte = 0; byte < size; byte++)
+            part = part << 8 | static_cast<unsigned char>(at[byte]);
+    }
     return fold(hash ^ part, OTHER);
 }
 
+bool Names::is(const Slot &slot, uint32_t tag, std::string_view word) const {
+    if (slot.tag != tag)
+        return false;
+    const std::string_view known = words_[slot.number - 1];
+    return known.size() == word.size() && !std::memcmp(known.data(), word.data(), word.size());
+}
+
 uint32_t Names::number(std::string_view word) {
-    uint64_t hash = quick_hash(word);
-    uint32_t mask = slots_.size() - 1;
+    const uint64_t hash = quick_hash(word);
+    const uint32_t mask = slots_.size() - 1, tag = hash >> 32;
     for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
-        if (!slots_[at]) {
+        Slot &slot = slots_[at];
+        if (!slot.number) {
             words_.push_back(word);
             hashes_.push_back(hash);
-            slots_[at] = words_.size();
+            slot = {tag, static_cast<uint32_t>(words_.size())};
             if (words_.size() * 2 > slots_.size())
                 grow();
             return words_.size() - 1;
         }
-        uint32_t number = slots_[at] - 1;
-        if (hashes_[number] == hash && words_[number] == word)
-            return number;
+        if (is(slot, tag, word))
+            return slot.number - 1;
     }
 }
 
 int64_t Names::find(std::string_view word) const {
-    uint64_t hash = quick_hash(word);
-    uint32_t mask = slots_.size() - 1;
-    for (uint32_t at = hash & mask; slots_[at]; at = (at + 1) & mask)
-        if (hashes_[slots_[at] - 1] == hash && words_[slots_[at] - 1] == word)
-            return slots_[at] - 1;
+    const uint64_t hash = quick_hash(word);
+    const uint32_t mask = slots_.size() - 1, tag = hash >> 32;
+    for (uint32_t at = hash & mask; slots_[at].number; at = (at + 1) & mask)
+        if (is(slots_[at], tag, word))
+            return slots_[at].number - 1;
     return -1;
 }
 
 void Names::grow() {
-    std::vector<uint32_t> slots(slots_.size() * 2);
-    uint32_t mask = slots.size() - 1;
-    for (uint32_t number = 0; number < words_.size(); number++) {
-        uint32_t at = hashes_[number] & mask;
-        while (slots[at])
+    std::vector<Slot> slots(slots_.size() * 2);
+    const uint32_t mask = slots.size() - 1;
+    for (auto &slot : slots_) {
+        if (!slot.number)
+            continue;
+        uint32_t at = hashes_[slot.number - 1] & mask;
+        while (slots[at].number)
             at = (at + 1) & mask;
-        slots[at] = number + 1;
+        slots[at] = slot;
     }
     slots_.swap(slots);
 }

@@ -44,11 +44,16 @@ public:
     uint32_t count() const { return words_.size(); }
 
 private:
+    struct Slot {
+        uint32_t tag, number;  // of its hash; plus 1, 0 being empty
+    };
+
     void grow();
+    bool is(const Slot &slot, uint32_t tag, std::string_view word) const;
 
     std::vector<std::string_view> words_;
     std::vector<uint64_t> hashes_;
-    std::vector<uint32_t> slots_;  // number + 1; 0 is empty
+    std::vector<Slot> slots_;
 };
 
 struct Source {

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "own_reading.h"
+
+#include <unistd.h>
+
+#include "builtins.h"
+#include "dependencies.h"
+#include "preprocessor.h"
+
+namespace front {
+
+namespace {
+
+std::string name_of(Blake2b hash, const Plan &plan) {
+    hash.add_number(plan.before.size());
+    for (auto &flag : plan.before)
+        hash.add_sized(flag);
+    return hex(hash.add_sized(plan.input).bytes()) + ".k";
+}
+
+}
+
+OwnReading::OwnReading(const Store &store, const Plan &plan, const Temporary &temporary, const std::string &compiler, Blake2b agreed,
+                       Blake2b differs, Blake2b builtins)
+    : store_(store), plan_(plan), temporary_(temporary), compiler_(compiler), agreed_(name_of(agreed, plan)),
+      differs_(name_of(differs, plan)), builtins_(hex(builtins.bytes()) + ".k") {}
+
+std::string OwnReading::read(Unit &unit) {
+    if (listed_.empty() && !store_.get(builtins_, listed_))
+        return "own-builtins";
+    std::string why = preprocess(plan_, listed_, unit, files_);
+    if (why.empty() && unit.tokens.empty())
+        return "own-empty";
+    std::string text;
+    return why.empty() && !dependencies(plan_, files_, text) ? "own-dependencies" : why;
+}
+
+// Has gcc list what it defines.
+bool OwnReading::ask() {
+    if (store_.get(builtins_, listed_))
+        return true;
+    Words command{compiler_};
+    command.insert(command.end(), plan_.compile.begin(), plan_.compile.end());
+    command.insert(command.end(), {"-nostdinc", "-dM", "-E", "-o", temporary_(".i"), temporary_(".c")});
+    unlink(temporary_(".c").c_str());
+    return write_file(temporary_(".c"), question()) && !run(command, temporary_(".out"), temporary_(".err")) &&
+           read_file(temporary_(".i"), listed_) && store_.put(builtins_, listed_);
+}
+
+void OwnReading::compare(const Unit &theirs, bool is_read, Unit &ours) {
+    if (!is_read) {
+        if (!ask())
+            return;
+        std::string why = read(ours);
+        if (!why.empty())
+            return store_.count(why);
+    }
+    if (agree(ours, theirs) && same_dependencies()) {
+        store_.put(agreed_, "agreed");
+    } else {
+        store_.put(differs_, "differs");
+        store_.count("reading-differs");
+    }
+}
+
+bool OwnReading::same_dependencies() const {
+    const std::string path = dependency_file(plan_);
+    std::string ours, theirs;
+    return path.empty() || (dependencies(plan_, files_, ours) && read_file(path, theirs) && ours == theirs);
+}
+
+bool OwnReading::write_dependencies() const {
+    const std::string path = dependency_file(plan_);
+    std::string text;
+    if (path.empty())
+        return true;
+    unlink(path.c_str());
+    return dependencies(plan_, files_, text) && write_file(path, text);
+}
+
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// When a file is read by our own preprocessor, and whether that has agreed with gcc's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arguments.h"
+#include "digest.h"
+#include "processes.h"
+#include "store.h"
+#include "tokens.h"
+
+namespace front {
+
+class OwnReading {
+public:
+    // begun: hashes for the names of this compiler's and these flags' files in the store.
+    OwnReading(const Store &store, const Plan &plan, const Temporary &temporary, const std::string &compiler, Blake2b agreed,
+               Blake2b differs, Blake2b builtins);
+
+    // Whether both have agreed on this file, and never differed.
+    bool trusted() const { return store_.has(agreed_) && !store_.has(differs_); }
+
+    // Returns why gcc must read it, or "".
+    std::string read(Unit &unit);
+
+    // Reads what was not yet read, and keeps whether it is what gcc made of the same files.
+    void compare(const Unit &theirs, bool is_read, Unit &ours);
+
+    // Writes the dependencies that the compiler would have written.
+    bool write_dependencies() const;
+
+private:
+    bool ask();
+    bool same_dependencies() const;
+
+    const Store &store_;
+    const Plan &plan_;
+    const Temporary &temporary_;
+    const std::string &compiler_;
+    std::string agreed_, differs_, builtins_, listed_;
+    std::vector<std::string_view> files_;
+};
+
+}
