@@ -51,6 +51,7 @@ void OwnReading::compare(const Unit &theirs, bool is_read, Unit &ours) {
     if (!is_read) {
         if (!ask())
             return;
+        ours = {};
         std::string why = read(ours);
         if (!why.empty())
             return store_.count(why);
@@ -59,7 +60,7 @@ void OwnReading::compare(const Unit &theirs, bool is_read, Unit &ours) {
         store_.put(agreed_, "agreed");
     } else {
         store_.put(differs_, "differs");
-        store_.count("reading-differs");
+        store_.count("own-differs");
     }
 }
 

@@ -279,7 +279,7 @@ private:
         const Kind kind = KINDS[static_cast<size_t>(token.form)];
         // The assembler would read a file that no key names.
         if (kind == Kind::Text && token.view().find(".inc") != std::string_view::npos)
-            throw Unfit{"incbin"};
+            throw Unfit{"own-incbin"};
         // The two would be read as one from gcc's output, if no blank is between them.
         if (kind == Kind::Text && !unit_.tokens.empty() && unit_.tokens.back().kind() == Kind::Word && unit_.tokens.back().size <= 2)
             throw Unfit{"own-prefix"};
