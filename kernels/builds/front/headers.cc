@@ -88,15 +88,18 @@ Header *Headers::search(std::string_view name, const std::vector<Folder> &folder
     return nullptr;
 }
 
-Header *Headers::find(std::string_view name, bool angled, std::string_view within) {
+Header *Headers::find(std::string_view name, bool angled, std::string_view within, bool &beside) {
+    beside = false;
     if (name.empty())
         throw Unfit{"own-include"};
     if (name[0] == '/')
         return open(name);
     if (!angled) {
-        if (auto *header = open(std::string(within).append(name)))
+        auto *header = open(std::string(within).append(name));
+        beside = header;
+        if (header)
             return header;
-        if (auto *header = search(name, quoted_))
+        if (header = search(name, quoted_); header)
             return header;
     }
     auto [known, fresh] = found_.try_emplace(memory_->copy(name));

@@ -24,6 +24,7 @@ struct Header {
     bool once = false;
     bool used = false;
     uint16_t number = 0;    // among a unit's files
+    std::vector<std::pair<std::string_view, bool>> names;  // by which it was found, and whether beside the file that includes it
 };
 
 class Headers {
@@ -34,7 +35,7 @@ public:
     void add(const std::string &folder, bool quoted);
 
     // The file, or null; within: the folder of the including file, with its '/'.
-    Header *find(std::string_view name, bool angled, std::string_view within);
+    Header *find(std::string_view name, bool angled, std::string_view within, bool &beside);
     // The file of this very path, or null.
     Header *open(std::string_view path);
 

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <unordered_map>
 
 #include "builtins.h"
 #include "condition.h"
@@ -49,15 +49,13 @@ public:
             throw Unfit{"own-file"};
         name_folder();
         note(*input);
+        seen.push_back(input->path);
         for (auto &text : defined)
             command_line(text);
         for (auto &name : included) {
             // -include looks where the compiler runs, then as #include "name" does.
-            Header *header = headers_.find(name, false, "./");
-            if (!header)
-                throw Unfit{"own-file"};
-            enter(*header);
-            read();
+            if (include(name, false, "./"))
+                read();
         }
         enter(*input);
         read();
@@ -154,7 +152,6 @@ private:
         header.number = unit_.files.size();
         unit_.files.push_back({header.path, false});
         header.used = true;
-        seen.push_back(header.path);
     }
 
     void command_line(const std::string &text) {
@@ -334,12 +331,27 @@ private:
             throw Unfit{"own-include"};
         expect_end();
         scanner_.directive = false;
-        Header *header = headers_.find(name, angled, places_.back().folder);
+        include(name, angled, places_.back().folder);
+    }
+
+    // Returns whether there is anything to read.
+    bool include(std::string_view name, bool angled, std::string_view within) {
+        bool beside;
+        Header *header = headers_.find(name, angled, within, beside);
         if (!header)
             throw Unfit{"own-include"};
-        if ((header->guard != NO_NAME && macros_.find(header->guard)) || header->once)
-            return;
+        if (header->once)
+            return false;
+        // gcc knows a file by the name it was found by, and lists it for each.
+        const std::pair<std::string_view, bool> found(name, beside);
+        if (std::find(header->names.begin(), header->names.end(), found) == header->names.end()) {
+            header->names.push_back(found);
+            seen.push_back(header->path);
+        }
+        if (header->guard != NO_NAME && macros_.find(header->guard))
+            return false;
         enter(*header);
+        return true;
     }
 
     bool asks(Directive what) {
