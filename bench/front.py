@@ -32,6 +32,8 @@ from kernels.builds.front_program import compile_front, compiler_identity, place
 # Where our builds see the tree, and the folders of headers of which we change a copy.
 TREE = "/build/linux"
 HEADERS = ("include", "arch/x86/include")
+# Events of our own preprocessor that say nothing against its reading.
+_PASSED = ("own-reading", "own-check", "own-unknown", "own-differs")
 _COMMAND = re.compile(r"^\S+ := gcc (.*?) -c -o \S+ (\S+\.c)\b")
 _HEADER = re.compile(rf"{TREE}/((?:include/linux|include/asm-generic|arch/x86/include/asm)/\S+\.h)")
 
@@ -166,7 +168,8 @@ def _compare(
         read = [str(trial.place / "store")]
         front = place_front(trial.program, trial.place / "front", "gcc", trial.identity, read, str(written))
         ours, clean, theirs = (trial.compile(way, file) for way in (front, trial.clean, "gcc"))
-        hit = "\nhit " in "\n" + (written / "counts").read_text()
+        events = (written / "counts").read_text().splitlines()
+        hit = any(line.startswith("hit ") for line in events)
         code = trial.code(theirs)
         same = (ours.object, ours.said) == (clean.object, clean.said)
         same &= (trial.code(ours), ours.said) == (code, theirs.said)
@@ -177,6 +180,9 @@ def _compare(
             same=int(same),
             failed=int(not theirs.object),
             answered=int(hit),
+            alone=int("own-reading" in events),
+            refused=int(any(line.startswith("own-") and line not in _PASSED for line in events)),
+            differs=int("own-differs" in events),
             compiled=int(not hit),
             lines=int(bool(theirs.object) and clean.object != base[file][0].object),
             code=int(bool(theirs.object) and code != trial.code(base[file][1])),
@@ -193,6 +199,9 @@ COLUMNS = {
     "same": "equal",
     "failed": "do not compile",
     "answered": "answered",
+    "alone": "without gcc",
+    "refused": "not read by us",
+    "differs": "read differently",
     "compiled": "compiled",
     "code": "code changed",
     "lines": "object changed",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes of a header, made by a program: thirty kinds, each at a random place."""
+"""Changes of a header, made by a program: of many kinds, each at a random place."""
 
 import random
 import re
@@ -19,6 +19,11 @@ ADDED = {
     "type": "typedef struct { int a; } kp_tN;\n",
     "enumeration": "enum kp_eN { KP_AN, KP_BN = 5 };\n",
     "variable": "extern unsigned long kp_vN;\n",
+    "group": "#if defined(__x86_64__) && __STDC__ + 1 > 1\nextern int kp_N(int a);\n#else\nextern long kp_N(int);\n#endif\n",
+    "macro of all sorts": (
+        "#define KP_CALLN(a, ...) kp_##a(#a, ##__VA_ARGS__)\nextern int kp_fN(const char *, ...);\n"
+        "static inline int kp_gN(void)\n{\n\treturn KP_CALLN(fN,\n\t\t1) + KP_CALLN(fN);\n}\n"
+    ),
 }
 _PROTOTYPE = r"^(?:extern )?[a-z]\w+ [\w *]+\([^(){};#]*\);\n"
 _FUNCTION = r"^static inline [^;{}#()]*\([^;{}#]*\)\n\{\n[^#]*?\n\}\n"
@@ -46,6 +51,9 @@ CHANGED = {
     "macro's text": (r"^(#[ \t]*define[ \t]+\w+\([^()]*\)[ \t]+)(\w[^\\\n]*)(?<!\\)\n", r"\g<1>(\g<2>)\n"),
     "comment's text": (r"(?<=/\* )\w+(?=[^\n]*\*/\n)", "word N"),
     "attribute": (r"(?<=\))(?=;\n)", " __attribute__((cold))"),
+    "group turned": (r"^#([ \t]*)ifdef[ \t]+(CONFIG_\w+)", r"#\g<1>ifndef \g<2>"),
+    "group's condition": (r"^#([ \t]*)if[ \t]+([^\n/\\]+)$", r"#\g<1>if !(\g<2>)"),
+    "macro undone": (r"^#[ \t]*define[ \t]+(\w+)[^\n]*(?<!\\)\n", r"\g<0>#undef \g<1>\n"),
     "type's attribute": (r"^\};\n", "} __attribute__((aligned(32)));\n"),
 }
 MOVED = {"prototypes swapped": _PROTOTYPE, "functions swapped": _FUNCTION}

@@ -34,6 +34,10 @@ static inline int none(void)
 {
 	return 0;
 }
+#ifdef CONFIG_ANY
+#endif
+#if 1 + 1
+#endif
 """
 
 
