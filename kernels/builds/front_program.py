@@ -19,9 +19,13 @@ FLAGS = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-g0", "-Wl,--build
 _DEADLINE_S = 300
 
 
-def compile_front(root: Path) -> Path:
-    """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit."""
-    files = sorted([*SOURCES.glob("*.cc"), *SOURCES.glob("*.h")])
+def compile_front(root: Path, main: Path = SOURCES / "main.cc") -> Path:
+    """Return the front's program, kept below root under the hash of its sources. Raises HostUnfit.
+
+    main: the source with the program's own part; another makes another program of the same parts.
+    """
+    parts = (path for path in SOURCES.glob("*.cc") if path.name != "main.cc")
+    files = sorted([main, *parts, *SOURCES.glob("*.h")])
     key = hashlib.sha256(_run("g++", "--version").encode())
     for path in files:
         key.update(f"\0{path.name}\0".encode() + path.read_bytes())
@@ -31,7 +35,7 @@ def compile_front(root: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=root) as place:
             made = Path(place, "front")
             sources = [str(path) for path in files if path.suffix == ".cc"]
-            _run("g++", *FLAGS, "-o", str(made), *sources, "-lz")
+            _run("g++", *FLAGS, f"-I{SOURCES}", "-o", str(made), *sources, "-lz")
             made.chmod(0o755)
             made.rename(kept)
     return kept

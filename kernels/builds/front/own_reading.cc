@@ -35,7 +35,6 @@ std::string OwnReading::read(Unit &unit) {
     return why.empty() && !dependencies(plan_, files_, text) ? "own-dependencies" : why;
 }
 
-// Has gcc list what it defines.
 bool OwnReading::ask() {
     if (store_.get(builtins_, listed_))
         return true;

@@ -23,6 +23,9 @@ public:
     // Whether both have agreed on this file, and never differed.
     bool trusted() const { return store_.has(agreed_) && !store_.has(differs_); }
 
+    // Has gcc list what it defines, unless the store knows.
+    bool ask();
+
     // Returns why gcc must read it, or "".
     std::string read(Unit &unit);
 
@@ -33,7 +36,6 @@ public:
     bool write_dependencies() const;
 
 private:
-    bool ask();
     bool same_dependencies() const;
 
     const Store &store_;
