@@ -281,14 +281,14 @@ void Scanner::skip_blanks() {
     }
 }
 
-// One that is not closed goes to the end of its line; a raw one may not.
-bool Scanner::skip_quoted() {
+// gcc complains of one that is not closed; a raw one may go over lines.
+void Scanner::skip_quoted() {
     const char open = *at_;
     if (at_[-1] == 'R')
         throw Unfit{"own-prefix"};
     for (at_++; *at_ != open; at_++) {
         if (*at_ == '\n' || at_ >= end_)
-            return false;
+            throw Unfit{"own-quote"};
         if (*at_ != '\\')
             continue;
         if (at_[1] != '\n' && escapes_line(at_))
@@ -297,7 +297,6 @@ bool Scanner::skip_quoted() {
         line_ += *at_ == '\n';
     }
     at_++;
-    return true;
 }
 
 void Scanner::skip_line() {

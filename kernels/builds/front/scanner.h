@@ -76,7 +76,7 @@ private:
     void line_comment();
     void escaped_line();
     void skip_blanks();
-    bool skip_quoted();
+    void skip_quoted();
     void word(Lexeme &token);
     void number(Lexeme &token);
     void quoted(Lexeme &token, const char *open);
