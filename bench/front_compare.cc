@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
         front::read_tokens(theirs);
     const double end = spent();
     if (why.empty())
-        why = text == "-" ? "read" : front::agree(ours, theirs) ? "equal" : difference(ours, theirs);
+        why = text == "-" ? "read" : theirs.reason.empty() && front::agree(ours, theirs) ? "equal" : difference(ours, theirs);
     else
         why = "refused " + why;
     std::printf("%.4f %.4f %s\n", read - begun, end - read, why.c_str());

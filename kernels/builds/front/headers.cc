@@ -31,6 +31,9 @@ bool read_text(const char *path, Memory &memory, std::string_view &text) {
     close(file);
     if (!good)
         throw Unfit{"own-file"};
+    // gcc takes these for ends of lines, or complains of them.
+    if (std::memchr(place + 1, '\r', size) || std::memchr(place + 1, '\0', size))
+        throw Unfit{"own-character"};
     size_t end = size + 1;
     place[0] = '\n';
     if (place[end - 1] != '\n' || end == 1)

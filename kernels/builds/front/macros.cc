@@ -31,7 +31,10 @@ void expect_end(Scanner &scanner) {
 
 Macros::Macros(Names &names, Memory &texts)
     : names_(&names), texts_(&texts), defined_(names.number("defined")), arguments_(names.number("__VA_ARGS__")),
-      option_(names.number("__VA_OPT__")) {}
+      option_(names.number("__VA_OPT__")) {
+    if (option_ != arguments_ + 1)
+        throw Unfit{"own-definition"};
+}
 
 void Macros::put(uint32_t name, Macro *macro) {
     if (name >= by_name_.size())
@@ -92,6 +95,7 @@ void Macros::define_all(std::string_view lines) {
 
 void Macros::define(Scanner &scanner) {
     Lexeme name, token;
+    scanner.defining = true;
     scanner.next(name);
     refuse_own_names(name);
     Macro made;
@@ -107,6 +111,7 @@ void Macros::define(Scanner &scanner) {
         throw Unfit{"own-definition"};
     }
     body(scanner, made, token);
+    scanner.defining = false;
     if (auto *known = find(name.name)) {
         if (!same(*known, made))
             throw Unfit{"own-redefinition"};

@@ -25,6 +25,9 @@ class Macros {
 public:
     Macros(Names &names, Memory &texts);
 
+    // Of "__VA_ARGS__", and of "__VA_OPT__" behind it.
+    uint32_t arguments_name() const { return arguments_; }
+
     Macro *find(uint32_t name) const { return name < by_name_.size() ? by_name_[name] : nullptr; }
 
     // Reads what follows #define to the end of its line.

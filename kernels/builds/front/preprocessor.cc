@@ -42,6 +42,7 @@ public:
           expansion_(unit.names, memory_, macros_, *this), scanner_(expansion_.scanner), defined_(unit.names.number("defined")) {}
 
     void run(const std::string &builtins) {
+        scanner_.guarded_name = macros_.arguments_name();
         read_flags();
         define_builtins(builtins, unit_.names, memory_, macros_, expansion_);
         Header *input = headers_.open(plan_.input);
@@ -274,6 +275,9 @@ private:
             line_ = line;
         static constexpr Kind KINDS[] = {Kind::Mark, Kind::Word, Kind::Number, Kind::Text, Kind::Pragma};
         const Kind kind = KINDS[static_cast<size_t>(token.form)];
+        // A line of gcc's output that begins so would be a directive.
+        if (kind == Kind::Mark && *token.text == '#')
+            throw Unfit{"own-mark"};
         // The assembler would read a file that no key names.
         if (kind == Kind::Text && token.view().find(".inc") != std::string_view::npos)
             throw Unfit{"own-incbin"};

@@ -205,6 +205,8 @@ void Scanner::word(Lexeme &token) {
     }
     finish(token, Form::Word, stop);
     token.name = names_->number(token.view());
+    if (token.name - guarded_name < 2 && !defining)
+        throw Unfit{"own-definition"};
 }
 
 void Scanner::number(Lexeme &token) {

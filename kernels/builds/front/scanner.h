@@ -69,6 +69,9 @@ public:
     uint32_t line() const { return line_; }
 
     bool directive = false;
+    // gcc complains of two names but in the definition of a macro with variable arguments: these, one after the other.
+    uint32_t guarded_name = UINT32_MAX - 1;
+    bool defining = false;
     Arguments arguments = Arguments::No;
 
 private:
