@@ -421,7 +421,8 @@ private:
 
     // Skips groups up to one that is to be read, or to the end of all.
     void skip() {
-        for (size_t depth = 0;;) {
+        std::vector<bool> inner;  // groups within, and whether each is at its last part
+        for (;;) {
             scanner_.directive = false;
             if (!scanner_.next_directive())
                 throw Unfit{"own-directive"};
@@ -429,14 +430,18 @@ private:
             const std::string_view word = scanner_.directive_word();
             const Directive what = directive_of(word);
             if (what == Directive::If || what == Directive::Ifdef || what == Directive::Ifndef) {
-                depth++;
-            } else if (what == Directive::Endif && depth) {
-                depth--;
+                inner.push_back(false);
+            } else if (what == Directive::Endif && !inner.empty()) {
+                inner.pop_back();
             } else if (what == Directive::Endif) {
                 return close_group();
-            } else if (!depth && (what == Directive::Else || what == Directive::Elif)) {
-                if (goes_on(what))
+            } else if (what == Directive::Else || what == Directive::Elif) {
+                if (inner.empty() && goes_on(what))
                     return;
+                if (!inner.empty() && inner.back())
+                    throw Unfit{"own-directive"};
+                if (!inner.empty())
+                    inner.back() = what == Directive::Else;
             } else if (word == "elifdef" || word == "elifndef") {
                 throw Unfit{"own-directive"};
             }

@@ -72,6 +72,7 @@ REFUSED = {
     "a condition that is not closed": ("#if 1\nint a;\n", "own-directive"),
     "an end of nothing": ("int a;\n#endif\n", "own-directive"),
     "two ends": ("#if 0\n#else\n#else\n#endif\n", "own-directive"),
+    "two ends that are skipped": ("#if 0\n#if 1\n#else\n#elif 1\n#endif\n#endif\n", "own-directive"),
     "words behind an end": ("#if 1\n#endif X\n", "own-directive"),
     "elifdef": ("#if 0\n#elifdef X\n#endif\n", "own-directive"),
     "a redefinition": ("#define A 1\n#define A 2\n", "own-redefinition"),
