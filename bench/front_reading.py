@@ -138,7 +138,9 @@ class Comparison:
             self.cpu["reading its text"] += float(reading)
         else:
             self.wrong += 1
-            print(f"WRONG: {path}: {said if silent else 'gcc complains: ' + theirs.stderr[-400:]}", flush=True)
+            print(
+                f"WRONG: {path}: {said if silent else 'gcc complains: ' + theirs.stderr[-400:]}", flush=True
+            )
 
     def tell(self) -> None:
         """Print the counts and the CPU seconds of the files that were equal."""

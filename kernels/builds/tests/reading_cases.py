@@ -25,7 +25,7 @@ READ = {
         "f(y+1) + f(f(z)) % t(t(g)(0) + t)(1);\ng(x+(3,4)-w) | h 5) & m\n(f)^m(m);\n"
         'p() i[q()] = { q(1), r(2,3), r(4,), r(,5), r(,) };\nchar c[2][6] = { str(hello), str() };\nstr(strncmp("abc\\0d", "abc", \'\\4\') == 0)\n'
     ),
-    "blanks in texts": "#define S(x) #x\n#define E(x) S(x)\n#define NO\n#define A a\nS( a  b ) S(a/**/b) S(\n a\n\tb ) E(A NO A) E(NO) E(-A) E(A-NO-A) S(\"a\\\"\\n\" '\\\\') E(-NO-) S()\n",
+    "blanks in texts": '#define S(x) #x\n#define E(x) S(x)\n#define NO\n#define A a\nS( a  b ) S(a/**/b) S(\n a\n\tb ) E(A NO A) E(NO) E(-A) E(A-NO-A) S("a\\"\\n" \'\\\\\') E(-NO-) S()\n',
     "variable arguments": (
         "#define P(f, ...) p(f, ##__VA_ARGS__)\n#define Q(...) q(0, ##__VA_ARGS__) [__VA_ARGS__]\n#define N(a, r...) n(a, ##r) #r\n#define V(f, ...) v(f, __VA_ARGS__)\n"
         "P(1) P(1,) P(1, 2) P(1, 2, (3, 4)) Q() Q(1) Q(,) N(1) N(1, 2,  3) V(1, 2) V(1,) P(P(1), Q(2)) V(1)\n#define EMPTY\nP(1, EMPTY) Q(EMPTY)\n"
@@ -44,11 +44,11 @@ READ = {
         "#if 0\n#elif 0\nseven\n#elif T\neight\n#elif 1\nnine\n#else\nten\n#endif\n#if M (1) && T /* a\n comment */ && 1 // end\neleven\n#endif\n#ifndef T\n#else /* c */\ntwelve\n#endif // c\n"
         "#if 2 > 1u && 3 >= 3 && 1 <= 2 && 1 != 2 && +1\nthirteen\n#endif\n"
     ),
-    "what is skipped": "#if 0\n'a \" /* x' \"'/* y\" b /* c\n#else no */ `@ \\x $\n#if garbage ( \n#else\n#endif\n#unknown\n#elif 1\nin\n# if 0\n\"a\"\n#endif\n#else\n# error no\n#endif\n#\n # /* null */\nend\n",
-    "escaped lines": "#define LONG a \\\n b \\\n\tc\nLONG;\\\nint x = 1 +\\\n2;\n#if 1 && \\\n 1\nyes\n#endif\nchar *s = \"one \\\ntwo\";\n// comment\nx\n",
+    "what is skipped": '#if 0\n\'a " /* x\' "\'/* y" b /* c\n#else no */ `@ \\x $\n#if garbage ( \n#else\n#endif\n#unknown\n#elif 1\nin\n# if 0\n"a"\n#endif\n#else\n# error no\n#endif\n#\n # /* null */\nend\n',
+    "escaped lines": '#define LONG a \\\n b \\\n\tc\nLONG;\\\nint x = 1 +\\\n2;\n#if 1 && \\\n 1\nyes\n#endif\nchar *s = "one \\\ntwo";\n// comment\nx\n',
     "includes": '#include "h.h"\n#include "h.h"\n#include "once.h"\n#include "once.h"\n#include <found.h>\n#include "found.h"\n#include "sub/beside.h"\n#include "./h.h"\n#include "empty.h"\n#include /* c */ "level.h" // c\nint level_here = __INCLUDE_LEVEL__;const char *f = __FILE__;\n',
     "special macros": "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n#define ID D(id_, __COUNTER__)\n#define TWICE(x) x x\nID ID TWICE(ID) TWICE(__COUNTER__) __COUNTER__\n#ifdef __COUNTER__\nyes\n#endif\n#if defined(__has_attribute) && __has_attribute(__noinline__) && !__has_attribute(overloadable) && __has_builtin(__builtin_constant_p)\nyes\n#endif\n#if __GNUC__ > 4 && __STDC_VERSION__ >= 201112L && defined(__x86_64__)\nyes\n#endif\n",
-    "pragmas": "#pragma GCC  diagnostic   push\nint a;\n#pragma GCC diagnostic ignored \"-Wunused\"\n #pragma pack(push,  1)\nint b;\n#pragma pack(pop) /* c */\n#pragma GCC visibility push(hidden)\nc\n",
+    "pragmas": '#pragma GCC  diagnostic   push\nint a;\n#pragma GCC diagnostic ignored "-Wunused"\n #pragma pack(push,  1)\nint b;\n#pragma pack(pop) /* c */\n#pragma GCC visibility push(hidden)\nc\n',
     "marks": "a->b+++c<<=d>>=e...f!=g==h&&i||j<<k>>l|=m^=n&=o%=p/=q*=r-=s+=t--u;[:]?x:y~z::w a.b.c 1.5e+3 0x1p-2 .5 1..2 1e+x a+ +b - -c\n#define EMPTY\n#define NEG -\n-NEG- -EMPTY- NEG-1 x EMPTY(y)\n",
     "redefined as it was": "#define A(x, y) x + y\n#define A(x, y) x  +  y\n#undef B\n#define B\n#define B /* c */\n#undef A\n#define A 1\nA B\n",
     "a macro's blanks": "#define F(x) x\n#define OBJ (x)\n#define G() g\nF (1) F\t(2) OBJ G( ) G(/* c */) F((1, 2)) F( ) F(()) F(F)(1)\n",
