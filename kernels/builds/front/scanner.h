@@ -10,7 +10,7 @@
 
 namespace front {
 
-// Thrown where our own preprocessor does not know for certain what gcc's would do.
+// Thrown where our own preprocessor does not know what gcc's would do.
 struct Unfit {
     const char *reason;
 };
