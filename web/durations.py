@@ -5,10 +5,8 @@ With PROMETHEUS_MULTIPROC_DIR set (web/serving.py does) every process writes its
 """
 
 import os
-from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -30,9 +28,10 @@ def observe(view: str, method: str, status: int, seconds: float) -> None:
     _REQUESTS.labels(view=view or "none", method=word, status=f"{status // 100}xx").observe(seconds)
 
 
-def collected() -> Iterable[Metric]:
+def counted_requests() -> CollectorRegistry:
     """Return the counts of all web processes of this machine."""
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        return REGISTRY.collect()
-    metrics: Iterable[Metric] = MultiProcessCollector(CollectorRegistry()).collect()  # type: ignore[no-untyped-call]
-    return metrics
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry

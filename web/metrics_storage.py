@@ -10,38 +10,32 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from django.conf import settings
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
 
 from lab.models import Chore
 from lab.storage.directory import DiskRoom, room_of
 from lab.storage.store_check import store_answer
+from web.metrics_text import gauge, gauges
+
+_ROOMS = (
+    ("kperflab_storage_used_bytes", "Taken of its disk, by whomever."),
+    ("kperflab_storage_free_bytes", "Left of its disk."),
+)
 
 
-def storage_figures() -> Iterator[Metric]:
-    """Of the state root, the store and the chores."""
-    used = GaugeMetricFamily(
-        "kperflab_storage_used_bytes", "Taken of its disk, by whomever.", labels=("place", "host")
-    )
-    free = GaugeMetricFamily("kperflab_storage_free_bytes", "Left of its disk.", labels=("place", "host"))
-    for labels, room in _rooms().items():
-        used.add_metric(labels, room.used)
-        free.add_metric(labels, room.free)
-    kept = GaugeMetricFamily(
-        "kperflab_kept_bytes",
-        "What builds and boots left, after the last turn of the retention policy.",
-        labels=("place", "kind"),
-    )
-    done = GaugeMetricFamily(
-        "kperflab_chore_done_timestamp_seconds", "When it was last done.", labels=("chore",)
-    )
+def storage_figures() -> Iterator[str]:
+    """Write the figures of the state root, the store and the chores."""
+    rooms = {key: (room.used, room.free) for key, room in _rooms().items()}
+    yield from gauges(_ROOMS, ("place", "host"), rooms)
+    kept: dict[tuple[str, ...], float] = {}
+    done: dict[tuple[str, ...], float] = {}
     for chore in Chore.objects.order_by("name"):
         if chore.done_at:
-            done.add_metric((chore.name,), chore.done_at.timestamp())
+            done[chore.name,] = chore.done_at.timestamp()
         for place, by_kind in chore.found.items():
-            for kind, size in by_kind.items():
-                kept.add_metric((place, kind), size)
-    yield from (used, free, kept, done)
+            kept |= {(place, kind): size for kind, size in by_kind.items()}
+    about = "What builds and boots left, after the last turn of the retention policy."
+    yield from gauge("kperflab_kept_bytes", about, ("place", "kind"), kept)
+    yield from gauge("kperflab_chore_done_timestamp_seconds", "When it was last done.", ("chore",), done)
 
 
 def _rooms() -> dict[tuple[str, str], DiskRoom]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Gunicorn's configuration for the service: `gunicorn -c python:web.serving web.wsgi`; options given beside it count more."""
 
+import gc
 import os
 import shutil
 import socket
@@ -58,6 +59,10 @@ def on_starting(server: Any) -> None:
 def post_worker_init(worker: Any) -> None:
     """Import modules early that the first page would otherwise wait for."""
     import scipy.stats  # noqa: F401
+
+    # Half a million objects of modules live as long as the process: pages of many rows let the collector walk through all of them.
+    gc.collect()
+    gc.freeze()
 
 
 def child_exit(server: Any, worker: Any) -> None:

@@ -102,16 +102,6 @@ class Worker(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    @property
-    def silent_s(self) -> float:
-        """Return the seconds since its last report."""
-        return max(0.0, (timezone.now() - self.seen_at).total_seconds())
-
-    @property
-    def gone(self) -> bool:
-        """Return whether it has not reported for GONE_S seconds."""
-        return self.silent_s > GONE_S
-
 
 class SigningKey(models.Model):
     """The public key that a machine signs artifacts with; what it signed counts until it is revoked."""

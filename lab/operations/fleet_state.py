@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from lab.models import Worker
 from lab.runs.queues import target_queue
+from lab.runs.workers import ReportedWorker
 from lab.targets.health_overview import TargetHealth, target_healths
 from lab.targets.waiting_boots import WaitingBoots
 
@@ -69,7 +69,9 @@ class FleetState:
     targets: tuple[TargetState, ...]
 
 
-def fleet_state(workers: Sequence[Worker], waiting: Sequence[WaitingBoots] | None = None) -> FleetState:
+def fleet_state(
+    workers: Sequence[ReportedWorker], waiting: Sequence[WaitingBoots] | None = None
+) -> FleetState:
     """Return the state of all targets. workers: all that report; waiting: the boots that wait, where they are known."""
     served = {queue for one in workers if not one.gone for queue in one.queues}
     healths = target_healths(waiting=waiting)

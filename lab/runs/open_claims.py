@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read which work is claimed, and by which process."""
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Prefetch
+from django.db.models import F, Prefetch, QuerySet
 from django.utils import timezone
 
 from lab.models import Build, Case, Experiment, Run, Target, Variant
@@ -61,9 +62,36 @@ def held_leases() -> tuple[tuple[str, float], ...]:
 
 def open_claims() -> tuple[ClaimLine, ...]:
     """Every open claim, builds first."""
-    now = timezone.now()
-    builds = Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
-    # Some hundreds of boots: their names by key, where a join would read whole tables.
+    return (*_lines(_builds().order_by("pk")), *_lines(_runs().order_by("pk")))
+
+
+def claims_to_end_first(most: int) -> tuple[ClaimLine, ...]:
+    """Return so many open claims, those whose lease expires first, or expired first."""
+    soonest = F("lease_until").asc(nulls_first=True)
+    found = [
+        *_lines(_builds().order_by(soonest, "pk")[:most]),
+        *_lines(_runs().order_by(soonest, "pk")[:most]),
+    ]
+    return tuple(sorted(found, key=lambda claim: claim.left_s)[:most])
+
+
+def boots_on(targets: Collection[int]) -> dict[int, ClaimLine]:
+    """Return the boot that runs on each of these targets, by target."""
+    runs = list(_runs().filter(target__in=targets))
+    return {run.target_id: line for run, line in zip(runs, _lines(runs), strict=True) if run.target_id}
+
+
+def count_claims() -> int:
+    """Return how many claims are open."""
+    return _builds().count() + _runs().count()
+
+
+def _builds() -> QuerySet[Build]:
+    return Build.objects.filter(state=BuildState.BUILDING).defer("request", "problem_detail")
+
+
+def _runs() -> QuerySet[Run]:
+    # There may be some hundreds of boots: their names by key, where a join would read whole tables.
     named = (
         Prefetch("experiment", Experiment.objects.only("name")),
         Prefetch("variant", Variant.objects.only("name")),
@@ -71,24 +99,29 @@ def open_claims() -> tuple[ClaimLine, ...]:
         Prefetch("target", Target.objects.only("name")),
     )
     runs = Run.objects.filter(state=RunState.RUNNING).prefetch_related(*named)
-    held: list[tuple[str, Build | Run, str]] = [("build", build, build.commit[:12]) for build in builds]
-    held += [
-        ("run", run, f"{run.experiment.name}: {run.variant.name}, {run.case}")
-        for run in runs.only(*_SHOWN, *_NAMED).order_by("pk")
-    ]
-    return tuple(
-        ClaimLine(
-            kind=kind,
+    return runs.only(*_SHOWN, *_NAMED)
+
+
+def _lines(rows: Iterable[Build | Run]) -> Iterator[ClaimLine]:
+    now = timezone.now()
+    for row in rows:
+        run = row if isinstance(row, Run) else None
+        yield ClaimLine(
+            kind="run" if run else "build",
             id=row.pk,
-            label=label,
+            label=_label(row),
             claimed_by=row.claimed_by,
             started_at=row.started_at,
             lease_until=row.lease_until,
             over=row.lease_until is not None and row.lease_until < now,
             lease=lease_name(row.token),
             attempt=row.attempt,
-            target=row.target.name if isinstance(row, Run) and row.target else "",
+            target=run.target.name if run and run.target else "",
             left_s=(row.lease_until - now).total_seconds() if row.lease_until else 0.0,
         )
-        for kind, row, label in held
-    )
+
+
+def _label(row: Build | Run) -> str:
+    if isinstance(row, Build):
+        return row.commit[:12]
+    return f"{row.experiment.name}: {row.variant.name}, {row.case}"

@@ -2,17 +2,16 @@
 """Read the length of each queue, how long its work has been waiting, and which workers take from it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from django.db.models import Min
+from django.db.models import Count, Min
 from django.utils import timezone
 
-from lab.models import Build, Run, Target, Worker
+from lab.models import Build, Run, Target
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState
 from lab.runs.queues import target_queue, waiting_queues
-from lab.runs.workers import reported_workers
+from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.waiting_boots import WaitingBoots, waiting_boots
 
 
@@ -34,74 +33,68 @@ class QueueLine:
 
 
 def queue_lines(
-    workers: Sequence[Worker] | None = None, waiting: Sequence[WaitingBoots] | None = None
+    workers: Sequence[ReportedWorker] | None = None, waiting: Sequence[WaitingBoots] | None = None
 ) -> tuple[QueueLine, ...]:
     """Every queue that something waits in, that somebody takes from, or that a target has; by name.
 
     workers, waiting: all workers, and the boots that wait, where they are known.
     """
     boots = waiting_boots() if waiting is None else waiting
-    seen = reported_workers() if workers is None else workers
-    takers, paused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-    for worker in seen:
-        for queue in worker.queues:
-            if not worker.gone:
-                (paused if worker.idle_reason else takers)[queue].append(worker.name)
-    waits, since = waiting_queues(boots), _oldest(boots)
-    running = _running()
-    names = {
-        *waits,
-        *takers,
-        *paused,
-        *running,
-        *map(target_queue, Target.objects.values_list("name", flat=True)),
-    }
-    # Workers also listen to what keeps the lab going, of which nothing waits in the tables.
-    names = {name for name in names if name.startswith(("build.", "target."))}
-    now = timezone.now()
+    takers, paused = _takers(reported_workers() if workers is None else workers)
+    waits, oldest, running = waiting_queues(boots), _oldest(boots), _running()
+    names = {*waits, *takers, *paused, *running}
+    names.update(map(target_queue, Target.objects.values_list("name", flat=True)))
     return tuple(
         QueueLine(
             name=name,
             waiting=waits[name].waiting if name in waits else 0,
             running=running.get(name, 0),
-            oldest_s=max(0.0, (now - since[name]).total_seconds())
-            if name in since and name in waits
-            else 0.0,
-            workers=tuple(takers[name]),
-            paused=tuple(paused[name]),
+            oldest_s=max(0.0, oldest.get(name, 0.0)) if name in waits else 0.0,
+            workers=tuple(takers.get(name, ())),
+            paused=tuple(paused.get(name, ())),
         )
         for name in sorted(names)
+        # Workers also listen to what keeps the lab going, of which nothing waits in the tables.
+        if name.startswith(("build.", "target."))
     )
 
 
+def _takers(workers: Sequence[ReportedWorker]) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
+    """Return the names of the workers that live by queue, those that take from it and those that are paused."""
+    takers, paused = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for worker in workers:
+        if not worker.gone:
+            for queue in worker.queues:
+                (paused if worker.idle_reason else takers)[queue].append(worker.name)
+    return takers, paused
+
+
 def _running() -> dict[str, int]:
-    found: dict[str, int] = defaultdict(int)
-    for queue in Build.objects.filter(state=BuildState.BUILDING).values_list("queue", flat=True):
-        found[queue] += 1
-    for target in Run.objects.filter(state=RunState.RUNNING).values_list("target__name", flat=True):
-        found[target_queue(target or "")] += 1
+    builds = Build.objects.filter(state=BuildState.BUILDING).order_by().values_list("queue")
+    found = dict(builds.annotate(number=Count("pk")))
+    boots = Run.objects.filter(state=RunState.RUNNING).order_by()
+    for target in boots.values_list("target__name", flat=True):
+        queue = target_queue(target or "")
+        found[queue] = found.get(queue, 0) + 1
     return found
 
 
-def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, datetime]:
-    """By queue, since when the oldest could have been taken: from its submission, a boot from its kernel's end on."""
+def _oldest(waiting: Sequence[WaitingBoots]) -> dict[str, float]:
+    """Return by queue for how many seconds the oldest could have been taken: from its submission, a boot from its kernel's end on."""
+    now = timezone.now()
     builds = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
-    found = dict(builds.values_list("queue").annotate(since=Min("created_at")))
-    places: dict[tuple[int | None, str, int], datetime] = {}
-    for boots in waiting:
-        if boots.ready:
-            place = boots.target, boots.group, boots.asked
-            ready = max(boots.queued_at, boots.built_at or boots.queued_at)
-            places[place] = min(places.get(place, ready), ready)
+    first = builds.values_list("queue").annotate(since=Min("created_at"))
+    found = {queue: (now - since).total_seconds() for queue, since in first}
     by_key, by_group = dict[int, str](), defaultdict[str, list[str]](list)
     for pk, name, group in Target.objects.values_list("pk", "name", "group"):
-        by_key[pk] = name
-        by_group[group].append(name)
-    for (target, group, asked), since in places.items():
-        one = by_key.get(target or asked)
-        names = by_group[group] if group and target is None else [one] if one else []
-        for queue in map(target_queue, names):
-            found[queue] = min(found.get(queue, since), since)
+        by_key[pk] = target_queue(name)
+        by_group[group].append(by_key[pk])
+    for boots in waiting:
+        if boots.ready_s is None:
+            continue
+        shared = boots.group and boots.target is None
+        for queue in by_group[boots.group] if shared else [by_key.get(boots.target or boots.asked, "")]:
+            found[queue] = max(found.get(queue, boots.ready_s), boots.ready_s)
     return found

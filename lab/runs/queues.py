@@ -57,15 +57,11 @@ def waiting_queues(waiting: Iterable[WaitingBoots] | None = None) -> Mapping[str
     idle = _idle_queues()
     checks = [WaitingQueue(target_queue(name), 1, 0, True) for name in due_checks()]
     # What waits to be booted comes first: checks are for machines that have nothing else to do.
-    found = {
-        one.name: one
-        for one in [
-            *checks,
-            *_build_queues(),
-            *_target_queues(waiting_boots() if waiting is None else waiting),
-        ]
-    }
-    return {name: replace(one, free=one.free and name not in idle) for name, one in found.items()}
+    boots = _target_queues(waiting_boots() if waiting is None else waiting)
+    found = {one.name: one for one in [*checks, *_build_queues(), *boots]}
+    for name in idle & found.keys():
+        found[name] = replace(found[name], free=False)
+    return found
 
 
 def queues_to_wake() -> list[str]:
@@ -164,25 +160,19 @@ def _target_queues(waiting: Iterable[WaitingBoots]) -> list[WaitingQueue]:
     by_target: Counter[int] = Counter()
     by_group: Counter[str] = Counter()
     for boots in waiting:
-        if boots.building or not (boots.ready and boots.built):
-            continue
         if boots.target is not None:
-            by_target[boots.target] += boots.number
+            by_target[boots.target] += boots.ready
         elif boots.group:
-            by_group[boots.group] += boots.number
+            by_group[boots.group] += boots.ready
         else:
-            by_target[boots.asked] += boots.number
-    running = set(Run.objects.filter(state=RunState.RUNNING).values_list("target", flat=True))
-    usable = set(usable_targets().values_list("pk", flat=True))
+            by_target[boots.asked] += boots.ready
+    running = set(Run.objects.filter(state=RunState.RUNNING).order_by().values_list("target", flat=True))
+    free = set(usable_targets().values_list("pk", flat=True)) - running
+    targets = Target.objects.order_by("name").values_list("pk", "name", "group")
     return [
-        WaitingQueue(
-            target_queue(one.name),
-            by_target[one.pk] + by_group[one.group],
-            int(one.pk in running),
-            one.pk in usable - running,
-        )
-        for one in Target.objects.order_by("name")
-        if by_target[one.pk] + by_group[one.group]
+        WaitingQueue(target_queue(name), number, int(pk in running), pk in free)
+        for pk, name, group in targets
+        if (number := by_target[pk] + by_group[group])
     ]
 
 

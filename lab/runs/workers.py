@@ -2,11 +2,14 @@
 """Workers report that they are alive; a worker that is silent for a day is forgotten."""
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from django.utils import timezone
 
 from lab.leases.clock import after
 from lab.models import Worker
+from lab.models.hardware import GONE_S
 
 # A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
 FORGOTTEN_S = 24 * 3600.0
@@ -47,6 +50,27 @@ def forget_workers() -> int:
     return removed
 
 
-def reported_workers() -> tuple[Worker, ...]:
+class ReportedWorker(NamedTuple):
+    """A worker as lists show it. silent_s: since its last report, when it was read."""
+
+    name: str
+    host: str
+    queues: list[str]
+    version: str
+    seen_at: datetime
+    disk_free: int | None
+    disk_total: int | None
+    idle_reason: str
+    silent_s: float
+
+    @property
+    def gone(self) -> bool:
+        """Return whether it has not reported for GONE_S seconds."""
+        return self.silent_s > GONE_S
+
+
+def reported_workers() -> tuple[ReportedWorker, ...]:
     """Return all workers that reported recently, by name."""
-    return tuple(Worker.objects.order_by("name"))
+    now = timezone.now()
+    rows = Worker.objects.order_by("name").values_list(*ReportedWorker._fields[:-1])
+    return tuple(ReportedWorker._make((*row, max(0.0, (now - row[4]).total_seconds()))) for row in rows)

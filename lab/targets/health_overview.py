@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Max, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
@@ -25,6 +26,21 @@ STUCK = timedelta(hours=1)
 ILL_SHARE = 0.1
 
 
+class TargetRow(NamedTuple):
+    """A target as lists show it: a thousand of them are read for one page, so they are no instances of the model."""
+
+    id: int
+    name: str
+    group: str
+    driver: str
+    vcpus: int
+    memory_mib: int
+    enabled: bool
+    faults: int
+    quarantined_at: datetime | None
+    quarantine_reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class TargetHealth:
     """One target over the last day; complaints: what speaks against it, a line each.
@@ -32,7 +48,7 @@ class TargetHealth:
     finished: boots that ended there, failed: those among them that the lab is to blame for.
     """
 
-    row: Target
+    row: TargetRow
     finished: int
     failed: int
     running: int
@@ -64,32 +80,51 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """Open boots of a target. since: when the first boot that is ready to run was queued."""
+    """Open boots of a target. queued_s: since the first was queued whose kernels are all there."""
 
     running: int = 0
     waiting: int = 0
-    since: datetime | None = None
+    queued_s: float = 0.0
+
+
+_NO_BOOTS, _NONE_OPEN = _Ended(), _Open()
+# When a target was checked last, and whether the check passed.
+Checked = tuple[datetime | None, bool | None]
+_UNCHECKED: Checked = (None, None)
 
 
 def target_healths(
-    now: datetime | None = None, waiting: Iterable[WaitingBoots] | None = None, *, checks: bool = True
+    waiting: Iterable[WaitingBoots] | None = None, *, checks: bool = True
 ) -> tuple[TargetHealth, ...]:
     """Every target with how it did, by name. waiting: the boots that wait, where they are known; checks: read the last ones, too."""
-    at = now or timezone.now()
+    at = timezone.now()
     ended = _ended(at)
     still_open = _still_open(waiting_boots() if waiting is None else waiting)
-    checked = _last_checks() if checks else {}
     return tuple(
         _health(
-            target,
-            ended.get(target.pk, _Ended()),
-            still_open.get(target.pk, _Open()),
-            checked.get(target.pk),
+            TargetRow(*target),
+            ended.get(target[0], _NO_BOOTS),
+            still_open.get(target[0], _NONE_OPEN),
+            checked,
             at,
         )
-        # How to reach and tune a machine is for its own page.
-        for target in Target.objects.order_by("name").defer("access", "tuning")
+        for target, checked in _targets(checks)
     )
+
+
+def _targets(checks: bool) -> Iterator[tuple[tuple[Any, ...], Checked]]:
+    """Read all targets by name, each with its newest health check."""
+    # How to reach and tune a machine is for its own page.
+    rows = Target.objects.order_by("name")
+    if not checks:
+        for target in rows.values_list(*TargetRow._fields):
+            yield target, _UNCHECKED
+        return
+    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk")
+    # Two looks in an index for each: a join would read all checks.
+    checked = rows.annotate(at=Subquery(newest.values("at")[:1]), ok=Subquery(newest.values("ok")[:1]))
+    for *target, at, ok in checked.values_list(*TargetRow._fields, "at", "ok"):
+        yield tuple(target), (at, ok)
 
 
 def _ended(at: datetime) -> dict[int, _Ended]:
@@ -117,28 +152,19 @@ def _still_open(boots_waiting: Iterable[WaitingBoots]) -> dict[int, _Open]:
     places = running.annotate(place=Coalesce("target", "experiment__target"))
     counts = Counter(places.values_list("place", flat=True))
     waiting: Counter[int] = Counter()
-    since: dict[int, datetime] = {}
+    queued_s: dict[int, float] = {}
     for boots in boots_waiting:
         place = boots.target or boots.asked
         waiting[place] += boots.number
-        if not boots.building:
-            since[place] = min(since.get(place, boots.queued_at), boots.queued_at)
-    return {place: _Open(counts[place], waiting[place], since.get(place)) for place in {*counts, *waiting}}
-
-
-Checked = tuple[datetime, bool]
-
-
-def _last_checks() -> dict[int, Checked]:
-    """The newest health check of each target."""
-    newest = HealthCheck.objects.filter(target=OuterRef("pk")).order_by("-at", "-pk").values("pk")[:1]
-    keys = Target.objects.annotate(newest=Subquery(newest)).values_list("newest", flat=True)
-    rows = HealthCheck.objects.filter(pk__in=[key for key in keys if key is not None])
-    return {target: (at, ok) for target, at, ok in rows.values_list("target", "at", "ok")}
+        if boots.queued_s is not None:
+            queued_s[place] = max(queued_s.get(place, 0.0), boots.queued_s)
+    return {
+        place: _Open(counts[place], waiting[place], queued_s.get(place, 0.0)) for place in {*counts, *waiting}
+    }
 
 
 def _health(
-    target: Target, ended: _Ended, still_open: _Open, check: Checked | None, at: datetime
+    target: TargetRow, ended: _Ended, still_open: _Open, check: Checked, at: datetime
 ) -> TargetHealth:
     return TargetHealth(
         row=target,
@@ -148,12 +174,12 @@ def _health(
         waiting=still_open.waiting,
         last_finished=ended.last,
         complaints=tuple(_complaints(target, ended, still_open, at)),
-        checked_at=check[0] if check else None,
-        check_ok=check[1] if check else None,
+        checked_at=check[0],
+        check_ok=check[1],
     )
 
 
-def _complaints(target: Target, ended: _Ended, still_open: _Open, at: datetime) -> Iterator[str]:
+def _complaints(target: TargetRow, ended: _Ended, still_open: _Open, at: datetime) -> Iterator[str]:
     if not target.enabled:
         waits = f"; {still_open.waiting} boots wait for it" if still_open.waiting else ""
         yield f"disabled{waits}"
@@ -162,5 +188,5 @@ def _complaints(target: Target, ended: _Ended, still_open: _Open, at: datetime) 
     if ended.failed > ILL_SHARE * ended.finished:
         yield f"{ended.failed} of the {ended.finished} boots of the last day failed by the lab's fault"
     quiet = ended.last is None or ended.last < at - STUCK
-    if target.enabled and quiet and still_open.since and still_open.since < at - STUCK:
+    if target.enabled and quiet and still_open.queued_s > STUCK.total_seconds():
         yield f"no boot has ended for an hour though {still_open.waiting} wait"

@@ -1,72 +1,64 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Read the boots that wait: counted by experiment, variant and place first, so that no boot asks for its build by itself."""
+"""Count the boots that wait by the place that may take them, in one statement of the database."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
-from django.db.models import Count, Min
+from django.db import connection
 
-from lab.models import Build, Experiment, Run, Variant
-from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
+# The few words in which the two databases differ. Seconds since a moment; the later of two moments.
+_WORDS = {
+    "postgresql": {"since": "date_part('epoch', now() - {at})", "later": "greatest"},
+    "sqlite": {"since": "(julianday('now') - julianday({at})) * 86400", "later": "max"},
+}
+# What depends on a row is a scalar SELECT: no plan may read all variants or builds to join them to some hundreds.
+_WAITING = """
+WITH boots AS (
+  SELECT q.experiment_id, q.variant_id, q.target_id, count(*) AS number, min(q.created_at) AS queued_at
+  FROM lab_experiment e JOIN lab_run q ON q.experiment_id = e.id
+  WHERE e.state IN ('queued', 'running') AND q.state = 'queued'
+  GROUP BY q.experiment_id, q.variant_id, q.target_id),
+kernels AS MATERIALIZED (
+  SELECT w.*, e.target_id AS asked, e."group" AS place_group,
+    e.builds_left AND (SELECT 1 FROM lab_variant v WHERE v.experiment_id = e.id
+      AND (SELECT b.state IN ('queued', 'building') FROM lab_build b WHERE b.id = v.build_id) LIMIT 1) IS NOT NULL AS building,
+    (SELECT v.state = 'ready' FROM lab_variant v WHERE v.id = w.variant_id) AS ready,
+    (SELECT v.build_id FROM lab_variant v WHERE v.id = w.variant_id) AS build
+  FROM boots w JOIN lab_experiment e ON e.id = w.experiment_id),
+moments AS MATERIALIZED (
+  SELECT k.*, (SELECT b.state = 'built' FROM lab_build b WHERE b.id = k.build) AS built,
+    {later}(k.queued_at, coalesce((SELECT b.finished_at FROM lab_build b WHERE b.id = k.build), k.queued_at)) AS ready_at
+  FROM kernels k)
+SELECT m.target_id, m.asked, m.place_group, CAST(sum(m.number) AS integer),
+  CAST(sum(CASE WHEN m.ready AND m.built AND NOT m.building THEN m.number ELSE 0 END) AS integer),
+  {queued}, {ready}
+FROM moments m GROUP BY m.target_id, m.asked, m.place_group"""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingBoots:
-    """Boots of one variant that wait. target: where its block began, None where it has not; asked, group: what the experiment asked for.
+    """Boots that wait at one place. target: where their blocks began, None where they have not; asked, group: what the experiments asked for.
 
-    queued_at: of the first of them. built_at: when the kernel was there, None before. ready, built: the variant and its
-    build are. building: some kernel of the experiment is still to come.
+    number: all of them; ready: those that could be taken now. queued_s: since the first was queued whose kernels are all
+    there; ready_s: since the first could have been taken, from its kernel's end on. None where there is no such boot.
     """
 
     target: int | None
     asked: int
     group: str
     number: int
-    queued_at: datetime
-    built_at: datetime | None
-    ready: bool
-    built: bool
-    building: bool
+    ready: int
+    queued_s: float | None
+    ready_s: float | None
 
 
 def waiting_boots() -> tuple[WaitingBoots, ...]:
-    """Return all boots that wait, in five statements. Whoever asks for several lists of them reads them once and hands them on."""
-    return tuple(_waiting())
-
-
-def _waiting() -> Iterator[WaitingBoots]:
-    still_open = Experiment.objects.filter(state__in=OPEN_EXPERIMENT)
-    experiments = {pk: (asked, group) for pk, asked, group in still_open.values_list("pk", "target", "group")}
-    queued = Run.objects.filter(state=RunState.QUEUED, experiment__in=list(experiments)).order_by()
-    rows = list(
-        queued.values_list("experiment", "variant", "target").annotate(
-            number=Count("pk"), first=Min("created_at")
-        )
+    """Return all boots that wait, in one statement. Whoever asks for several lists of them reads them once and hands them on."""
+    words = _WORDS[connection.vendor]
+    text = _WAITING.format(
+        later=words["later"],
+        queued=words["since"].format(at="min(CASE WHEN NOT m.building THEN m.queued_at END)"),
+        ready=words["since"].format(at="min(CASE WHEN m.ready THEN m.ready_at END)"),
     )
-    variants = _variants({variant for _, variant, *_ in rows})
-    under_way = Build.objects.filter(state__in=(BuildState.QUEUED, BuildState.BUILDING))
-    building = set(under_way.order_by().values_list("variants__experiment", flat=True))
-    for experiment, variant, target, number, first in rows:
-        asked, group = experiments[experiment]
-        state, built, built_at = variants[variant]
-        yield WaitingBoots(
-            target=target,
-            asked=asked,
-            group=group,
-            number=number,
-            queued_at=first,
-            built_at=built_at,
-            ready=state == VariantState.READY,
-            built=built == BuildState.BUILT,
-            building=experiment in building,
-        )
-
-
-def _variants(keys: set[int]) -> dict[int, tuple[str, str | None, datetime | None]]:
-    """Return the state, and the state and the end of the build, by variant."""
-    rows = list(Variant.objects.filter(pk__in=keys).values_list("pk", "state", "build"))
-    # By key: a join of so many would read all builds.
-    wanted = Build.objects.filter(pk__in={build for _, _, build in rows if build is not None})
-    builds = {pk: (state, at) for pk, state, at in wanted.values_list("pk", "state", "finished_at")}
-    return {pk: (state, *builds.get(build, (None, None))) for pk, state, build in rows}
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+        return tuple(WaitingBoots(*row) for row in cursor.fetchall())

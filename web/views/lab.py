@@ -12,16 +12,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from lab.errors import Outdated
-from lab.models import Worker
 from lab.operations.fleet_state import STATES, FleetFilter, FleetState, GroupLine, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts, lab_faults, late_answers
 from lab.operations.readiness import readiness
 from lab.runs.claim import Kind
-from lab.runs.open_claims import ClaimLine, open_claims
+from lab.runs.open_claims import boots_on, claims_to_end_first, count_claims
 from lab.runs.queue_list import QueueLine, queue_lines
-from lab.runs.queues import target_queue
 from lab.runs.take_back import take_back
-from lab.runs.workers import reported_workers
+from lab.runs.workers import ReportedWorker, reported_workers
 from lab.targets.changes import set_target_enabled
 from lab.targets.quarantine import release_target
 from lab.targets.waiting_boots import waiting_boots
@@ -66,20 +64,20 @@ def _asked(given: QueryDict) -> FleetFilter:
 def _now(request: HttpRequest) -> dict[str, object]:
     workers = reported_workers()
     waiting = waiting_boots()
-    queues, claims = queue_lines(workers, waiting), open_claims()
+    queues = queue_lines(workers, waiting)
     disk = shutil.disk_usage(settings.HOME)
     forsaken = [one for one in queues if one.forsaken]
     kept = request.GET.copy()
     kept.pop("page", None)
     return {
         "lacking": [check for check in readiness() if not check.ok],
-        **_fleet(request, fleet_state(workers, waiting), queues, claims),
+        **_fleet(request, fleet_state(workers, waiting)),
         "queues": _worst(queues),
         "queues_total": len(queues),
         "forsaken": forsaken if len(forsaken) <= _NAMED else [],
         "many_forsaken": forsaken if len(forsaken) > _NAMED else [],
-        "claims": _by_holder(claims)[:_OTHERS],
-        "claims_total": len(claims),
+        "claims": [(one, duration(abs(one.left_s))) for one in claims_to_end_first(_OTHERS)],
+        "claims_total": count_claims(),
         "workers": _unwell_first(workers)[:_OTHERS],
         "workers_total": len(workers),
         "gone": sum(one.gone for one in workers),
@@ -97,31 +95,20 @@ def _now(request: HttpRequest) -> dict[str, object]:
     }
 
 
-def _fleet(
-    request: HttpRequest, fleet: FleetState, queues: Sequence[QueueLine], claims: Sequence[ClaimLine]
-) -> dict[str, object]:
+def _fleet(request: HttpRequest, fleet: FleetState) -> dict[str, object]:
     """Return the targets that the address asks for, a page of them, and all by state and by group."""
     asked = _asked(request.GET)
     page = Paginator([row for row in fleet.targets if row.fits(asked)], _TARGETS).get_page(
         request.GET.get("page")
     )
-    at = {claim.target: claim for claim in claims if claim.kind == "run"}
-    served = {queue.name: queue for queue in queues}
+    booting = boots_on([row.health.row.id for row in page])
     return {
         "asked": asked,
         "page": page,
         "targets_total": len(fleet.targets),
         "states": [(state, _CHIPS[state], number) for state, number in fleet.states.items()],
         "groups": [(one, _troubles(one)) for one in fleet.groups] if len(fleet.groups) > 1 else [],
-        "targets": [
-            (
-                row.health,
-                at.get(row.health.row.name),
-                served.get(target_queue(row.health.row.name)),
-                row.state,
-            )
-            for row in page
-        ],
+        "targets": [(row.health, booting.get(row.health.row.id), row.state) for row in page],
     }
 
 
@@ -137,14 +124,8 @@ def _worst(queues: Sequence[QueueLine]) -> list[QueueLine]:
     return ordered[:_OTHERS]
 
 
-def _unwell_first(workers: Sequence[Worker]) -> list[Worker]:
+def _unwell_first(workers: Sequence[ReportedWorker]) -> list[ReportedWorker]:
     return sorted(workers, key=lambda one: (not one.gone, not one.idle_reason, one.name))
-
-
-def _by_holder(claims: Sequence[ClaimLine]) -> list[tuple[ClaimLine, str]]:
-    """Those whose lease ran out first, each with how long its lease is still good, or was over."""
-    ordered = sorted(claims, key=lambda one: one.left_s)
-    return [(one, duration(abs(one.left_s))) for one in ordered]
 
 
 @needs("operate")

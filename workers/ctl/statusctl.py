@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
-from lab.models import Worker
 from lab.operations.fleet_state import FleetState, fleet_state
 from lab.operations.lab_faults import corrupt_artifacts_ever, lab_faults, late_answers
 from lab.operations.last_hour import deliveries_waiting, experiments_by_state
@@ -18,7 +17,7 @@ from lab.operations.readiness import checked_now
 from lab.profiles.exports.data import as_data
 from lab.runs.open_claims import open_claims
 from lab.runs.queue_list import queue_lines
-from lab.runs.workers import reported_workers
+from lab.runs.workers import ReportedWorker, reported_workers
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.local import api_here
 from workers.ctl.options import EXIT_LAB, EXIT_OK, JSON, TABLE, Format, out, print_json
@@ -95,7 +94,7 @@ def _add(table: Table, *cells: str) -> None:
     table.add_row(*map(Text, cells))
 
 
-def _queues(seen: tuple[Worker, ...]) -> Table:
+def _queues(seen: tuple[ReportedWorker, ...]) -> Table:
     table = _table("Queues", "queue", "waiting", "running", "oldest", "workers")
     ordered = sorted(
         queue_lines(seen), key=lambda one: (not one.forsaken, one.name.startswith("target."), one.name)
@@ -150,7 +149,7 @@ def _claims() -> Table:
     return table
 
 
-def _workers(seen: tuple[Worker, ...]) -> Table:
+def _workers(seen: tuple[ReportedWorker, ...]) -> Table:
     table = _table("Workers", "worker", "state", "heard of", "queues")
     for one in sorted(seen, key=lambda one: (not one.gone, not one.idle_reason, one.name))[:_ROWS]:
         _add(
@@ -163,7 +162,7 @@ def _workers(seen: tuple[Worker, ...]) -> Table:
     return table
 
 
-def _said(one: Worker) -> str:
+def _said(one: ReportedWorker) -> str:
     if one.gone:
         return "gone"
     return f"idle: {one.idle_reason}" if one.idle_reason else "takes work"
