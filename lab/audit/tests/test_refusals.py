@@ -102,6 +102,6 @@ def test_operators_see_them_on_the_page_and_among_the_figures(client: Client) ->
     assert "worker guest" in page
     assert "record corrupt" in page
     assert (
-        'kperflab_refusals_day{rule="record corrupt",where="guest"} 1.0'
+        'kperflab_refusals_day{where="guest",rule="record corrupt"} 1'
         in client.get("/metrics").content.decode()
     )
