@@ -75,7 +75,7 @@ class CompiledFiles:
         return True
 
     def follow(self, origin: str, written: Path) -> Counter[str]:
-        """Return a build's events by kind; files that it used count as used now, and corrupt ones are removed.
+        """Return a build's events by kind; files that it used count as used now, corrupt and wrong ones are removed.
 
         A build may report what it likes: of the events that the lab measures, its word counts for nothing.
         """
@@ -89,7 +89,10 @@ class CompiledFiles:
                 counts[event[1]] += 1
             for store in self.readable(origin) if event[2] else ():
                 kept = store / event[2][:2] / event[2][2:]
-                if event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
+                if event[1] == "differs":
+                    # One that a build lies about is compiled again, no more.
+                    kept.unlink(missing_ok=True)
+                elif event[1] == "corrupt" and kept.exists() and not is_whole(_read(kept, LARGEST_FILE)):
                     kept.unlink()
                     counts["corrupt"] += 1
                 elif event[1] == "hit":

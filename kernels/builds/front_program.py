@@ -53,14 +53,18 @@ def compiler_identity(cc: str) -> str:
     return digest.hexdigest()
 
 
-def place_front(program: Path, folder: Path, cc: str, identity: str, read: Sequence[str], write: str) -> Path:
+def place_front(
+    program: Path, folder: Path, cc: str, identity: str, read: Sequence[str], write: str, *, prove: int = 0
+) -> Path:
     """Put the front into a folder under the compiler's name, and return that file.
 
     read, write: folders of compiled files as the build sees them; write may be "", then nothing is kept.
+    prove: one answer in so many is compiled all the same and compared, none if 0.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"compiler /usr/bin/{cc}", f"identity {identity}", *(f"read {path}" for path in read)]
     lines += [f"write {write}"] if write else []
+    lines += [f"prove {prove}"] if prove else []
     (folder / "front.conf").write_text("\n".join(lines) + "\n")
     placed = folder / cc
     shutil.copyfile(program, placed)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Stands before the compiler: answers from a store what has been compiled before, in all that matters to the code.
 //
-// Next to the program lies "front.conf": lines "compiler PATH", "identity HEX", "read FOLDER" (several), "write FOLDER".
+// Next to the program lies "front.conf": lines "compiler PATH", "identity HEX", "read FOLDER" (several), "write FOLDER", and
+// "prove N": one answer in so many is compiled all the same, and must have the same code.
 // docs/design/builds.md says why an answer is the object that the compiler would have made.
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <unordered_set>
 
@@ -19,6 +21,7 @@
 #include "lines.h"
 #include "own_reading.h"
 #include "processes.h"
+#include "proof.h"
 #include "reach.h"
 #include "store.h"
 
@@ -31,6 +34,7 @@ constexpr const char *VERSION = "kperflab-front 5";
 struct Settings {
     std::string compiler, identity, write;
     std::vector<std::string> read;
+    unsigned prove = 0;  // one answer in so many, none if 0
 };
 
 class Compilation {
@@ -42,6 +46,8 @@ public:
 
     int run_all() {
         std::string why = plan_.reason.empty() ? attempt() : plan_.reason;
+        if (why.empty() && answered_ && is_drawn(settings_.prove))
+            why = prove();
         if (why.empty())
             return 0;
         store_.count(why);
@@ -73,6 +79,20 @@ private:
         return why;
     }
 
+    // Compiles what was answered, and says which answer was another object's.
+    std::string prove() {
+        std::string why = preprocess({});
+        if (!why.empty())
+            return why;
+        Words more{"-fpreprocessed", "-c", "-o", temporary_(".o"), "-x", "cpp-output", temporary_(".i")};
+        if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
+            return "diagnostics";
+        if (!same_code(plan_.output, temporary_(".o"), temporary_))
+            return "differs " + key_;
+        store_.count("proven");
+        return "";
+    }
+
     // Without a process but the assembler: "" when the store answers and nothing is left to check.
     std::string attempt_alone() {
         std::string why = own_.read(unit_);
@@ -94,6 +114,7 @@ private:
         why = answer(entry);
         if (why.empty()) {
             store_.count("own-reading");
+            answered_ = true;
             store_.count("hit " + key_);
         }
         return why;
@@ -128,6 +149,7 @@ private:
             why = answer(entry);
         if (why.empty()) {
             compiled = false;
+            answered_ = true;
             store_.count("hit " + key_);
             return "";
         }
@@ -437,6 +459,7 @@ private:
     Temporary temporary_;
     OwnReading own_;
     bool is_read_ = false;  // by our own preprocessor
+    bool answered_ = false;
     Unit unit_;
     Pieces pieces_;
     std::vector<bool> kept_;
@@ -466,6 +489,8 @@ bool read_settings(Settings &settings) {
             settings.read.push_back(value);
         else if (word == "write")
             settings.write = value;
+        else if (word == "prove")
+            settings.prove = std::strtoul(value.c_str(), nullptr, 10);
     }
     return !settings.compiler.empty() && !settings.identity.empty();
 }
