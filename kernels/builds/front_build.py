@@ -70,7 +70,9 @@ class Front:
                 lost += 1
             else:
                 shown[f"{_STORE}{number}"] = store
-        place_front(program, own / _PROGRAM, cc, identity, [f"/build/{name}" for name in shown], _OUT, prove=PROVEN)
+        place_front(
+            program, own / _PROGRAM, cc, identity, [f"/build/{name}" for name in shown], _OUT, prove=PROVEN
+        )
         (own / _PROGRAM).chmod(_READABLE)
         return FrontPlace({_PROGRAM: own / _PROGRAM, **shown}, written, origin, lost)
 
@@ -100,6 +102,10 @@ def origin_of_base(layer: str, *, trusted: bool) -> str:
 
 def summary(counts: Counter[str]) -> str:
     """Return a line for a build's log."""
-    other = [entry for entry in counts.most_common(_MOST_KINDS) if entry[0] not in ("hit", "miss", "checked", "proven")]
+    other = [
+        entry
+        for entry in counts.most_common(_MOST_KINDS)
+        if entry[0] not in ("hit", "miss", "checked", "proven")
+    ]
     told = "".join(f", {name} {count}" for name, count in other)
     return f"kperflab: the compiler front answered {counts['hit']} files and compiled {counts['miss']}{told}"

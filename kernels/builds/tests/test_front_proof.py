@@ -43,9 +43,7 @@ def mistaken(bench: Bench) -> Bench:
 def prove() -> Callable[[Bench, int], None]:
     def again(bench: Bench, among: int) -> None:
         """Have one answer in so many compiled all the same."""
-        place_front(
-            bench.program, bench.folder / "front", "gcc", IDENTITY, [], str(bench.store), prove=among
-        )
+        place_front(bench.program, bench.folder / "front", "gcc", IDENTITY, [], str(bench.store), prove=among)
 
     return again
 
@@ -58,9 +56,7 @@ def test_a_right_answer_stands(bench: Bench, prove: Callable[[Bench, int], None]
     assert bench.events()[-1] == "proven"
 
 
-def test_a_wrong_answer_is_compiled_and_told(
-    mistaken: Bench, prove: Callable[[Bench, int], None]
-) -> None:
+def test_a_wrong_answer_is_compiled_and_told(mistaken: Bench, prove: Callable[[Bench, int], None]) -> None:
     prove(mistaken, 1)
     wrong = mistaken.compile("front")
     assert wrong == mistaken.compile("/usr/bin/gcc")
