@@ -27,8 +27,8 @@ _KNOWN = re.compile(r"gcc(-\d+)?")
 STORE_BYTES = 8 << 30
 # Of events in one line: a hostile build may invent many.
 _MOST_KINDS = 12
-# Of the answers one in so many is compiled all the same, at 1 to 2 % of what they save: a wrong one is found and removed.
-PROVEN = 64
+# Of the answers one in so many is compiled all the same, at some 1 % of what they save: a wrong one is found and removed.
+PROVEN = 128
 # Events that an operator should hear of.
 FAULTS = frozenset({"corrupt", "differs", "not-kept", "refused", "unreachable"})
 

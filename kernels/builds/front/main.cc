@@ -29,7 +29,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 5";
+constexpr const char *VERSION = "kperflab-front 6";
 
 struct Settings {
     std::string compiler, identity, write;
@@ -234,10 +234,26 @@ private:
         std::vector<Place> list;
         for (size_t number = 0; number < kept_.size(); number++) {
             const Piece &piece = pieces_.all[number];
-            if (kept_[number] && piece.code)
+            if (kept_[number] && piece.code && !piece.mixed)
                 list.push_back({unit_.files[piece.file].name, piece.line, piece.last_line});
+            else if (kept_[number] && piece.code)
+                add_places(piece, list);
         }
         return list;
+    }
+
+    // One for each file of a piece, as they come: the piece's key names their lines.
+    void add_places(const Piece &piece, std::vector<Place> &list) const {
+        const size_t first = list.size();
+        for (uint32_t at = piece.first; at < piece.end; at++) {
+            const Token &token = unit_.tokens[at];
+            auto name = unit_.files[token.file].name;
+            auto place = std::find_if(list.begin() + first, list.end(), [&](auto &one) { return one.file == name; });
+            if (place == list.end())
+                place = list.insert(place, {name, token.line, token.line});
+            place->line = std::min(place->line, token.line);
+            place->last_line = std::max(place->last_line, token.line);
+        }
     }
 
     // Compiles what the file reaches, and what of the rest nobody has yet compiled.

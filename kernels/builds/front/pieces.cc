@@ -344,12 +344,12 @@ private:
         piece.line = UINT32_MAX;
         piece.names_at = pieces_.names.size();
         // An attribute in brackets is not read.
-        bool keeping = false, mixed = false, bracketed = false;
+        bool keeping = false, bracketed = false;
         int depth = 0;
         for (uint32_t at = first; at < end; at++) {
             const Token &token = tokens_[at];
             piece.header &= token.file != 0;
-            mixed |= token.file != piece.file;
+            piece.mixed |= token.file != piece.file;
             piece.line = std::min(piece.line, token.line);
             piece.last_line = std::max(piece.last_line, token.line);
             piece.pragma |= token.kind() == Kind::Pragma;
@@ -379,7 +379,7 @@ private:
         piece.idle &= !keeping;
         for (uint32_t at = piece.names_at; at < piece.names_end; at++)
             keeping |= meaning_[pieces_.names[at]] & OF_LIBRARY;
-        piece.always = !passive || keeping || mixed || bracketed || piece.pragma || !piece.header;
+        piece.always = !passive || keeping || piece.mixed || bracketed || piece.pragma || !piece.header;
         // A ';' alone has no lines, though the function before it may end on its line.
         piece.code = (piece.always && !tokens_[first].is(';')) || tokens_[end - 1].is('}');
         pieces_.all.push_back(piece);

@@ -14,9 +14,10 @@ struct Piece {
     uint32_t names_at, names_end;
     bool always;  // makes code or data by itself, or is not understood
     bool code;    // the compiler may name its lines
+    bool mixed;   // its tokens are from several files
     bool header;  // no token of it is in the input itself
     uint16_t file;
-    uint32_t line, last_line;
+    uint32_t line, last_line;  // of the first file, or of all if it is mixed
     bool locals;   // has variables of static storage within a function: the compiler numbers them through the file
     bool pragma;   // has a pragma, be it within
     bool nested;   // declares, within a body or parameters, what the whole file has

@@ -330,12 +330,42 @@ private:
 
     void include() {
         bool angled;
-        const std::string_view name = scanner_.header_name(angled);
+        std::string_view name = scanner_.header_name(angled);
         if (name.empty())
-            throw Unfit{"own-include"};
-        expect_end();
+            name = computed_name(angled);
+        else
+            expect_end();
         scanner_.directive = false;
         include(name, angled, places_.back().folder);
+    }
+
+    // What macros make of the rest of the line: a text without its quotes, or all between < and >, put together with its blanks.
+    std::string_view computed_name(bool &angled) {
+        std::string name;
+        const Lexeme *token = next_expanded();
+        angled = token->is('<');
+        if (angled) {
+            while (!(token = next_expanded())->is('>')) {
+                if (token->form == Form::End)
+                    throw Unfit{"own-include"};
+                name.append(token->flags & WHITE ? " " : "").append(token->view());
+            }
+        } else if (token->form == Form::Text && token->view().front() == '"') {
+            name = token->view().substr(1, token->size - 2);
+        }
+        if (name.empty() || name.find('\\') != name.npos || next_expanded()->form != Form::End)
+            throw Unfit{"own-include"};
+        expansion_.reuse();
+        return memory_.copy(name);
+    }
+
+    const Lexeme *next_expanded() {
+        const Lexeme *token;
+        uint32_t line;
+        do
+            token = expansion_.next(line);
+        while (token->form == Form::Padding);
+        return token;
     }
 
     // Returns whether there is anything to read.

@@ -47,6 +47,10 @@ READ = {
     "what is skipped": '#if 0\n\'a " /* x\' "\'/* y" b /* c\n#else no */ `@ \\x $\n#if garbage ( \n#else\n#endif\n#unknown\n#elif 1\nin\n# if 0\n"a"\n#endif\n#else\n# error no\n#endif\n#\n # /* null */\nend\n',
     "escaped lines": '#define LONG a \\\n b \\\n\tc\nLONG;\\\nint x = 1 +\\\n2;\n#if 1 && \\\n 1\nyes\n#endif\nchar *s = "one \\\ntwo";\n// comment\nx\n',
     "includes": '#include "h.h"\n#include "h.h"\n#include "once.h"\n#include "once.h"\n#include <found.h>\n#include "found.h"\n#include "sub/beside.h"\n#include "./h.h"\n#include "empty.h"\n#include /* c */ "level.h" // c\nint level_here = __INCLUDE_LEVEL__;const char *f = __FILE__;\n',
+    "computed includes": (
+        '#define S(x) #x\n#define STR(x) S(x)\n#define H "h.h"\n#include H\n#define SUB sub\n#define THIS other\n#define IN(n) STR(SUB/n.h)\n#include IN(THIS) // c\n'
+        "#define UNDER(n) <n.h>\n#define FOUND(n) UNDER(n)\n#define FILE found\n#include FOUND(FILE)\n#include /* c */ FOUND(found)\n#include H\nint level = __INCLUDE_LEVEL__;\n"
+    ),
     "special macros": "#define C(a, b) a##b\n#define D(a, b) C(a, b)\n#define ID D(id_, __COUNTER__)\n#define TWICE(x) x x\nID ID TWICE(ID) TWICE(__COUNTER__) __COUNTER__\n#ifdef __COUNTER__\nyes\n#endif\n#if defined(__has_attribute) && __has_attribute(__noinline__) && !__has_attribute(overloadable) && __has_builtin(__builtin_constant_p)\nyes\n#endif\n#if __GNUC__ > 4 && __STDC_VERSION__ >= 201112L && defined(__x86_64__)\nyes\n#endif\n",
     "pragmas": '#pragma GCC  diagnostic   push\nint a;\n#pragma GCC diagnostic ignored "-Wunused"\n #pragma pack(push,  1)\nint b;\n#pragma pack(pop) /* c */\n#pragma GCC visibility push(hidden)\nc\n',
     "marks": "a->b+++c<<=d>>=e...f!=g==h&&i||j<<k>>l|=m^=n&=o%=p/=q*=r-=s+=t--u;[:]?x:y~z::w a.b.c 1.5e+3 0x1p-2 .5 1..2 1e+x a+ +b - -c\n#define EMPTY\n#define NEG -\n-NEG- -EMPTY- NEG-1 x EMPTY(y)\n",
@@ -57,7 +61,10 @@ READ = {
 
 # gcc must be left these: reasons begin so.
 REFUSED = {
-    "a computed include": ('#define H "h.h"\n#include H\n', "own-include"),
+    "a computed include of no file": ("#define H h.h\n#include H\n", "own-include"),
+    "a computed include without an end": ("#define H <h.h\n#include H\n", "own-include"),
+    "more behind a computed include": ('#define H "h.h"\n#include H more\n', "own-include"),
+    "escapes in a computed include": ('#define H "sub\\\\beside.h"\n#include H\n', "own-include"),
     "a header that is not there": ('#include "none.h"\n', "own-include"),
     "include_next": ("#include_next <found.h>\n", "own-include"),
     "a pragma made by a macro": ('_Pragma("pack(1)") int a;\n', "own-special"),

@@ -201,6 +201,36 @@ def test_lines_within_macros_are_the_compilers(bench: Bench, text: str) -> None:
     both()
 
 
+def test_a_function_of_several_files_is_answered_with_the_lines_of_each(bench: Bench) -> None:
+    table, rest = "\t1,\n\t2,\n", "\tsum += a * 3;\n\tif (sum > 7)\n\t\tsum -= table[a & 1];\n"
+    function = '\nint entry(int a)\n{\n\tstatic const int table[] = {\n#include "table.h"\n\t};\n\tint sum = a;\n#include "rest.h"\n\treturn sum;\n}\n'
+    numbers = 'enum {\n#include "numbers.h"\nLAST };\n'
+    bench.write(table_h=table, rest_h="\n" * 20 + rest, numbers_h="ONE,\n" + "\n" * 40 + "TWO,\n")
+    bench.write(a_c='#include "h.h"\n' + numbers + "int before(void)\n{\n\treturn LAST;\n}\n" + function)
+    for change, events in (("", ["miss"]), ("extern int fresh(void);\n", ["checked", "hit"])):
+        bench.write(h_h=change + HEADER)
+        assert _lines(bench, "front") == _lines(bench, "/usr/bin/gcc")
+        assert bench.events()[-len(events) :] == events
+    # A file that moves by itself makes it another function, in its debugging information at least.
+    bench.write(rest_h="\n" * 21 + rest)
+    assert _lines(bench, "front") == _lines(bench, "/usr/bin/gcc")
+    assert bench.events() == ["miss"]
+
+
+def _lines(bench: Bench, compiler: str) -> list[list[str]]:
+    """Return files, lines and addresses of an object's code, as a decoder tells them."""
+    bench.compile(compiler, *([] if compiler == "front" else ["-gno-column-info"]))
+    listed = subprocess.run(
+        ["objdump", "--dwarf=decodedline", "out.o"],
+        cwd=bench.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    return sorted(row[:3] for row in rows if len(row) > 2 and row[1].isdigit())
+
+
 def test_lines_of_an_answer_are_those_of_the_header_as_it_is_now(bench: Bench) -> None:
     bench.write(h_h="extern int fresh(void);\n" * 3 + HEADER)
     ours = bench.compile("front")
