@@ -11,6 +11,8 @@
 
 namespace front {
 
+inline constexpr size_t LARGE_PAGE = 2 << 20;
+
 class Memory {
 public:
     // Room for a list of these; nothing is constructed.
@@ -32,7 +34,7 @@ public:
     }
 
 private:
-    static constexpr size_t BLOCK = 1 << 18, ALIGN = 8;
+    static constexpr size_t BLOCK = LARGE_PAGE, ALIGN = 8;
 
     void *take(size_t size) {
         size = (size + ALIGN - 1) & ~(ALIGN - 1);

@@ -539,7 +539,7 @@ private:
 }
 
 std::string preprocess(const Plan &plan, const std::string &builtins, Unit &unit, std::vector<std::string_view> &files) {
-    constexpr size_t MANY = 1 << 20;
+    constexpr size_t MANY = 2 << 20;
     unit.memory = std::make_shared<Memory>();
     unit.tokens.reserve(MANY);
     Preprocessor preprocessor(plan, unit);
