@@ -58,6 +58,17 @@ class Bench:
         subprocess.run(["objcopy", "-g", "out.o", "code.o"], cwd=self.folder, check=True)
         return (self.folder / "code.o").read_bytes()
 
+    def lines(self) -> list[list[str]]:
+        """Return the words of each row of the line table that was compiled last."""
+        listed = subprocess.run(
+            ["objdump", "--dwarf=decodedline", "out.o"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [row.split() for row in listed.stdout.splitlines()]
+
     def events(self) -> list[str]:
         """Return what has happened since the last call, without names of files and who preprocessed them."""
         return [line for line in self.all_events() if not line.startswith("own-")]

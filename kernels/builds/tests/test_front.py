@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -220,31 +219,17 @@ def test_a_function_of_several_files_is_answered_with_the_lines_of_each(bench: B
 def _lines(bench: Bench, compiler: str) -> list[list[str]]:
     """Return files, lines and addresses of an object's code, as a decoder tells them."""
     bench.compile(compiler, *([] if compiler == "front" else ["-gno-column-info"]))
-    listed = subprocess.run(
-        ["objdump", "--dwarf=decodedline", "out.o"],
-        cwd=bench.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = [line.split() for line in listed.stdout.splitlines()]
-    return sorted(row[:3] for row in rows if len(row) > 2 and row[1].isdigit())
+    return sorted(row[:3] for row in bench.lines() if len(row) > 2 and row[1].isdigit())
 
 
 def test_lines_of_an_answer_are_those_of_the_header_as_it_is_now(bench: Bench) -> None:
     bench.write(h_h="extern int fresh(void);\n" * 3 + HEADER)
     ours = bench.compile("front")
     assert "hit" in bench.events()
-    listed = subprocess.run(
-        ["objdump", "--dwarf=decodedline", "out.o"],
-        cwd=bench.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    listed = [row[:2] for row in bench.lines()]
     lines = HEADER.splitlines()
     place = lines.index("\treturn shape->width * FACTOR;") + 1 + 3
-    assert f"h.h {place} " in " ".join(listed.stdout.split())
+    assert ["h.h", str(place)] in listed
     assert ours == bench.compile("clean")
 
 
