@@ -29,7 +29,7 @@ namespace front {
 
 namespace {
 
-constexpr const char *VERSION = "kperflab-front 6";
+constexpr const char *VERSION = "kperflab-front 7";
 
 struct Settings {
     std::string compiler, identity, write;
@@ -68,15 +68,23 @@ private:
                 return "";
             store_.count(why);
         }
-        Unit ours = std::move(unit_);
+        ours_ = std::move(unit_);
         unit_ = {};
         pieces_ = {};
         bool compiled = false;
         std::string why = attempt_by_compiler(compiled);
         // Both readings are compared where they cost little beside the rest.
         if (why.empty() && (is_read_ || compiled))
-            own_.compare(unit_, is_read_, ours);
+            compare();
         return why;
+    }
+
+    // Returns whether both readings of the file agree.
+    bool compare() {
+        if (!is_compared_)
+            own_.compare(unit_, is_read_, ours_);
+        is_compared_ = true;
+        return own_.trusted();
     }
 
     // Compiles what was answered, and says which answer was another object's.
@@ -85,7 +93,8 @@ private:
         if (!why.empty())
             return why;
         Words more{"-fpreprocessed", "-c", "-o", temporary_(".o"), "-x", "cpp-output", temporary_(".i")};
-        if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
+        // Its warnings are another matter: of some, macros are spared.
+        if (run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")))
             return "diagnostics";
         if (!same_code(plan_.output, temporary_(".o"), temporary_))
             return "differs " + key_;
@@ -105,8 +114,11 @@ private:
             return why;
         reading_ = read_runs(unit_, pieces_);
         key_ = hex(key()) + ".o";
-        if (!store_.get(key_, data))
-            return "own-unknown";
+        if (!store_.get(key_, data)) {
+            key_ = expansions_key(unit_);
+            if (!store_.get(key_, data))
+                return "own-unknown";
+        }
         if (!entry.unpack(data) || !all_used() || !unread(unknown(entry.runs), entry.runs).empty())
             return "own-check";
         if (!own_.write_dependencies())
@@ -138,11 +150,15 @@ private:
         if (!why.empty())
             return why;
         reading_ = read_runs(unit_, pieces_);
-        key_ = hex(key()) + ".o";
+        const std::string plain = key_ = hex(key()) + ".o";
         std::string data;
         compiled = true;
-        if (!store_.get(key_, data))
-            return compile();
+        if (!store_.get(key_, data)) {
+            const std::string spared = is_read_ && compare() ? expansions_key(ours_) : "";
+            if (spared.empty() || !store_.get(spared, data))
+                return compile();
+            key_ = spared;
+        }
         Entry entry;
         why = entry.unpack(data) ? check(entry) : "entry";
         if (why.empty())
@@ -154,6 +170,7 @@ private:
             return "";
         }
         store_.count("again-" + why);
+        key_ = plain;
         return compile();
     }
 
@@ -230,6 +247,17 @@ private:
         return hash.bytes();
     }
 
+    // The key of what gcc is silent about only where macros brought these tokens and no others.
+    std::string expansions_key(const Unit &ours) const {
+        std::string expanded;
+        for (size_t number = 0; number < kept_.size(); number++) {
+            const Piece &piece = pieces_.all[number];
+            for (uint32_t at = piece.first; (kept_[number] || piece.locals) && at < piece.end; at++)
+                expanded.push_back(ours.tokens[at].expanded ? '1' : '0');
+        }
+        return hex(begun("expansions").add_sized(key_).add_sized(expanded).bytes()) + ".o";
+    }
+
     std::vector<Place> places() const {
         std::vector<Place> list;
         for (size_t number = 0; number < kept_.size(); number++) {
@@ -276,7 +304,10 @@ private:
         if (run(command(plan_.compile, more), temporary_(".out"), temporary_(".err")) || !assembler(entry.assembler))
             return "assembler";
         more = {"-gno-column-info", "-fpreprocessed", "-S", "-o", temporary_(".s"), "-x", "cpp-output", temporary_(".k")};
-        if (!silent(run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"))))
+        const int status = run(command(plan_.compile, more), temporary_(".out"), temporary_(".err"));
+        // gcc spares what macros made some warnings. Then the source itself is compiled, too.
+        const bool spared = !silent(status);
+        if (spared && (status || !compare() || !is_silent_source()))
             return "diagnostics";
         std::string assembly;
         if (!read_file(temporary_(".s"), assembly))
@@ -288,13 +319,30 @@ private:
         std::string why = answer(entry);
         if (!why.empty())
             return why;
+        if (spared && !same_code(plan_.output, temporary_(".o"), temporary_))
+            return "diagnostics";
+        if (spared) {
+            key_ = expansions_key(ours_);
+            // The key says nothing of the rest of the headers: it stays to be checked.
+            for (auto run : fresh)
+                reading_.runs[run].sum.clear();
+            fresh.clear();
+        }
         for (auto &run : reading_.runs)
-            entry.runs.push_back(run.sum);
+            if (!run.sum.empty())
+                entry.runs.push_back(run.sum);
         std::sort(entry.runs.begin(), entry.runs.end());
         entry.runs.erase(std::unique(entry.runs.begin(), entry.runs.end()), entry.runs.end());
         keep(fresh);
         store_.count(store_.put(key_, entry.packed()) ? "miss" : "not-kept");
         return "";
+    }
+
+    // Compiles the source to a temporary object.
+    bool is_silent_source() const {
+        Words flags = plan_.before;
+        flags.insert(flags.end(), plan_.compile.begin(), plan_.compile.end());
+        return silent(run(command(flags, {"-c", "-o", temporary_(".o"), plan_.input}), temporary_(".out"), temporary_(".err")));
     }
 
     bool assembler(Words &options) const {
@@ -475,8 +523,10 @@ private:
     Temporary temporary_;
     OwnReading own_;
     bool is_read_ = false;  // by our own preprocessor
+    bool is_compared_ = false;
     bool answered_ = false;
     Unit unit_;
+    Unit ours_;  // as our own preprocessor read it, beside unit_ as gcc did
     Pieces pieces_;
     std::vector<bool> kept_;
     Reading reading_;

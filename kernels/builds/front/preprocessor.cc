@@ -248,7 +248,7 @@ private:
                     expand(token, *macro);
                     continue;
                 }
-            emit(token, token.line, apart_);
+            emit(token, token.line, apart_, false);
             apart_ = false;
         }
     }
@@ -261,16 +261,16 @@ private:
                 return;
             }
             // The blank before the name is its expansion's.
-            emit(token, line, apart_ || first);
+            emit(token, line, apart_ || first, true);
             apart_ = first = false;
         });
         if (!done)
-            emit(name, name.line, apart_);
+            emit(name, name.line, apart_, false);
         apart_ = done && (apart_ || first);
     }
 
     // gcc writes a token on a line of its own number if a blank or a macro's end is before it.
-    void emit(const Lexeme &token, uint32_t line, bool apart) {
+    void emit(const Lexeme &token, uint32_t line, bool apart, bool expanded) {
         if (apart || token.flags & WHITE)
             line_ = line;
         static constexpr Kind KINDS[] = {Kind::Mark, Kind::Word, Kind::Number, Kind::Text, Kind::Pragma};
@@ -284,7 +284,7 @@ private:
         // The two would be read as one from gcc's output, if no blank is between them.
         if (kind == Kind::Text && !unit_.tokens.empty() && unit_.tokens.back().kind() == Kind::Word && unit_.tokens.back().size <= 2)
             throw Unfit{"own-prefix"};
-        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
+        unit_.tokens.push_back({token.text, token.size, static_cast<uint32_t>(kind), expanded, kind == Kind::Text || kind == Kind::Number ? 0 : token.name, line_, file_});
     }
 
     void directive(uint32_t line) {
@@ -514,7 +514,7 @@ private:
             throw Unfit{"own-pragma"};
         line_ = line;
         const std::string_view kept = memory_.copy(text);
-        unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, line_, file_});
+        unit_.tokens.push_back({kept.data(), static_cast<uint32_t>(kept.size()), static_cast<uint32_t>(Kind::Pragma), 0, 0, line_, file_});
     }
 
     const Plan &plan_;

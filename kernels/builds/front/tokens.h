@@ -19,7 +19,8 @@ enum class Kind : uint8_t { Mark, Word, Number, Text, Pragma };
 struct Token {
     const char *text;
     uint32_t size : 24;
-    uint32_t kind_number : 8;
+    uint32_t kind_number : 7;
+    uint32_t expanded : 1;  // a macro's expansion brought it; known of what we read ourselves
     uint32_t name;  // of a Word: its number among Names; of a Mark of one character: that
     uint32_t line;
     uint16_t file;

@@ -130,6 +130,23 @@ def test_what_a_header_promises_and_a_source_does_not_keep_is_reported(
     _same_words(bench, "a.c", complains=True)
 
 
+def test_a_warning_that_macros_are_spared_is_said_where_no_macro_is(bench: Bench) -> None:
+    header = "#define IS_THERE(place) ((place) != 0)\nextern int shapes[3];\nextern int idle(int a);\n"
+    source = '#include "h.h"\nint entry(int a)\n{\n\treturn IS_THERE(shapes) ? a : 0;\n}\n'
+    bench.write(h_h=header, a_c=source)
+    _same_words(bench, "a.c", complains=False)
+    assert bench.events() == ["miss"]
+    # Its headers have not been read as others must have read them, so they are checked once.
+    for change, events in (("", ["checked", "hit"]), ("extern int fresh(void);\n", ["checked", "hit"])):
+        bench.write(h_h=header + change)
+        assert bench.code("front") == bench.code("/usr/bin/gcc")
+        assert bench.events()[-len(events) :] == events
+        _same_words(bench, "a.c", complains=False)
+        assert "hit" in bench.events()
+    bench.write(a_c=source.replace("IS_THERE(shapes)", "((shapes) != 0)"))
+    _same_words(bench, "a.c", complains=True)
+
+
 def test_a_changed_header_is_checked_once_for_all_that_include_it(bench: Bench) -> None:
     bench.write(b_c=MAIN.replace("entry", "another"))
     bench.compile(source="b.c")
