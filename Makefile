@@ -124,8 +124,8 @@ test-hostile: setup-dev  ## everything a stranger may send: git, patches, archiv
 fuzz: setup-dev  ## fuzz the readers of what strangers send: TARGET=mail|…|all SECONDS=60 (each) JOBS=1; finds go to build/fuzz
 	@$(PYTHON) -m bench.fuzz $(TARGET) --seconds $(SECONDS) --jobs $(JOBS)
 
-test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; MINUTES=30 ends a piece, the same command goes on; CAMPAIGN=FILE
-	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60))) $(if $(CAMPAIGN),--campaign $(CAMPAIGN))
+test-faults: setup-dev  ## a live service under injected faults: COUNT=1000 SEED=1; LANES=3 labs side by side; MINUTES=30 ends a piece, the same command goes on; CAMPAIGN=FILE
+	@$(PYTHON) -m bench.faults --count $(COUNT) --seed $(SEED) --lanes $(or $(LANES),1) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60))) $(if $(CAMPAIGN),--campaign $(CAMPAIGN))
 
 sbom: setup-dev  ## a bill of materials of this machine's lab, CycloneDX, in build/sbom.json
 	@$(PYTHON) -m containers.sbom build/sbom.json

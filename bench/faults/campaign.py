@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import cast
 
 from django.conf import settings
@@ -18,7 +19,7 @@ from redis.exceptions import RedisError
 
 from bench.faults.audit import entries, keep_diary
 from bench.faults.blow import Blow, holders_of
-from bench.faults.campaign_file import Campaign, Injected
+from bench.faults.campaign_file import Injected, changing
 from bench.faults.faults import PREPARATIONS, STRIKES
 from bench.faults.guests import GuestLoad
 from bench.faults.invariants import breaches
@@ -57,44 +58,76 @@ class Loads:
     guests: GuestLoad | None
 
 
-def carry_out(lab: Lab, campaign: Campaign, plan: Plan, say: Say) -> None:
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lab that takes its share of the campaign in a file, beside others that do the same."""
+
+    lab: Lab
+    path: Path
+    say: Say
+
+    @property
+    def home(self) -> str:
+        """Return what its piece is known by."""
+        return str(self.lab.home)
+
+    def take(self, count: int) -> Injected | None:
+        """Return the fault that comes next, which nobody else injects from now on; None once so many have landed."""
+        with changing(self.path) as campaign:
+            if campaign.hit >= count:
+                return None
+            one = next(campaign.upcoming())
+            one.home = self.home
+            campaign.piece(self.home).at = one.number
+            return one
+
+    def record(self, one: Injected, released: int) -> None:
+        """Write down what came of it, and how many targets were released since the last."""
+        with changing(self.path) as campaign:
+            campaign.injected.append(one)
+            piece = campaign.piece(self.home)
+            piece.at = 0
+            piece.quarantined += released
+
+
+def carry_out(lane: Lane, plan: Plan) -> None:
     """Inject what the campaign's seed draws next, and check the lab after each round; a signal ends the piece after one more check."""
     keep_diary()
     try:
-        _go_on(lab, campaign, plan, say)
+        _go_on(lane, plan)
     except KeyboardInterrupt:
-        say("     stopped")
+        lane.say("     stopped")
     finally:
         # Whatever ended it: what was injected until then counts once it was checked.
-        close_piece(lab, campaign, say)
+        close_piece(lane)
 
 
-def close_piece(lab: Lab, campaign: Campaign, say: Say) -> None:
-    """Check the lab of the last piece once more, and write down that nothing of it is unchecked."""
-    _look_over(lab, campaign, say)
-    campaign.pieces[-1].over = True
-    campaign.save()
+def close_piece(lane: Lane) -> None:
+    """Check a piece's lab once more, and write down that nothing of it is unchecked."""
+    _look_over(lane)
+    with changing(lane.path) as campaign:
+        piece = campaign.piece(lane.home)
+        piece.over, piece.at = True, 0
 
 
-def _go_on(lab: Lab, campaign: Campaign, plan: Plan, say: Say) -> None:
+def _go_on(lane: Lane, plan: Plan) -> None:
+    lab = lane.lab
     targets = [*lab.targets, *([FAR] if lab.far else [])]
     loads = Loads(
-        Load(lab.home, tuple(targets), campaign.seed),
+        Load(lab.home, tuple(targets), lab.wishes.seed),
         GuestLoad(lab.home, lab.wishes.kernel) if lab.wishes.kernel else None,
     )
     begun = time.monotonic()
-    upcoming = campaign.upcoming()
-    while campaign.hit < plan.count and time.monotonic() - begun < plan.seconds:
-        name, stage = next(upcoming)
-        one = Injected(len(campaign.injected) + 1, name, stage, unable=lab.unable.get(KINDS[name].needs, ""))
+    injected = 0
+    while time.monotonic() - begun < plan.seconds and (one := lane.take(plan.count)) is not None:
+        one.unable = lab.unable.get(KINDS[one.fault].needs, "")
         if not one.unable:
-            _inject_or_say(lab, one, random.Random(f"{campaign.seed} {one.number}"), loads)
-        campaign.injected.append(one)
-        campaign.pieces[-1].quarantined += patiently(_release_quarantined)
-        campaign.save()
-        say(_line(one))
-        if one.number % plan.each == 0:
-            _look_over(lab, campaign, say)
+            _inject_or_say(lab, one, random.Random(f"{lab.wishes.seed} {one.number}"), loads)
+        lane.record(one, patiently(_release_quarantined))
+        lane.say(_line(one))
+        injected += 1
+        if injected % plan.each == 0:
+            _look_over(lane)
 
 
 def _line(one: Injected) -> str:
@@ -217,24 +250,28 @@ def _release_quarantined() -> int:
     return len(ill)
 
 
-def _look_over(lab: Lab, campaign: Campaign, say: Say) -> None:
+def _look_over(lane: Lane) -> None:
     """Wait until nothing is open, then check everything that was recorded since the beginning of this piece."""
-    piece = campaign.pieces[-1]
+    released = 0
     end = time.monotonic() + DRAIN_S
     while patiently(_open) and time.monotonic() < end:
-        piece.quarantined += patiently(_release_quarantined)
+        released += patiently(_release_quarantined)
         time.sleep(0.5)
-    piece.breaches = patiently(lambda: breaches(lab.home))
-    piece.left = patiently(lambda: leftovers(lab))
-    piece.experiments, piece.runs, piece.samples = patiently(_counts)
-    campaign.save()
-    wrong = [breach for breach in piece.breaches if breach.kind != "failed"]
-    say(
-        f"     checked: {piece.experiments}, {piece.runs} runs, {piece.samples} samples; "
-        f"{len(wrong)} breaches, {len(piece.left)} left behind"
+    found = patiently(lambda: breaches(lane.lab.home))
+    left = patiently(lambda: leftovers(lane.lab))
+    experiments, runs, samples = patiently(_counts)
+    with changing(lane.path) as campaign:
+        piece = campaign.piece(lane.home)
+        piece.quarantined += released
+        piece.breaches, piece.left = found, left
+        piece.experiments, piece.runs, piece.samples = experiments, runs, samples
+    wrong = [breach for breach in found if breach.kind != "failed"]
+    lane.say(
+        f"     checked: {experiments}, {runs} runs, {samples} samples; "
+        f"{len(wrong)} breaches, {len(left)} left behind"
     )
-    for text in chain((f"{breach.kind}: {breach.what}" for breach in piece.breaches), piece.left):
-        say(f"     {text}")
+    for text in chain((f"{breach.kind}: {breach.what}" for breach in found), left):
+        lane.say(f"     {text}")
 
 
 def _open() -> bool:

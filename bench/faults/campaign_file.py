@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A campaign as a file: its seed, the faults that it draws from, what came of each so far, and each piece's account.
 
-A piece is one call of the program, on a lab of its own. The file is replaced after every fault, so whatever ends a piece costs the
-fault that was being injected; the next call checks the lab that was left behind, if it still exists, and goes on.
+A piece is one lane of one call of the program, on a lab of its own. The file is replaced after every fault, so whatever ends a piece
+costs the fault that was being injected; the next call checks the lab that was left behind, if it still exists, and goes on.
+
+Lanes work side by side: each takes the lowest number of the seed's sequence that nobody has, and writes what came of it, under a lock.
 """
 
+import fcntl
 import json
 import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +22,7 @@ BreachKind = Literal["lost", "doubled", "illegal", "open", "failed"]
 
 
 class CampaignMismatch(Exception):
-    """The file is of a campaign with another seed, lease or choice of faults."""
+    """The file is of a campaign with another seed, lease or choice of faults, or another call is at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Injected:
 
     waited_s: for its preparation and stage; whole_s: from the strike until every program ran again.
     ended: what became of them, by state: queued (taken over), done, failed, … unable: why this machine cannot have such a fault.
-    broken: a promise that this fault alone showed to be broken.
+    broken: a promise that this fault alone showed to be broken. home: of its lab; empty in files from before there were lanes.
     """
 
     number: int
@@ -51,15 +54,21 @@ class Injected:
     late: bool = False
     unable: str = ""
     broken: str = ""
+    home: str = ""
 
 
 @dataclass(slots=True)
 class Piece:
-    """One call's share: faults number `first` and later, on the lab under `home`. over: that lab was checked and taken down."""
+    """One lane's share of a call: faults number `first` and later, on the lab under `home`. over: that lab was checked and taken down.
+
+    at: the number that it injects now, 0 if none.
+    """
 
     first: int
     home: str
     port: int
+    lane: int = 1
+    at: int = 0
     over: bool = False
     breaches: list[Breach] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -95,9 +104,29 @@ class Campaign:
         """Return what was left behind in any piece."""
         return [line for piece in self.pieces for line in piece.left]
 
-    def upcoming(self) -> Iterator[tuple[str, str]]:
-        """Yield fault and stage of everything that the seed draws after what was injected."""
-        return islice(drawn(self.seed, self.kinds), len(self.injected), None)
+    def upcoming(self) -> Iterator[Injected]:
+        """Yield everything that the seed draws, but what was injected or is being injected by a lane."""
+        known = {one.number for one in self.injected} | {piece.at for piece in self.pieces}
+        for number, (name, stage) in enumerate(drawn(self.seed, self.kinds), 1):
+            if number not in known:
+                yield Injected(number, name, stage)
+
+    def piece(self, home: str) -> Piece:
+        """Return the piece whose lab is there."""
+        return next(piece for piece in self.pieces if piece.home == home)
+
+    def begin_piece(self, home: str, port: int, lane: int = 1) -> None:
+        """Note a lab before it exists, so that the next call finds it, whatever happens."""
+        self.pieces.append(Piece(next(self.upcoming()).number, home, port, lane))
+
+    def forget_piece(self, home: str) -> int:
+        """Drop a piece whose lab is gone unchecked; returns how many faults are to be injected again."""
+        piece = self.piece(home)
+        self.pieces.remove(piece)
+        kept = [one for one in self.injected if not _is_of(one, piece)]
+        forgotten = len(self.injected) - len(kept)
+        self.injected = kept
+        return forgotten
 
     def sums(self) -> dict[str, Any]:
         """Return the account over all pieces, as the file and the last line of the program state it."""
@@ -114,6 +143,7 @@ class Campaign:
             "late": sum(one.late for one in self.injected),
             "worst_takeover_s": max((one.takeover_s or 0.0 for one in self.injected), default=0.0),
             "pieces": len(self.pieces),
+            "lanes": max((piece.lane for piece in self.pieces), default=1),
             "experiments": dict(states),
             "runs": sum(piece.runs for piece in self.pieces),
             "samples": sum(piece.samples for piece in self.pieces),
@@ -123,6 +153,7 @@ class Campaign:
     def save(self) -> None:
         """Replace the file at once."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.injected.sort(key=lambda one: one.number)
         content = asdict(self) | {"sums": self.sums()}
         del content["path"]
         draft = self.path.with_name(f".{self.path.name}.new")
@@ -132,12 +163,10 @@ class Campaign:
             os.fsync(file.fileno())
         draft.replace(self.path)
 
-    def forget_piece(self) -> int:
-        """Drop the last piece, whose lab is gone unchecked; returns how many faults are to be injected again."""
-        piece = self.pieces.pop()
-        forgotten = [one for one in self.injected if one.number >= piece.first]
-        self.injected = self.injected[: piece.first - 1]
-        return len(forgotten)
+
+def _is_of(one: Injected, piece: Piece) -> bool:
+    """Return whether a fault was injected in a piece; before there were lanes, pieces followed each other."""
+    return one.home == piece.home if one.home else one.number >= piece.first
 
 
 def drawn(seed: int, kinds: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
@@ -156,16 +185,42 @@ def open_campaign(path: Path, seed: int, lease_s: float, kinds: Mapping[str, lis
     """
     if not path.exists():
         return Campaign(path, seed, lease_s, {name: list(stages) for name, stages in kinds.items()})
+    campaign = _read(path)
+    _check(campaign, seed, lease_s, kinds)
+    return campaign
+
+
+def _read(path: Path) -> Campaign:
     try:
         content = json.loads(path.read_text())
         del content["sums"]
         content["injected"] = [Injected(**one) for one in content["injected"]]
         content["pieces"] = [_piece(one) for one in content["pieces"]]
-        campaign = Campaign(path, **content)
+        return Campaign(path, **content)
     except (ValueError, KeyError, TypeError) as exc:
         raise CampaignMismatch(f"{path} is no campaign's file ({exc}): name another by --campaign") from exc
-    _check(campaign, seed, lease_s, kinds)
-    return campaign
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[Campaign]:
+    """The campaign of a file that exists, for a block that changes it: other lanes wait, and it is saved at the end."""
+    with path.with_name(f".{path.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        campaign = _read(path)
+        yield campaign
+        campaign.save()
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[int]:
+    """The right to carry a campaign on; what inherits the file whose number this is keeps it. Raises CampaignMismatch."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.call").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise CampaignMismatch(f"{path}: another call carries this campaign on") from exc
+        yield lock.fileno()
 
 
 def _check(campaign: Campaign, seed: int, lease_s: float, kinds: Mapping[str, list[str]]) -> None:

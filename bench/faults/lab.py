@@ -4,8 +4,10 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Iterator
@@ -18,7 +20,18 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connections
 
-from bench.faults.machine import Lies, Wire, kill, make_lies, remove_disk, remove_wire, small_disk, wired
+from bench.faults.machine import (
+    Lies,
+    Wire,
+    address_in_use,
+    kill,
+    make_lies,
+    remove_disk,
+    remove_wire,
+    server_of,
+    small_disk,
+    wired,
+)
 from bench.faults.store import StoreStandIn
 from workers.service.leftover_processes import end_all, processes
 from workers.service.place import ServicePlace
@@ -184,11 +197,35 @@ def left_behind(wishes: Wishes, port: int) -> Iterator[Lab]:
         remove(wishes.home)
 
 
+def fresh_places(count: int) -> list[tuple[Path, int]]:
+    """Make so many state roots whose labs can be up side by side; returns each with a port for its pages."""
+    found: dict[str, Path] = {}
+    while len(found) < count:
+        home = Path(tempfile.mkdtemp(prefix="kperflab-faults-", dir="/var/tmp"))
+        server = server_of(wire_of(home)[1])
+        if server in found or address_in_use(server):
+            home.rmdir()
+            continue
+        # PostgreSQL's user passes through.
+        home.chmod(0o755)
+        found[server] = home
+    return list(zip(found.values(), _free_ports(count), strict=True))
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        # All at once, or two may be the same.
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
 def remove(home: Path) -> None:
     """Remove what a lab's machine left: processes, disks, cable and state root."""
     end_all(ServicePlace(home))
     StoreStandIn(home / "store").stop()
-    name, _ = _wire_of(home)
+    name, _ = wire_of(home)
     remove_wire(name)
     images = _images(home)
     remove_disk(images / "service", home / "service")
@@ -222,7 +259,7 @@ def _images(home: Path) -> Path:
     return home.with_name(f"{home.name}-disks")
 
 
-def _wire_of(home: Path) -> tuple[str, int]:
+def wire_of(home: Path) -> tuple[str, int]:
     """Return the name and the number of the cable of a lab: the same for every process that asks."""
     number = zlib.crc32(bytes(home))
     return f"kplfar{number % 10000}", number % 250
@@ -233,7 +270,7 @@ def _machine(wishes: Wishes, stack: ExitStack) -> Wire:
     stack.callback(images.rmdir)
     stack.enter_context(small_disk(images / "home", wishes.home, 12 << 10))
     stack.enter_context(small_disk(images / "service", wishes.home / "service", 4 << 10))
-    wire = stack.enter_context(wired(*_wire_of(wishes.home)))
+    wire = stack.enter_context(wired(*wire_of(wishes.home)))
     os.environ |= {
         "KPERFLAB_LISTEN": wire.server,
         "KPERFLAB_POSTGRES_PORT": "55432",

@@ -4,6 +4,7 @@
 import os
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,10 +89,25 @@ class Wire:
         return ["ip", "netns", "exec", self.name, "unshare", "--uts", "sh", "-c", inner, "sh", *command]
 
 
+def server_of(number: int) -> str:
+    """Return the address of this end of a cable."""
+    return f"10.231.{number}.1"
+
+
+def address_in_use(address: str) -> bool:
+    """Return whether an interface of this host has an address."""
+    with socket.socket() as one:
+        try:
+            one.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 @contextmanager
 def wired(name: str, number: int) -> Iterator[Wire]:
     """Another host for the block: a network namespace with one interface, which leads here."""
-    wire = Wire(name, f"10.231.{number}.1", f"10.231.{number}.2")
+    wire = Wire(name, server_of(number), f"10.231.{number}.2")
     with ExitStack() as stack:
         _run("ip", "netns", "add", name)
         stack.callback(remove_wire, name)

@@ -33,7 +33,8 @@ def print_table(campaign: Campaign, console: Console) -> None:
     console.print(shown)
     sums = campaign.sums()
     console.print(
-        f"{sums['hit']} faults hit of {sums['injected']} drawn, in {sums['pieces']} pieces, seed {campaign.seed}, "
+        f"{sums['hit']} faults hit of {sums['injected']} drawn, in {sums['pieces']} pieces, "
+        f"{sums['lanes']} lanes at most, seed {campaign.seed}, "
         f"lease {campaign.lease_s:g} s: {sums['lost']} lost, {sums['doubled']} doubled, {sums['illegal']} illegal moves, "
         f"{sums['open']} without an end, {sums['left']} left behind, {sums['late']} late, "
         f"worst takeover {sums['worst_takeover_s']:.1f} s; {sums['experiments']}, {sums['runs']} runs with "

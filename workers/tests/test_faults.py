@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -16,18 +18,22 @@ from typing import Any
 import pytest
 
 from bench.faults.audit import Entry
+from bench.faults.campaign import Lane
 from bench.faults.campaign_file import (
     Breach,
     Campaign,
     CampaignMismatch,
     Injected,
     Piece,
+    alone,
+    changing,
     drawn,
     open_campaign,
 )
 from bench.faults.faults import STRIKES
 from bench.faults.invariants import told_by_history
 from bench.faults.kinds import KINDS, stages_of
+from bench.faults.lab import Lab, Wishes, fresh_places, wire_of
 from bench.faults.leftovers import locks
 from bench.faults.machine import descendants, kill, make_lies
 from bench.faults.table import wrong
@@ -71,9 +77,9 @@ def test_every_kind_of_fault_can_be_carried_out() -> None:
 
 def begun(path: Path) -> Campaign:
     campaign = open_campaign(path, 7, 8.0, stages_of())
-    campaign.pieces.append(Piece(1, "/somewhere", 8200))
-    for name, stage in islice(campaign.upcoming(), 3):
-        campaign.injected.append(Injected(len(campaign.injected) + 1, name, stage, hit=True))
+    campaign.begin_piece("/somewhere", 8200)
+    for one in islice(campaign.upcoming(), 3):
+        campaign.injected.append(replace(one, hit=True, home="/somewhere"))
     campaign.pieces[-1].over = True
     campaign.save()
     return campaign
@@ -82,8 +88,116 @@ def begun(path: Path) -> Campaign:
 def test_a_campaign_in_pieces_draws_what_one_in_a_single_piece_draws(tmp_path: Path) -> None:
     begun(tmp_path / "campaign.json")
     again = open_campaign(tmp_path / "campaign.json", 7, 8.0, stages_of())
-    pieces = [(one.fault, one.stage) for one in again.injected] + list(islice(again.upcoming(), 40))
-    assert pieces == list(islice(drawn(7, stages_of()), 43))
+    pieces = [*again.injected, *islice(again.upcoming(), 40)]
+    assert [one.number for one in pieces] == list(range(1, 44))
+    assert [(one.fault, one.stage) for one in pieces] == list(islice(drawn(7, stages_of()), 43))
+
+
+def lane(path: Path, home: str) -> Lane:
+    return Lane(Lab(Wishes(Path(home), seed=7), 8200), path, lambda _line: None)
+
+
+def test_lanes_side_by_side_draw_what_one_draws(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    with changing(campaign.path) as found:
+        found.begin_piece("/one", 8201, 1)
+        found.begin_piece("/two", 8202, 2)
+    one, two = lane(campaign.path, "/one"), lane(campaign.path, "/two")
+    taken = []
+    with ThreadPoolExecutor(2) as threads:
+
+        def share(mine: Lane) -> None:
+            while (fault := mine.take(43)) is not None:
+                taken.append(fault)
+                mine.record(replace(fault, hit=True), 1)
+
+        for done in [threads.submit(share, mine) for mine in (one, two)]:
+            done.result()
+    again = open_campaign(campaign.path, 7, 8.0, stages_of())
+    assert len(again.injected) in {43, 44}  # the other lane may have been at one when the last landed
+    wanted = list(islice(drawn(7, stages_of()), len(again.injected)))
+    assert [(one.fault, one.stage) for one in again.injected] == wanted
+    assert sorted(one.number for one in taken) == [one.number for one in again.injected[3:]]
+    assert sum(piece.quarantined for piece in again.pieces) == len(taken)
+    assert again.sums()["lanes"] == 2
+
+
+def test_what_a_lane_was_at_when_it_was_killed_is_drawn_again(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    with changing(campaign.path) as found:
+        found.begin_piece("/one", 8201, 1)
+        found.begin_piece("/two", 8202, 2)
+    lost, two = lane(campaign.path, "/one").take(9), lane(campaign.path, "/two")
+    assert lost is not None
+    fifth = two.take(9)
+    assert fifth is not None
+    assert (lost.number, fifth.number) == (4, 5)
+    two.record(fifth, 0)
+    with changing(campaign.path) as found:
+        assert found.forget_piece("/one") == 0
+    again = two.take(9)
+    assert again is not None
+    assert (again.number, again.fault) == (4, lost.fault)
+
+
+def test_only_the_faults_of_the_lab_that_is_gone_are_injected_again(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    with changing(campaign.path) as found:
+        found.begin_piece("/one", 8201, 1)
+        found.begin_piece("/two", 8202, 2)
+    for home in ("/one", "/two", "/one", "/two"):
+        mine = lane(campaign.path, home)
+        fault = mine.take(99)
+        assert fault is not None
+        mine.record(fault, 0)
+    with changing(campaign.path) as found:
+        assert found.forget_piece("/one") == 2
+    again = open_campaign(campaign.path, 7, 8.0, stages_of())
+    assert [one.number for one in again.injected] == [1, 2, 3, 5, 7]
+    assert [one.number for one in islice(again.upcoming(), 3)] == [4, 6, 8]
+
+
+@pytest.mark.process
+def test_a_second_call_on_a_campaign_is_refused_while_a_lane_of_the_first_runs(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.json"
+    with alone(path) as right:
+        # The call itself may be gone: its lanes hold what they inherited.
+        left = subprocess.Popen(["sleep", "60"], pass_fds=[right])
+    try:
+        with pytest.raises(CampaignMismatch, match="another call carries this campaign on"), alone(path):
+            pass
+    finally:
+        left.kill()
+        left.wait()
+    with alone(path):
+        pass
+
+
+def test_a_file_from_before_there_were_lanes_goes_on(tmp_path: Path) -> None:
+    campaign = begun(tmp_path / "campaign.json")
+    content = json.loads(campaign.path.read_text())
+    for one in content["injected"]:
+        del one["home"]
+    for piece in content["pieces"]:
+        del piece["lane"], piece["at"]
+    content["pieces"][0] |= {"first": 2, "over": False}
+    del content["sums"]["lanes"]
+    campaign.path.write_text(json.dumps(content))
+    with changing(campaign.path) as found:
+        assert (found.hit, next(found.upcoming()).number) == (3, 4)
+        assert found.forget_piece("/somewhere") == 2
+    again = open_campaign(campaign.path, 7, 8.0, stages_of())
+    assert [one.number for one in again.injected] == [1]
+
+
+def test_labs_side_by_side_share_neither_a_cable_nor_a_port() -> None:
+    places = fresh_places(3)
+    try:
+        assert len({wire_of(home)[1] for home, _ in places}) == 3
+        assert len({port for _, port in places}) == 3
+    finally:
+        for home, _ in places:
+            home.rmdir()
 
 
 def test_a_campaign_keeps_drawing_from_the_faults_that_it_began_with(tmp_path: Path) -> None:
@@ -135,7 +249,7 @@ def test_faults_that_nobody_can_check_any_more_are_injected_again(tmp_path: Path
     campaign.pieces.append(Piece(4, "/gone", 8201))
     campaign.injected.append(Injected(4, "kill web", "queued", hit=True))
     before = list(islice(begun(tmp_path / "other.json").upcoming(), 5))
-    assert campaign.forget_piece() == 1
+    assert campaign.forget_piece("/gone") == 1
     assert list(islice(campaign.upcoming(), 5)) == before
     assert campaign.hit == 3
 
