@@ -186,7 +186,7 @@ bench-profiles: setup-dev  ## perf.data to stored tree beside perf script with i
 	@$(PYTHON) -m bench.wait_noise
 	@$(PYTHON) -m bench.profile_view
 
-bench-service: setup-dev  ## pages, fifty people, claims a second, idle workers, what the lab costs beside each boot: PART=pages|people|data|claims|idle|overhead
+bench-service: setup-dev  ## lists and /metrics, claims a second, idle workers, what the lab costs beside each boot: PART=pages|data|claims|idle|overhead
 	@$(PYTHON) -m bench.service $(PART)
 
 bench-fleet: setup-dev  ## a service with simulated targets, a day of submissions at 60 times its speed: TARGETS=1000 HOURS=24 SPEED=60; GROWTH=1: the cost of a run for 1 to 1,000 targets

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keeps what boots of one kernel varied by, for `bench.stats` to draw its simulations from.
+"""Keep what boots of one kernel varied by, for `bench.stats` to draw its simulations from.
 
 Run an experiment without switches (the base and its twin, the same kernel) on a quiet machine, then
 
@@ -10,41 +10,31 @@ the values of their iterations, and where they ran.
 """
 
 import json
-import os
-import sys
 from pathlib import Path
 
-import django
+import workers.app  # noqa: F401  makes Django ready before lab is imported
+from bench.command import run
+from lab.models import Case, Run
 
 PLACE = Path(__file__).with_name("noise")
 
 
-def main(numbers: list[str]) -> int:
-    """Export every case of the given experiments."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
-    django.setup()
-    from lab.models import Case
-
-    if not numbers:
-        print(__doc__, file=sys.stderr)
-        return 64
-    for case in Case.objects.filter(experiment__in=[int(number) for number in numbers]):
+def main(experiments: list[int]) -> None:
+    """Export every case of the experiments."""
+    PLACE.mkdir(exist_ok=True)
+    for case in Case.objects.filter(experiment__in=experiments):
+        counted = Run.objects.filter(case=case, purpose="measured", state="done", invalid=[])
         for metric in case.metrics:
             if metric["primary"]:
-                _export(case.pk, metric["name"], metric["unit"])
-    return 0
+                _export(case, list(counted.order_by("started_at")), metric["name"], metric["unit"])
 
 
-def _export(case_id: int, metric: str, unit: str) -> None:
-    from lab.models import Case, Run
-
-    case = Case.objects.get(pk=case_id)
-    runs = Run.objects.filter(case=case, purpose="measured", state="done", invalid=[]).order_by("started_at")
+def _export(case: Case, runs: list[Run], metric: str, unit: str) -> None:
     boots = []
-    for run in runs:
-        values = run.samples.filter(metric=metric, warmup=False).order_by("iteration")
+    for boot in runs:
+        values = boot.samples.filter(metric=metric, warmup=False).order_by("iteration")
         boots.append([float(f"{value:.5g}") for value in values.values_list("value", flat=True)])
-    host = runs[0].environment.get("host", {}) if boots else {}
+    host = runs[0].environment.get("host", {}) if runs else {}
     about = {
         "workload": case.workload,
         "preset": case.preset,
@@ -55,10 +45,9 @@ def _export(case_id: int, metric: str, unit: str) -> None:
         "boots": boots,
     }
     path = PLACE / f"{case.workload}-{case.preset}-{metric}.json"
-    PLACE.mkdir(exist_ok=True)
     path.write_text(json.dumps(about).replace("]], ", "]],\n").replace("], [", "],\n[") + "\n")
     print(f"{path}: {len(boots)} boots")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main)

@@ -8,6 +8,7 @@ fsync on; both tables hold the same number of waiting rows. Then the millisecond
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -35,27 +36,23 @@ FINISH = "UPDATE {} SET state = 'done', token = ''{} WHERE id = %(id)s AND token
 Claim = Callable[[], bool]
 
 
-def main(waiting: int = WAITING[-1], kinds: tuple[str, ...] = KINDS) -> None:
-    """Start a PostgreSQL and print two tables."""
-    import os
-
+def main(waiting: int = WAITING[-1], kinds: str = ",".join(KINDS)) -> None:
+    """Measure claims a second, and the milliseconds of one as more waits."""
     os.environ["KPERFLAB_DATABASE"] = start_cluster()
     _prepare()
     print(f"{waiting} wait; pieces a second, median of {TURNS} turns of {TURN_S:g} s each")
     print(f"{'':>8} {'clients':>8} {'ours /s':>10} {'bare /s':>10} {'ours : bare':>12}")
-    for kind in kinds:
+    for kind in kinds.split(","):
         for clients in CLIENTS:
             _fill(kind, clients, waiting)
             ours, bare = _rates(kind, clients)
             print(f"{kind:>8} {clients:>8} {ours:>10.0f} {bare:>10.0f} {ours / bare:>12.2f}", flush=True)
     print(f"\n{'':>8}" + "".join(f"{number:>10}" for number in WAITING) + "  wait: ms a claim, one client")
-    for kind in kinds:
+    for kind in kinds.split(","):
         print(f"{kind:>8}" + "".join(f"{_claim_ms(kind, number):>10.2f}" for number in WAITING), flush=True)
 
 
 def _prepare() -> None:
-    import os
-
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lab.settings")
@@ -160,31 +157,27 @@ def _fill_builds(waiting: int, users: list[User]) -> None:
 
 def _rates(kind: str, clients: int) -> tuple[float, float]:
     """Return the pieces a second of ours and of the bare that so many processes claim and finish together."""
+    from lab.runs.builds_left import note_builds_over
+
     command = [sys.executable, "-m", "bench.service.claims", kind]
     running = [
         subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for n in range(clients)
     ]
-    for one in running:
-        _line(one)
-    found: dict[str, list[float]] = {"ours": [], "bare": []}
+    for client in running:
+        _line(client)
+    rates: dict[str, list[float]] = {"ours": [], "bare": []}
     for which in ("ours", "bare") * TURNS:
-        _note_ends()
-        for one in running:
-            assert one.stdin
-            print(which, file=one.stdin, flush=True)
-        answers = [_line(one).split() for one in running]
-        found[which].append(sum(int(count) / float(took) for count, took in answers))
-    for one in running:
-        one.communicate()
-    return median(found["ours"]), median(found["bare"])
-
-
-def _note_ends() -> None:
-    """Note whose builds are over, as each record of a build does; what recording takes is not measured here."""
-    from lab.runs.builds_left import note_builds_over
-
-    note_builds_over()
+        # As each record of a build does; what recording takes is not measured here.
+        note_builds_over()
+        for client in running:
+            assert client.stdin
+            print(which, file=client.stdin, flush=True)
+        answers = [_line(client).split() for client in running]
+        rates[which].append(sum(int(count) / float(took) for count, took in answers))
+    for client in running:
+        client.communicate()
+    return median(rates["ours"]), median(rates["bare"])
 
 
 def _line(client: subprocess.Popen[str]) -> str:
@@ -242,8 +235,6 @@ def _ours(kind: str, number: int) -> Claim:
 
 
 def _bare() -> Claim:
-    import os
-
     from lab.leases.prepared import run_prepared
 
     def claim() -> bool:

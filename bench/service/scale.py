@@ -38,8 +38,8 @@ class Row:
     kb: float
 
 
-def main(rounds: int, small: str, large: str, only: str) -> None:
-    """Print a line an address. small, large: URLs of filled databases; without one, it is made."""
+def main(rounds: int = 20, small: str = "", large: str = "", only: str = "") -> None:
+    """Measure every page and list of a large lab. small, large: URLs of filled databases, which are created and filled if not given."""
     found = {
         size: _measured(url, wanted, rounds, only)
         for size, url, wanted in (("small", small, SMALL), ("large", large, LARGE))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fuzz.memoryfile import MemoryFile
+from bench.fuzz.guests import MemoryFile
 from kernels.artifacts.elf import build_id_in, code_hash
 from kernels.artifacts.kernel_files import kernel_facts
 from kernels.errors import ArtifactCorrupt, KernelsError, ReadingStopped

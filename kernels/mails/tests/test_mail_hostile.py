@@ -8,10 +8,8 @@ import contextlib
 
 import pytest
 
-from bench.fuzz import mail as mail_target
-from bench.fuzz import patch as patch_target
-from bench.fuzz import repair as repair_target
 from bench.fuzz.mutations import mutated_mails
+from bench.fuzz.sources import feed_damaged, feed_mail, feed_patch
 from bench.fuzz.targets import check_refusal, corpus
 from kernels.errors import MailUnreadable, PatchRejected
 from kernels.mails.letters import MAX_AUTHOR, as_text, read_letters
@@ -225,9 +223,9 @@ FOUND = {
 @pytest.mark.parametrize("name", FOUND)
 def test_what_the_fuzzers_found_is_read_or_refused_now(name: str) -> None:
     with contextlib.suppress(PatchRejected):
-        mail_target.feed(FOUND[name])
+        feed_mail(FOUND[name])
     with contextlib.suppress(PatchRejected):
-        patch_target.feed(FOUND[name])
+        feed_patch(FOUND[name])
     try:
         read_series(FOUND[name])
     except PatchRejected as exc:
@@ -238,9 +236,9 @@ def survive(mails: list[bytes]) -> int:
     """Feed mails to the reader and to the repair; return how many were accepted."""
     accepted = 0
     for data in mails:
-        for target in (mail_target, repair_target):
+        for feed in (feed_mail, feed_damaged):
             with contextlib.suppress(PatchRejected):
-                target.feed(data)
+                feed(data)
                 accepted += 1
         with contextlib.suppress(MailUnreadable):
             read_letters(data)
