@@ -8,7 +8,6 @@ with everything that it started; nothing that a stranger's host does keeps this 
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -29,7 +28,7 @@ from lab.submission.fetches.queue import (
     return_dead_fetches,
 )
 from workers.processes import Usage, end_all, usage_of
-from workers.repeating import repeating
+from workers.repeating import Timetable, repeating
 
 log = logging.getLogger(__name__)
 
@@ -78,16 +77,16 @@ class FetchChildren:
         self._bounds = bounds or Bounds()
         self._command = command
         self._children: list[Child] = []
-        self._due: dict[Callable[[], object], float] = {}
+        self._chores = Timetable(
+            (_return_dead, RETURN_S), (cancel_unwatched, RETURN_S), (forget_fetches, FORGET_S)
+        )
 
     def step(self) -> None:
         """Watch the children, then begin what waits as far as there are slots."""
         for child in list(self._children):
             if self._is_over(child):
                 self._children.remove(child)
-        self._now_and_then(_return_dead, RETURN_S)
-        self._now_and_then(cancel_unwatched, RETURN_S)
-        self._now_and_then(forget_fetches, FORGET_S)
+        self._chores.do_due(lambda chore: chore())
         while (row := claim_fetch(by=worker_identity())) is not None:
             self._children.append(self._begin(row))
 
@@ -96,11 +95,6 @@ class FetchChildren:
         for child in self._children:
             end_all(child.process)
         self._children.clear()
-
-    def _now_and_then(self, do: Callable[[], object], every_s: float) -> None:
-        if monotonic() >= self._due.get(do, 0.0):
-            self._due[do] = monotonic() + every_s
-            do()
 
     def _begin(self, row: Fetch) -> Child:
         log.info("%s of %s begins", row, row.user.username)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Something done again and again in a thread of its own, for as long as a block runs."""
+"""Work that is done again and again: in a thread of its own for as long as a block runs, or by a timetable."""
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from time import monotonic
+from typing import Generic, TypeVar
 
 from django.db import close_old_connections, connections
 
@@ -14,6 +16,23 @@ log = logging.getLogger(__name__)
 
 # A stop waits so long for the last turn.
 LAST_S = 15.0
+
+Chore = TypeVar("Chore")
+
+
+class Timetable(Generic[Chore]):
+    """Chores with the seconds between two turns of each, by a clock that only goes forward; at first all are due."""
+
+    def __init__(self, *chores: tuple[Chore, float]) -> None:
+        self._chores = chores
+        self._due = [0.0] * len(chores)
+
+    def do_due(self, do: Callable[[Chore], object]) -> None:
+        """Call `do` with each chore that is due. Raises what that raises; a chore that failed waits for its next turn."""
+        for place, (chore, every_s) in enumerate(self._chores):
+            if monotonic() >= self._due[place]:
+                self._due[place] = monotonic() + every_s
+                do(chore)
 
 
 @contextmanager

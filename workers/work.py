@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Event
-from time import monotonic
 
 from django.db import close_old_connections
 
 from workers import tasks
 from workers.errors import MachineUnfit
 from workers.loop import Scope, take_one
-from workers.repeating import repeating
+from workers.repeating import Timetable, repeating
 from workers.upkeep import UPKEEP
 
 log = logging.getLogger(__name__)
@@ -37,10 +36,10 @@ def work(stopped: Event) -> None:
 
     An interrupt (KeyboardInterrupt, SystemExit) gives what is being worked on back to the queue and goes on up.
     """
-    due = dict.fromkeys(range(len(UPKEEP)), 0.0)
+    timetable = Timetable(*UPKEEP)
     while not stopped.is_set():
         try:
-            _upkeep(due)
+            timetable.do_due(lambda task: task())
             busy = take_one(EVERYTHING)
         except Exception:
             log.exception("the worker could not go on; it tries again in %g s", FAULT_S)
@@ -49,13 +48,6 @@ def work(stopped: Event) -> None:
         else:
             if not busy:
                 stopped.wait(IDLE_S)
-
-
-def _upkeep(due: dict[int, float]) -> None:
-    for number, (task, every_s) in enumerate(UPKEEP):
-        if monotonic() >= due[number]:
-            task()
-            due[number] = monotonic() + every_s
 
 
 def delivering() -> AbstractContextManager[None]:

@@ -14,8 +14,8 @@ from lab.errors import LabError
 from lab.models import Chore
 from lab.operations.retention import Expiry
 from lab.storage.inventory import Holding
-from workers import beat, tasks, upkeep, work
-from workers.app import app
+from workers import tasks, upkeep
+from workers.repeating import Timetable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,16 +69,13 @@ def test_a_message_of_beats_that_is_lost_is_sent_again_within_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The broker or the worker was away, and beat restarts before the day is over."""
-    scheduler = beat.UpkeepScheduler(app=app)
-    sent: list[str] = []
-    monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(entry.name))
+    timetable = Timetable(*upkeep.UPKEEP, *upkeep.FLEET)
     passed = time.monotonic
     for later in (0.0, LONGEST_S):
-        sent.clear()
-        monkeypatch.setattr("workers.beat.monotonic", lambda later=later: passed() + later)
-        while scheduler.tick() == 0:
-            pass
-        assert tasks.expire_files.name in sent
+        sent: list[object] = []
+        monkeypatch.setattr("workers.repeating.monotonic", lambda later=later: passed() + later)
+        timetable.do_due(sent.append)
+        assert tasks.expire_files in sent
 
 
 def test_everything_is_sent_so_often_that_a_lost_message_costs_minutes() -> None:
@@ -128,10 +125,7 @@ def test_a_clock_that_was_set_back_keeps_no_chore_from_being_done(expired: list[
     assert Chore.objects.filter(done_at__gt=timezone.now() + timedelta(seconds=5)).count() == 0
 
 
-def test_one_machines_worker_that_starts_again_does_not_begin_with_every_chore(
-    monkeypatch: pytest.MonkeyPatch, expired: list[str]
-) -> None:
-    monkeypatch.setattr(work, "UPKEEP", ((tasks.expire_files, 60.0),))
+def test_one_machines_worker_that_starts_again_does_not_begin_with_every_chore(expired: list[str]) -> None:
     for _ in range(2):
-        work._upkeep({0: 0.0})
+        Timetable((tasks.expire_files, 60.0)).do_due(lambda task: task())
     assert expired == ["applied"]

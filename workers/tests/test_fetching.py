@@ -84,15 +84,15 @@ def test_somebody_elses_look_does_not_keep_a_preview(alice: User) -> None:
 
 
 def test_a_running_preview_without_a_client_is_ended_with_its_child(
-    alice: User, hands: list[FetchChildren]
+    alice: User, hands: list[FetchChildren], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("workers.fetching.RETURN_S", 0.0)
     asked(alice)
     fetching = FetchChildren(command=(sys.executable, "-c", IDLE))
     hands.append(fetching)
     fetching.step()
     (child,) = fetching._children
     Fetch.objects.update(looked_at=timezone.now() - timedelta(seconds=PREVIEW_UNWATCHED_S + 1))
-    fetching._due.clear()
     while fetching._children:
         child.renewed_at = 0.0
         fetching.step()

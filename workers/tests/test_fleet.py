@@ -25,6 +25,7 @@ from workers import beat, fleet, presence, readiness, tasks, upkeep, wakeups
 from workers.app import app, broker_url, over_the_broker
 from workers.errors import MachineUnfit
 from workers.machine_turns import turn
+from workers.repeating import Timetable
 from workers.run import Bench
 from workers.task_rules import OneAtATime
 from workers.tests.conftest import FakeLab
@@ -297,23 +298,17 @@ def test_builds_are_taken_of_every_compiler_here(monkeypatch: pytest.MonkeyPatch
 
 
 def test_beat_goes_on_when_the_clock_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = beat.UpkeepScheduler(app=app)
-    sent: list[str] = []
-    monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(entry.name))
-    assert {entry.task for entry in scheduler.schedule.values()} == {
-        task.name for task, _ in (*upkeep.UPKEEP, *upkeep.FLEET)
-    }
-    while scheduler.tick() == 0:
-        pass
-    assert sorted(sent) == sorted(scheduler.schedule), "all of it is due at the start"
+    timetable = Timetable(*upkeep.UPKEEP, *upkeep.FLEET)
+    sent: list[object] = []
+    timetable.do_due(sent.append)
+    assert sent == [task for task, _ in (*upkeep.UPKEEP, *upkeep.FLEET)], "all of it is due at the start"
     sent.clear()
     # The wall clock goes back by a day; time goes on.
     real, passed = time.time, time.monotonic
     monkeypatch.setattr("time.time", lambda: real() - 86400)
-    monkeypatch.setattr("workers.beat.monotonic", lambda: passed() + 1.5)
-    while scheduler.tick() == 0:
-        pass
-    assert sorted(sent) == sorted(task.name for task, _ in upkeep.FLEET)
+    monkeypatch.setattr("workers.repeating.monotonic", lambda: passed() + 1.5)
+    timetable.do_due(sent.append)
+    assert sent == [task for task, _ in upkeep.FLEET]
 
 
 def test_a_broker_that_is_away_costs_beat_one_turn(
@@ -323,8 +318,7 @@ def test_a_broker_that_is_away_costs_beat_one_turn(
         raise ConnectionError("refused")
 
     monkeypatch.setattr("workers.beat.depth", refuse)
-    scheduler = beat.UpkeepScheduler(app=app)
-    scheduler.apply_entry(next(iter(scheduler.schedule.values())))
+    beat.send(tasks.return_dead)
     assert "could not be sent: refused" in caplog.text
 
 
