@@ -2,16 +2,16 @@
 """Find the place of waiting experiments in the queues for builds and for targets, in a fixed number of queries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from lab.experiments.progress import QueuePlace
-from lab.models import Build, Experiment, Run
+from lab.models import Build, Experiment, Run, Target
 from lab.models.states import OPEN_EXPERIMENT, BuildState, RunState, VariantState
 from lab.runs.order import LAST, LATELY, OPEN_BUILD, experiments_in_order
 from lab.targets.usable import usable_targets
@@ -28,27 +28,29 @@ class Waiting:
 
 
 def queue_places(wanted: Iterable[int]) -> dict[int, QueuePlace]:
-    """Return by number the place of those experiments that wait: for their builds first, then for their targets."""
+    """Return by number the place of those experiments that wait: for their builds first, then for their targets.
+
+    Everybody who waits asks for it again and again, so it reads only what waits for the same queues or targets.
+    """
     asked = set(wanted)
     if not asked:
         return {}
-    rows = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
-    active = {pk: (group, name) for pk, group, name in rows.values_list("pk", "group", "target__name")}
-    builds, boots = _builds(), _boots(active)
     found: dict[int, QueuePlace] = {}
-    if asked & builds.keys():
-        found |= places_in(_ordered(builds, "lab_build"), _pace(Build.objects.filter(cached=False)))
-    if asked & boots.keys():
-        found |= places_in(_ordered(boots, "lab_run"), _pace(Run.objects.all()))
-    return {pk: place for pk, place in found.items() if pk in asked}
+    if builds := _builds(asked):
+        found |= places_in(_ordered(builds, "lab_build"), _pace(Build.objects.filter(cached=False)), asked)
+    if boots := _boots(asked - builds.keys()):
+        found |= places_in(_ordered(boots, "lab_run"), _pace(Run.objects.all()), asked)
+    return found
 
 
-def places_in(order: Sequence[Waiting], pace_s: float | None) -> dict[int, QueuePlace]:
-    """Return the place of each experiment among those that wait for one of the same places. order: best first.
+def places_in(
+    order: Sequence[Waiting], pace_s: float | None, wanted: Collection[int]
+) -> dict[int, QueuePlace]:
+    """Return the place of each wanted experiment among those that wait for one of the same places. order: best first.
 
     pace_s: seconds that one piece takes, None where nothing was done lately.
     """
-    return {row.id: _place(row, order, pace_s) for row in order}
+    return {row.id: _place(row, order, pace_s) for row in order if row.id in wanted}
 
 
 def _place(row: Waiting, order: Sequence[Waiting], pace_s: float | None) -> QueuePlace:
@@ -70,41 +72,60 @@ def _ordered(waiting: Mapping[int, Waiting], work: str) -> list[Waiting]:
     return [waiting[pk] for pk in experiments_in_order(work) if pk in waiting]
 
 
-def _builds() -> dict[int, Waiting]:
+def _builds(asked: Collection[int]) -> dict[int, Waiting]:
+    """Return the experiments whose builds wait in one of the queues in which those that are asked for wait."""
     queued = Build.objects.filter(
         state=BuildState.QUEUED, variants__experiment__state__in=OPEN_EXPERIMENT
     ).order_by()
-    counted = queued.values_list("variants__experiment", "queue").annotate(number=Count("pk", distinct=True))
+    ours = set(queued.filter(variants__experiment__in=asked).values_list("queue", flat=True).distinct())
+    if not ours:
+        return {}
+    counted = queued.filter(queue__in=ours).values_list("variants__experiment", "queue")
     queues, pieces = defaultdict[int, set[str]](set), defaultdict[int, int](int)
-    for experiment, queue, number in counted:
+    for experiment, queue, number in counted.annotate(number=Count("pk", distinct=True)):
         queues[experiment].add(queue)
         pieces[experiment] += number
     return {pk: Waiting(pk, frozenset(found), pieces[pk], "a build") for pk, found in queues.items()}
 
 
-def _boots(active: Mapping[int, tuple[str, str]]) -> dict[int, Waiting]:
-    """Return the experiments whose builds are over and whose boots wait for targets that may boot.
-
-    active: the group and the target that each open experiment asked for.
-    """
-    groups, usable = defaultdict[str, set[str]](set), set[str]()
-    for name, group in usable_targets().values_list("name", "group"):
-        usable.add(name)
-        groups[group].add(name)
+def _boots(asked: Collection[int]) -> dict[int, Waiting]:
+    """Return the experiments whose builds are over and whose boots wait for targets that those that are asked for may take."""
+    is_open = Experiment.objects.filter(state__in=OPEN_EXPERIMENT).order_by()
+    wanted = is_open.filter(pk__in=asked).values_list("group", "target__name")
+    near = usable_targets().filter(
+        Q(group__in={group for group, _ in wanted if group})
+        | Q(name__in={target for group, target in wanted if not group})
+    )
+    groups, usable = _places(near)
+    active = {
+        pk: (group, target)
+        for pk, group, target in is_open.filter(
+            Q(group__in=groups.keys() - {""}) | Q(group="", target__name__in=usable)
+        ).values_list("pk", "group", "target__name")
+    }
     building = Build.objects.filter(state__in=OPEN_BUILD, variants__experiment__in=active)
     unbuilt = set(building.order_by().values_list("variants__experiment", flat=True))
     queued = Run.objects.filter(
-        experiment__in=active, state=RunState.QUEUED, variant__state=VariantState.READY
+        experiment__in=active.keys() - unbuilt, state=RunState.QUEUED, variant__state=VariantState.READY
     )
-    counted = queued.order_by().values_list("experiment").annotate(number=Count("pk"))
     found = {}
-    for pk, number in counted:
+    for pk, number in queued.order_by().values_list("experiment").annotate(number=Count("pk")):
         group, target = active[pk]
-        places = frozenset(groups[group] if group else usable & {target})
-        if places and pk not in unbuilt:
-            what = f"group “{group}”" if group else f"target “{target}”"
-            found[pk] = Waiting(pk, places, number, what)
+        what = f"group “{group}”" if group else f"target “{target}”"
+        found[pk] = Waiting(pk, groups[group] if group else frozenset({target}), number, what)
     return found
+
+
+def _places(near: QuerySet[Target]) -> tuple[dict[str, frozenset[str]], set[str]]:
+    """Return the usable targets of each group that any of these is in, and the names of all of them."""
+    names = defaultdict[str, set[str]](set)
+    alone = set[str]()
+    for name, group in near.values_list("name", "group"):
+        (names[group] if group else alone).add(name)
+    for name, group in usable_targets().filter(group__in=names).values_list("name", "group"):
+        names[group].add(name)
+    groups = {group: frozenset(found) for group, found in names.items()}
+    return groups, alone.union(*groups.values())
 
 
 def _pace(rows: QuerySet[Any]) -> float | None:

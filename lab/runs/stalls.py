@@ -5,10 +5,11 @@ The pages, REST and labctl take their progress from here, so that a dead worker 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.db import connection
 from django.utils import timezone
 
 from lab.errors import one_row
@@ -78,7 +79,8 @@ def current_progress_of(
     rows = [row for row in experiments if row.state in OPEN_EXPERIMENT]
     if not rows:
         return found
-    held, queues, workers, moving = _held(rows), _queues(rows), _listening(), _moving(rows)
+    held, queues, moving = _held(rows), _queues(rows), _moving(rows)
+    workers = _listening(set().union(*queues.values()))
     for row in rows:
         why = way_out = ""
         if held[row.pk]:
@@ -119,7 +121,8 @@ def _queues(rows: Sequence[Experiment]) -> Mapping[int, set[str]]:
     for experiment, queue in waiting.values_list("variants__experiment", "queue"):
         queues[experiment].add(queue)
     of_group: dict[str, set[str]] = defaultdict(set)
-    for group, name in usable_targets().exclude(group="").values_list("group", "name"):
+    groups = {row.group for row in rows if row.group and not queues[row.pk]}
+    for group, name in usable_targets().filter(group__in=groups).values_list("group", "name"):
         of_group[group].add(target_queue(name))
     for row in rows:
         if not queues[row.pk]:
@@ -127,10 +130,12 @@ def _queues(rows: Sequence[Experiment]) -> Mapping[int, set[str]]:
     return queues
 
 
-def _listening() -> list[_Listener]:
-    """Return the workers that reported lately."""
+def _listening(queues: Collection[str]) -> list[_Listener]:
+    """Return the workers that reported lately and take from any of these queues."""
     silent_s = min(GONE_S, PATIENCE_LEASES * lease_seconds())
     seen = Worker.objects.filter(seen_at__gt=timezone.now() - timedelta(seconds=silent_s))
+    if connection.vendor == "postgresql":  # SQLite looks for keys of objects alone
+        seen = seen.filter(queues__has_any_keys=list(queues))
     rows = seen.order_by("pk").values_list("host", "queues", "idle_reason")
     return [_Listener(host, frozenset(queues), reason) for host, queues, reason in rows]
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from lab.experiments.progress import progress, steps_left_s, steps_percent
@@ -13,10 +15,11 @@ from lab.models import Build, Experiment, Run, Target, Worker
 from lab.models.states import BuildState, RunState
 from lab.runs.claim import Claim
 from lab.runs.claiming import claim_next_build, claim_next_run
-from lab.runs.queue_places import Waiting, ordinal, places_in
+from lab.runs.queue_places import Waiting, ordinal, places_in, queue_places
 from lab.runs.record import record_build_steps
 from lab.runs.stalls import current_progress
 from lab.tests.factories import finish_builds, make_grid
+from lab.tests.plans import Explained, explained
 
 
 def waiting(number: int, *places: str, pieces: int = 10) -> Waiting:
@@ -53,9 +56,10 @@ def test_places_are_ordinal_numbers(number: int, text: str) -> None:
 def test_a_place_counts_those_that_want_the_same_machine(
     order: list[Waiting], number: int, text: str, starts_s: float
 ) -> None:
-    place = places_in(order, 30.0)[number]
-    assert (place.text, place.starts_s) == (text, starts_s)
-    assert places_in(order, None)[number].starts_s is None
+    found = places_in(order, 30.0, {number})
+    assert list(found) == [number], "places of others are no answer, and cost their square"
+    assert (found[number].text, found[number].starts_s) == (text, starts_s)
+    assert places_in(order, None, {number})[number].starts_s is None
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,83 @@ def test_a_group_is_named_and_its_machines_share_the_wait() -> None:
     Build.objects.update(finished_at=timezone.now() - timedelta(hours=1))
     assert current_progress(row.pk).stalled == f"No worker takes work from target.{row.target.name}."
     assert current_progress(row.pk).queue is None
+
+
+@pytest.mark.django_db
+def test_one_that_asks_for_a_machine_of_a_group_waits_beside_those_that_ask_for_the_group() -> None:
+    alone, shared, elsewhere = (make_grid(blocks=1) for _ in range(3))
+    rack = [Target.objects.create(name=name, group="rack") for name in ("left", "right")]
+    Target.objects.create(name="far", group="other")
+    Worker.objects.create(name="box:1:1", host="box", queues=["target.left", "target.right", "target.far"])
+    Experiment.objects.filter(pk=alone.pk).update(target=rack[0])
+    Experiment.objects.filter(pk=shared.pk).update(group="rack")
+    Experiment.objects.filter(pk=elsewhere.pk).update(group="other")
+    for row in (alone, shared, elsewhere):
+        finish_builds(row)
+    places = {pk: place.text for pk, place in queue_places([alone.pk, shared.pk, elsewhere.pk]).items()}
+    assert places == {
+        alone.pk: "1st of 2 for target “left”",
+        shared.pk: "2nd of 2 for group “rack”",
+        elsewhere.pk: "1st of 1 for group “other”",
+    }
+    assert queue_places([shared.pk])[shared.pk].text == places[shared.pk]
+    Target.objects.filter(name="left").update(enabled=False)
+    assert {pk: place.text for pk, place in queue_places([alone.pk, shared.pk]).items()} == {
+        shared.pk: "1st of 1 for group “rack”"
+    }
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite does not say what it reads")
+def test_who_asks_for_a_place_reads_nothing_of_what_waits_for_other_machines() -> None:
+    ours = make_grid(blocks=1)
+    Experiment.objects.filter(pk=ours.pk).update(group="rack0")
+    finish_builds(ours)
+    crowd_elsewhere(20, workers=50)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")  # as in tables that are large
+        cursor.execute("ANALYZE")
+    with explained() as before:
+        place = current_progress(ours.pk).queue
+    assert place is not None
+    assert place.text == "1st of 1 for group “rack0”"
+    crowd_elsewhere(20, workers=0)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    with explained() as after:
+        current_progress(ours.pk)
+    assert after.sent == before.sent
+    # Whose turn it is, is asked of all open experiments; what waits for each is not.
+    assert after.rows - before.rows <= 2 * 20
+    assert {table: rows for table, rows in rows_of(after).items() if table in OF_WAITING} == {
+        table: rows for table, rows in rows_of(before).items() if table in OF_WAITING
+    }
+
+
+def crowd_elsewhere(experiments: int, *, workers: int) -> None:
+    """Experiments that wait for racks of their own, and the workers of those."""
+    for _ in range(experiments):
+        row = make_grid(blocks=2)
+        Experiment.objects.filter(pk=row.pk).update(group=f"rack{row.pk}")
+        Target.objects.create(name=f"of-{row.pk}", group=f"rack{row.pk}")
+        finish_builds(row)
+    target = Target.objects.create(name="ours", group="rack0") if workers else None
+    for number in range(workers):
+        name = target.name if target and not number else f"of-{number}"
+        Worker.objects.create(name=f"{name}:1:1", host=name, queues=[f"target.{name}"])
+
+
+# What grows with the boots that wait.
+OF_WAITING = ("lab_run", "lab_variant", "lab_build")
+
+
+def rows_of(found: Explained) -> dict[str, int]:
+    """Return the rows that were looked at, by table."""
+    counted: dict[str, int] = defaultdict(int)
+    for statement in found.statements:
+        for scan in statement.scans:
+            counted[scan.table] += scan.rows
+    return counted
 
 
 @pytest.mark.django_db
