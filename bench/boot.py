@@ -205,14 +205,14 @@ def virtme_ng(command: Path, artifact: Artifact, request: BootRequest) -> float:
             process_group=0,
         )
         try:
-            return _heard(guest, started)
+            return _seconds_to_mark(guest, started)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(guest.pid, signal.SIGKILL)
             guest.wait()
 
 
-def _heard(guest: subprocess.Popen[bytes], started: float) -> float:
+def _seconds_to_mark(guest: subprocess.Popen[bytes], started: float) -> float:
     assert guest.stdout
     heard = b""
     while MARK not in heard:
@@ -244,13 +244,13 @@ def _print_table(rounds: list[dict[str, float]], request: BootRequest) -> None:
     for name in rounds[0]:
         seconds = [took[name] for took in rounds]
         beside = statistics.median(took["ours"] / took[name] for took in rounds)
-        told = ("", "") if name == "ours" else (_told(beside), _told(best["ours"] / best[name]))
+        told = ("", "") if name == "ours" else (_ratio_words(beside), _ratio_words(best["ours"] / best[name]))
         print(
             f"{name:8}{statistics.median(seconds):9.2f}{best[name]:8.2f}{max(seconds):8.2f}{told[0]:>20}{told[1]:>24}"
         )
 
 
-def _told(ratio: float) -> str:
+def _ratio_words(ratio: float) -> str:
     return f"{1 / ratio:.1f} times faster" if ratio < 0.5 else f"{ratio - 1:+.1%}"
 
 

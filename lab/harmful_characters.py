@@ -28,16 +28,16 @@ def check_lines(value: object) -> None:
     values = [*value, *value.values()] if isinstance(value, dict) else value
     for line in values if isinstance(values, list | tuple) else (values,):
         if isinstance(line, str) and (found := harmful(line)):
-            raise ValueError(told("it", found))
+            raise ValueError(refusal_of("it", found))
 
 
 def check_field(text: str, field: str, *, lines: bool = False) -> str:
     """Return the text of a form's field as check_line does. Raises FieldRefused."""
     if found := harmful(text, lines=lines):
-        raise FieldRefused(field, told("it", found))
+        raise FieldRefused(field, refusal_of("it", found))
     return text
 
 
-def told(what: str, character: str) -> str:
+def refusal_of(what: str, character: str) -> str:
     """Return the refusal of a character, without the character."""
     return f"{what} holds the character {character}, which is not shown as it is: leave it out"

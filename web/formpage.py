@@ -48,7 +48,7 @@ _GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class FormPage:
-    """The form as it is shown next. told: what was received or left out, lines; toml: the description beside it.
+    """The form as it is shown next. notes: what was received or left out, lines; toml: the description beside it.
 
     previewing: the request was for a preview, so that errors are why there is none.
     """
@@ -56,7 +56,7 @@ class FormPage:
     typed: TypedForm
     errors: Mapping[str, str] = field(default_factory=dict)
     detail: str = ""
-    told: Sequence[str] = ()
+    notes: Sequence[str] = ()
     toml: str = ""
     preview: Preview | None = None
     previewing: bool = False
@@ -93,7 +93,7 @@ def form_context(page: FormPage, choices: SubmissionChoices, priorities: Sequenc
         "key": typed.key or uuid.uuid4().hex,
         "errors": errors,
         "previewing": page.previewing,
-        "received": page.told,
+        "received": page.notes,
         "answered": [
             {
                 "question": one,

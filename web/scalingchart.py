@@ -48,7 +48,7 @@ def scaling_plot(variants: Mapping[str, Mapping[int, float]]) -> dict[str, Any] 
         "y_ticks": [tick(up(value), f"{value:g}×") for value in _steps(lowest, highest)],
         "x_ticks": [tick(across(cpus), str(cpus)) for cpus in counts],
         "curves": curves,
-        "rows": [(cpus, [_said(values.get(cpus)) for values in kept.values()]) for cpus in counts],
+        "rows": [(cpus, [_figure(values.get(cpus)) for values in kept.values()]) for cpus in counts],
     }
 
 
@@ -63,5 +63,5 @@ def _steps(lowest: float, highest: float) -> Sequence[float]:
     return [2.0**power for power in range(first, last + 1, stride)]
 
 
-def _said(value: float | None) -> str:
+def _figure(value: float | None) -> str:
     return "–" if value is None else number(value)

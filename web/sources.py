@@ -26,10 +26,10 @@ from web.forms import TypedForm, TypedSource, TypedSwitch
 
 @dataclass(slots=True)
 class Arrived:
-    """The form with what was received as patches; told: a line for each; errors by the field they lie in."""
+    """The form with what was received as patches; notes: a line for each; errors by the field they lie in."""
 
     typed: TypedForm
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     detail: str = ""
 
@@ -92,7 +92,7 @@ def _try(arrived: Arrived, fetch: Callable[[], Sequence[Received]]) -> None:
         patches.append(TypedSwitch(name, one.text))
         many = f"{one.patches} patches" if one.patches > 1 else "one patch"
         gap = f". It is incomplete: {one.gap}" if one.gap else ""
-        arrived.told.append(
+        arrived.notes.append(
             f"{one.source}: {many if one.patches else 'to be repaired'}, as switch “{name}”{gap}"
         )
     arrived.typed = replace(arrived.typed, patches=tuple(patches))
@@ -126,6 +126,6 @@ def _split(arrived: Arrived) -> None:
             return
         divided = True
         patches += [TypedSwitch(part.name, part.text) for part in parts]
-        arrived.told.append(f"{series.name}: {len(parts)} patches, each a switch of its own")
+        arrived.notes.append(f"{series.name}: {len(parts)} patches, each a switch of its own")
     design = "cumulative" if divided and typed.design == "full" else typed.design
     arrived.typed = replace(typed, patches=tuple(patches), design=design)

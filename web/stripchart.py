@@ -17,10 +17,10 @@ MOST_ITERATIONS = 240
 
 @dataclass(frozen=True, slots=True)
 class StripRow:
-    """The drawing of one variant; boots: number, iterations, title, run. said: its median in words."""
+    """The drawing of one variant; boots: number, iterations, title, run. summary: its median in words."""
 
     name: str
-    said: str
+    summary: str
     boots: Sequence[tuple[float, Sequence[float], str, int]]
     middle: float
     low: float
@@ -51,7 +51,7 @@ def strip_plot(rows: Sequence[StripRow], unit: str) -> dict[str, Any]:
         strips.append(
             {
                 "name": row.name,
-                "said": row.said,
+                "summary": row.summary,
                 "index": index % 6,
                 "label_y": top + 13,
                 "bottom": top + _ROW - 4,

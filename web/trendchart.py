@@ -17,14 +17,14 @@ _SPARK_WIDTH, _SPARK_HEIGHT, _SPARK_PAD = 120, 24, 2
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One revision to draw: the median of its boots, their ends, its name and text on hover; said: notes on it."""
+    """One revision to draw: the median of its boots, their ends, its name and text on hover; notes: notes on it."""
 
     median: float
     low: float
     high: float
     name: str
     title: str
-    said: str = ""
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def trend_plot(dots: Sequence[Dot], jumps: Sequence[Jump], levels: Sequence[floa
             for start, end, level in zip(ends, ends[1:], levels, strict=False)
         ],
         "marks": [{"x": across(jump.at - 0.5), **asdict(jump)} for jump in jumps],
-        "pins": [{"x": across(index), "title": dot.said} for index, dot in enumerate(dots) if dot.said],
+        "pins": [{"x": across(index), "title": dot.notes} for index, dot in enumerate(dots) if dot.notes],
     }
 
 

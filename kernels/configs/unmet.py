@@ -20,13 +20,13 @@ def explain(missing: Sequence[Assignment], config: Mapping[str, str], sources: S
     """
     kconfig = read_kconfig(sources)
     counted = [line for line in missing if line.symbol in kconfig.symbols or not line.optional]
-    told = [_told(line, kconfig, config) for line in counted]
+    told = [_reason(line, kconfig, config) for line in counted]
     if told:
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
         raise ConfigRejected(told[0] + more, "\n".join(told))
 
 
-def _told(line: Assignment, kconfig: Kconfig, config: Mapping[str, str]) -> str:
+def _reason(line: Assignment, kconfig: Kconfig, config: Mapping[str, str]) -> str:
     where = f'{line} (fragment "{line.fragment}" line {line.line})'
     definitions = kconfig.symbols.get(line.symbol)
     if not definitions:

@@ -120,7 +120,7 @@ def _finish(row: Bisection, decision: StepFound | NoStep) -> None:
         answer = Bisection.Answer.COMMIT if len(suspects) == 1 else Bisection.Answer.RANGE
         _end(row, BisectionState.DONE, answer=answer, suspects=suspects)
     else:
-        answer = Bisection.Answer.NO_STEP if decision.told else Bisection.Answer.UNTOLD
+        answer = Bisection.Answer.NO_STEP if decision.is_compared else Bisection.Answer.UNTOLD
         _end(row, BisectionState.DONE, answer=answer)
 
 

@@ -44,9 +44,9 @@ class StepFound:
 
 @dataclass(frozen=True, slots=True)
 class NoStep:
-    """The last revision does not show the step, or (`told` is false) could not be compared."""
+    """The last revision does not show the step, or (`is_compared` is false) could not be compared."""
 
-    told: bool
+    is_compared: bool
 
 
 Decision = Compare | StepFound | NoStep
@@ -59,7 +59,7 @@ def decide(last: int, answers: Mapping[int, RevisionAnswer]) -> Decision:
     if last not in answers:
         return Compare(last)
     if answers[last] is not RevisionAnswer.BAD:
-        return NoStep(told=answers[last] is RevisionAnswer.GOOD)
+        return NoStep(is_compared=answers[last] is RevisionAnswer.GOOD)
     bad = min(number for number, answer in answers.items() if answer is RevisionAnswer.BAD)
     good = max([0, *(n for n, answer in answers.items() if answer is RevisionAnswer.GOOD and n < bad)])
     told = [good, *sorted(number for number in answers if good < number < bad), bad]

@@ -53,7 +53,7 @@ def decide(*, by: User, on: Regression, decision: Decision, seen: int | None) ->
         if newest is None:
             _must_be_one(on)
         if (newest.pk if newest else None) != seen:
-            raise Outdated(_told(newest))
+            raise Outdated(_outdated(newest))
         Comparison.objects.filter(case_id=on.case_id, variant_id=on.variant_id, metric=on.metric).update(
             triage=kept.state
         )
@@ -109,7 +109,7 @@ def _checked(given: Decision) -> Decision:
     return Decision(given.state, reason, fixed_by)
 
 
-def _told(newest: Triage | None) -> str:
+def _outdated(newest: Triage | None) -> str:
     if newest is None:
         return "the decision this was made from is gone: look again"
     who = newest.author.username if newest.author else "somebody"

@@ -39,7 +39,7 @@ class LateLine:
     experiment: tuple[int, str] | None
     place: str
     worker: str
-    said: str
+    result: str
     why: str
     at: datetime
 

@@ -83,12 +83,12 @@ def last_hour() -> LastHour:
         retries["run"] += max(0, attempt - 1)
         if began and ended:
             steps_s["run", name].add(max(0.0, (ended - began).total_seconds()))
-        for step, seconds in _told(steps):
+        for step, seconds in _step_seconds(steps):
             steps_s[step, name].add(seconds)
     return LastHour(builds, runs, retries, build_s, steps_s)
 
 
-def _told(steps: object) -> Iterable[tuple[str, float]]:
+def _step_seconds(steps: object) -> Iterable[tuple[str, float]]:
     return steps.items() if isinstance(steps, dict) else ()
 
 

@@ -113,9 +113,9 @@ class OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The whole line, without its end."""
         told = "".join(f" {field}={_word(value)}" for field, value in _fields(record).items())
-        line = f"{_moment(record)} {record.levelname}{told}: {said(record.getMessage())}"
+        line = f"{_moment(record)} {record.levelname}{told}: {escaped(record.getMessage())}"
         # The bar keeps a line that an error quotes from passing for one of ours.
-        trace = said(_traceback(record), lines=True).splitlines()
+        trace = escaped(_traceback(record), lines=True).splitlines()
         return "\n".join([line, *(f"  | {one}" for one in trace)])
 
 
@@ -130,17 +130,17 @@ class OneObject(JsonFormatter):
             "time": _moment(record),
             "level": record.levelname,
             "logger": record.name,
-            "text": said(record.getMessage()),
+            "text": escaped(record.getMessage()),
         }
         log_data |= {
-            field: said(value) if isinstance(value, str) else value
+            field: escaped(value) if isinstance(value, str) else value
             for field, value in _fields(record).items()
         }
         if record.exc_info or record.exc_text:
-            log_data["traceback"] = said(_traceback(record), lines=True)
+            log_data["traceback"] = escaped(_traceback(record), lines=True)
 
 
-def said(text: str, *, lines: bool = False) -> str:
+def escaped(text: str, *, lines: bool = False) -> str:
     """A text that may be a stranger's, as one line of bounded length without control characters or credentials.
 
     lines: keep ends of lines; JSON escapes them anyway.
@@ -174,7 +174,7 @@ def _escaped(one: str) -> str:
 
 def _word(value: Subject) -> str:
     """A value that cannot be taken for the next field."""
-    text = said(str(value))
+    text = escaped(str(value))
     return text if re.fullmatch(r"[\w.:/@+-]+", text) else '"' + text.replace('"', "'") + '"'
 
 

@@ -28,11 +28,11 @@ REDIS_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCheck:
-    """One thing the lab needs; said: one line for operators, which names no password."""
+    """One thing the lab needs; message: one line for operators, which names no password."""
 
     name: str
     ok: bool
-    said: str
+    message: str
 
 
 _lock = Lock()
@@ -57,7 +57,7 @@ def checked_now() -> tuple[ReadinessCheck, ...]:
     if settings.REDIS:
         found.append(_redis())
     if (store := store_answer()) is not None:
-        found.append(ReadinessCheck("store", store.ok, store.said))
+        found.append(ReadinessCheck("store", store.ok, store.message))
     if lines := open_secrets():
         # It works, so nothing is taken out of service for it; whoever looks after the lab reads it.
         found.append(ReadinessCheck("secrets", True, "; ".join(lines)))
@@ -89,8 +89,8 @@ def _tables() -> ReadinessCheck:
         )
     newer = [key for key in applied - known_migrations() - replaced_migrations().keys() if key[0] == "lab"]
     # While a fleet is brought up to date its tables are ahead of its processes: docs/operations/upgrading.md.
-    said = f"applied, and {len(newer)} of newer code" if newer else "applied"
-    return ReadinessCheck("migrations", True, said)
+    message = f"applied, and {len(newer)} of newer code" if newer else "applied"
+    return ReadinessCheck("migrations", True, message)
 
 
 def _redis() -> ReadinessCheck:

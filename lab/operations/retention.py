@@ -25,7 +25,7 @@ from lab.models import BisectionStep, Build, Experiment, Note, Profile, Run, Tri
 from lab.models.states import OPEN_EXPERIMENT, BisectionState, BuildState, ExperimentState, RunState
 from lab.storage.artifact_locks import unless_in_use
 from lab.storage.artifacts import drop_artifact
-from lab.storage.inventory import KINDS, Holding, Kind, holdings
+from lab.storage.inventory import KINDS, InventoryItem, Kind, inventory
 from lab.storage.raw_profiles import raw_path
 from lab.storage.store import Store, lab_store
 
@@ -48,14 +48,14 @@ class Needs:
 class Expiry:
     """The files that the policy removes, and those that it had already removed. before: later experiments are not considered."""
 
-    going: tuple[Holding, ...]
-    staying: tuple[Holding, ...]
+    going: tuple[InventoryItem, ...]
+    staying: tuple[InventoryItem, ...]
     before: datetime | None
 
 
 def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Expiry:
     """Find out what is to go; nothing where KPERFLAB_KEEP_DAYS is 0. Raises StoreUnreachable, StoreRefused."""
-    found = holdings(home or settings.HOME, lab_store())
+    found = inventory(home or settings.HOME, lab_store())
     if not settings.KEEP_DAYS:
         return Expiry((), found, None)
     before = (now or timezone.now()) - timedelta(days=settings.KEEP_DAYS)
@@ -67,7 +67,7 @@ def plan_expiry(*, now: datetime | None = None, home: Path | None = None) -> Exp
     )
 
 
-def expire(plan: Expiry, *, home: Path | None = None) -> tuple[Holding, ...]:
+def expire(plan: Expiry, *, home: Path | None = None) -> tuple[InventoryItem, ...]:
     """Remove what a plan says, unless somebody has come to need it since or uses it now; returns what went.
 
     Raises StoreUnreachable, StoreRefused: what went until then is noted.
@@ -77,9 +77,9 @@ def expire(plan: Expiry, *, home: Path | None = None) -> tuple[Holding, ...]:
     root, store = home or settings.HOME, lab_store()
     still = set(_going(plan.going, plan.before, timezone.now()))
     going = [one for one in plan.going if (one.kind, one.name) in still]
-    went: list[Holding] = []
+    went: list[InventoryItem] = []
     for place in range(0, len(going), _AT_ONCE):
-        removed: list[Holding] = []
+        removed: list[InventoryItem] = []
         try:
             # One by one, for a store may become unreachable at any of them.
             for one in going[place : place + _AT_ONCE]:
@@ -135,12 +135,14 @@ def needs(before: datetime) -> Needs:
     return Needs(
         experiments,
         frozenset(one.artifact_key for one in kept),
-        frozenset(commits | {one.commit for one in kept} | {_asked(one, "base_commit") for one in kept}),
+        frozenset(
+            commits | {one.commit for one in kept} | {_request_field(one, "base_commit") for one in kept}
+        ),
         frozenset(Path(one.log).stem for one in kept if one.log),
     )
 
 
-def _going(found: tuple[Holding, ...], before: datetime, now: datetime) -> Iterator[tuple[Kind, str]]:
+def _going(found: tuple[InventoryItem, ...], before: datetime, now: datetime) -> Iterator[tuple[Kind, str]]:
     stays = needs(before)
     runs = _needed_runs([one.name for one in found if one.kind == "run"], stays.experiments)
     profiles = _needed_profiles([one.name for one in found if one.kind == "profile"], stays.experiments)
@@ -187,18 +189,24 @@ def _needed_profiles(names: list[str], experiments: frozenset[int]) -> frozenset
 
 def _identity(build: Build) -> str:
     """Return the identity of a base build: its sources and its configuration."""
-    return json.dumps([build.tree_id, _asked(build, "fragments"), _asked(build, "cc")])
+    return json.dumps([build.tree_id, _request_field(build, "fragments"), _request_field(build, "cc")])
 
 
 def _identity_of_base(build: Build) -> str:
-    return json.dumps([_asked(build, "base_tree_id"), _asked(build, "base_fragments"), _asked(build, "cc")])
+    return json.dumps(
+        [
+            _request_field(build, "base_tree_id"),
+            _request_field(build, "base_fragments"),
+            _request_field(build, "cc"),
+        ]
+    )
 
 
-def _asked(build: Build, name: str) -> Any:
+def _request_field(build: Build, name: str) -> Any:
     return build.request.get(name, "")
 
 
-def _remove(one: Holding, home: Path, store: Store | None) -> bool:
+def _remove(one: InventoryItem, home: Path, store: Store | None) -> bool:
     """Remove a thing here and in the store; False for one in use."""
     if one.kind == "artifact":
         with unless_in_use(home, one.name) as free:
@@ -229,7 +237,7 @@ def _remove(one: Holding, home: Path, store: Store | None) -> bool:
     return True
 
 
-def _remove_stored(store: Store, one: Holding, name: str) -> None:
+def _remove_stored(store: Store, one: InventoryItem, name: str) -> None:
     if one.kind != "run":
         store.remove(name)
         return
@@ -237,7 +245,7 @@ def _remove_stored(store: Store, one: Holding, name: str) -> None:
         store.remove(entry.name)
 
 
-def _note(removed: Sequence[Holding]) -> None:
+def _note(removed: Sequence[InventoryItem]) -> None:
     """Write down when things were removed, for the pages that showed them: a statement a kind, since none has an index."""
     now = timezone.now()
     names: dict[Kind, list[str]] = {kind: [one.name for one in removed if one.kind == kind] for kind in KINDS}
@@ -253,7 +261,7 @@ def _note(removed: Sequence[Holding]) -> None:
         )
 
 
-def bytes_left(plan: Expiry, went: tuple[Holding, ...]) -> dict[str, dict[str, int]]:
+def bytes_left(plan: Expiry, went: tuple[InventoryItem, ...]) -> dict[str, dict[str, int]]:
     """Return how much is left on this machine ("home") and in the store ("store"), by kind."""
     gone = {(one.kind, one.name) for one in went}
     left = [one for one in (*plan.staying, *plan.going) if (one.kind, one.name) not in gone]

@@ -38,7 +38,7 @@ _FOLDERS = {
 
 
 @dataclass(slots=True)
-class Holding:
+class InventoryItem:
     """One thing: the files of an artifact (by its key), of a boot (`<id>-<attempt>`), one perf.data, bundle, log or pack of compiled files.
 
     here, stored: bytes on this machine and in the store. whole: whether an artifact has its metadata, in either place.
@@ -61,20 +61,22 @@ class Holding:
         self.whole = self.whole or entry.name.endswith(f"/{METADATA}")
 
 
-def holdings(home: Path, store: Store | None) -> tuple[Holding, ...]:
+def inventory(home: Path, store: Store | None) -> tuple[InventoryItem, ...]:
     """Everything there is, by kind and name. Raises StoreUnreachable, StoreRefused."""
-    found: dict[tuple[Kind, str], Holding] = {}
+    found: dict[tuple[Kind, str], InventoryItem] = {}
     _count(found, _files(home), here=True)
     if store is not None:
         _count(found, store.entries(), here=False)
     return tuple(found[key] for key in sorted(found))
 
 
-def _count(found: dict[tuple[Kind, str], Holding], entries: Iterator[StoreEntry], *, here: bool) -> None:
+def _count(
+    found: dict[tuple[Kind, str], InventoryItem], entries: Iterator[StoreEntry], *, here: bool
+) -> None:
     for entry in entries:
         for kind, pattern in _OF.items():
             if match := pattern.fullmatch(entry.name):
-                found.setdefault((kind, match[1]), Holding(kind, match[1])).add(entry, here=here)
+                found.setdefault((kind, match[1]), InventoryItem(kind, match[1])).add(entry, here=here)
 
 
 def _files(home: Path) -> Iterator[StoreEntry]:

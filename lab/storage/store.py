@@ -48,14 +48,14 @@ class Store:
 
     def put(self, name: str, data: IO[bytes] | bytes) -> None:
         """Store a file under a name, replacing an older one."""
-        with self._told(name):
+        with self._translated(name):
             content = ContentFile(data) if isinstance(data, bytes) else File(data)
             self.storage.save(_checked(name), content)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[_Reader]:
         """The bytes of a file, one piece after another."""
-        with self._told(name):
+        with self._translated(name):
             stream = self.storage.stream(_checked(name))
         try:
             yield _Reader(self, name, stream)
@@ -72,40 +72,40 @@ class Store:
 
     def part(self, name: str, start: int, length: int) -> tuple[bytes, int]:
         """At most `length` bytes from a place on, from the end where start is negative; and the size of the whole."""
-        with self._told(name):
+        with self._translated(name):
             found: tuple[bytes, int] = self.storage.part(_checked(name), start, length)
             return found
 
     def has(self, name: str) -> bool:
         """Return whether there is such a file."""
-        with self._told(name):
+        with self._translated(name):
             return bool(self.storage.exists(_checked(name)))
 
     def remove(self, name: str) -> None:
         """Delete a file if it exists."""
-        with self._told(name):
+        with self._translated(name):
             self.storage.delete(_checked(name))
 
     def entries(self, prefix: str = "") -> Iterator[StoreEntry]:
         """Yield the files in a directory and below, in no order; all files without one."""
-        with self._told(prefix):
+        with self._translated(prefix):
             yield from self.storage.entries(_checked(prefix) if prefix else "")
 
     def reach(self) -> None:
         """Check that the store answers, without writing."""
-        with self._told(""):
+        with self._translated(""):
             self.storage.check()
 
     def room(self) -> DiskRoom | None:
         """Return the used and free space of a directory's disk; None for a bucket."""
-        with self._told(""):
+        with self._translated(""):
             found: DiskRoom | None = self.storage.room()
             return found
 
     def check(self) -> None:
         """Write a file, read it and remove it, to show any fault of the store."""
         name = f"check-{secrets.token_hex(8)}"
-        with self._told(name):
+        with self._translated(name):
             self.storage.check()
         self.put(name, _PROBE)
         try:
@@ -115,7 +115,7 @@ class Store:
             self.remove(name)
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _translated(self, name: str) -> Iterator[None]:
         """Translate errors of the libraries into ours."""
         try:
             yield
@@ -145,7 +145,7 @@ class _Reader:
 
     def read(self, amount: int) -> bytes:
         """The next bytes, b"" at the end."""
-        with self.store._told(self.name):
+        with self.store._translated(self.name):
             return self.stream.read(amount)
 
 

@@ -18,10 +18,10 @@ LEAST_FREE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """The state of a store. said: one line that names it without credentials. room: for an existing directory."""
+    """The state of a store. message: one line that names it without credentials. room: for an existing directory."""
 
     ok: bool
-    said: str
+    message: str
     room: DiskRoom | None = None
 
 
@@ -71,13 +71,13 @@ class _Asking:
                 store = self._wanted
             if store is None:
                 continue
-            found = _asked(store)
+            found = _checked(store)
             with self._changed:
                 self._found, self._wanted = (store, monotonic(), found), None
                 self._changed.notify_all()
 
 
-def _asked(store: Store) -> StoreStatus:
+def _checked(store: Store) -> StoreStatus:
     began = monotonic()
     try:
         store.reach()
@@ -86,16 +86,16 @@ def _asked(store: Store) -> StoreStatus:
         return StoreStatus(False, str(exc))
     except Exception as exc:  # the thread goes on, whatever a library raises
         return StoreStatus(False, f"the store {store.address}: {type(exc).__name__}: {exc}"[:300])
-    said = f"{store.address}, answers in {1000 * (monotonic() - began):.0f} ms"
+    message = f"{store.address}, answers in {1000 * (monotonic() - began):.0f} ms"
     if room is None:
-        return StoreStatus(True, said)
-    said += f", {room.free / (1 << 30):.1f} GiB free"
+        return StoreStatus(True, message)
+    message += f", {room.free / (1 << 30):.1f} GiB free"
     if room.free >= LEAST_FREE:
-        return StoreStatus(True, said, room)
+        return StoreStatus(True, message, room)
     wanted = (
         f"{LEAST_FREE / (1 << 30):.1f} are wanted: labctl lab expire makes room, or give it a larger disk"
     )
-    return StoreStatus(False, f"{said}, {wanted}", room)
+    return StoreStatus(False, f"{message}, {wanted}", room)
 
 
 _asking = _Asking()

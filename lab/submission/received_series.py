@@ -126,16 +126,16 @@ def receive_branch(
     try:
         tree = open_source(source, (home or settings.HOME) / "trees", on_progress)
     except KernelsError as exc:
-        raise _told("git" if asked.git else "tree", exc) from exc
+        raise _refused("git" if asked.git else "tree", exc) from exc
     try:
         base = resolve(tree, asked.base or tree.default_revision)
     except KernelsError as exc:
-        raise _told("base", exc) from exc
+        raise _refused("base", exc) from exc
     on_progress(f"fetching branch {asked.name}")
     try:
         series = read_branch(Branch(address, asked.name, asked.since), tree, base, fetch_limits())
     except KernelsError as exc:
-        raise _told("branch", exc) from exc
+        raise _refused("branch", exc) from exc
     name = switch_name(asked.name.rpartition("/")[2])
     return Received(
         name,
@@ -156,7 +156,7 @@ def check_message(message: str) -> str:
     try:
         return message_id(message)
     except KernelsError as exc:
-        raise _told("lore", exc) from exc
+        raise _refused("lore", exc) from exc
 
 
 def receive_message(*, message: str, home: Path | None = None) -> Received:
@@ -168,7 +168,7 @@ def receive_message(*, message: str, home: Path | None = None) -> Received:
     try:
         data = read_thread(asked, (home or settings.HOME) / "received", archive=settings.LORE)
     except KernelsError as exc:
-        raise _told("lore", exc) from exc
+        raise _refused("lore", exc) from exc
     return _from_bytes("lore", data, "", f"message {asked}")
 
 
@@ -275,7 +275,7 @@ def _branch_address(asked: BranchRequest, source: Source, by: User | None) -> Ad
         try:
             return tree_address(source.location)
         except KernelsError as exc:
-            raise _told("git" if asked.git else "tree", exc) from exc
+            raise _refused("git" if asked.git else "tree", exc) from exc
     try:
         return checked_location(asked.location, by)
     except SubmissionRejected as exc:
@@ -313,7 +313,7 @@ def _registered(asked: BranchRequest) -> Source:
         raise FieldRefused("tree", str(exc)) from exc
 
 
-def _told(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
+def _refused(field: str, exc: KernelsError) -> FieldRefused | LabUnable:
     """Errors that a person can fix are shown beside the field; a retry may help, too."""
     if exc.blame == "submission" or exc.retry:
         return FieldRefused(field, str(exc))

@@ -306,7 +306,7 @@ class Experiments(Submission):
     def cancel(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Cancel it and all of it that is not over; what was measured stays. For its submitter and operators."""
         cancel_for(experiment_id=id, by=cast("User", request.user), scopes=scopes_of(request))
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(request=PriorityShape, responses=ExperimentDetail)
     @action(detail=True, methods=["post"])
@@ -314,7 +314,7 @@ class Experiments(Submission):
         """Say how urgent it is while it is open. For its submitter and operators; above normal for operators alone."""
         asked, by = taken(PriorityShape, request)["priority"], cast("User", request.user)
         set_priority(experiment_id=id, priority=asked, by=by, scopes=scopes_of(request))
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(
         request=None,
@@ -332,7 +332,7 @@ class Experiments(Submission):
             found = rerun_experiment(experiment_id=id, by=by)
         except NeedsWorker:
             return self._handed_over(hand_over_rerun(experiment_id=id, by=by))
-        shown = self.one(found.experiment.pk)
+        shown = self.full_row(found.experiment.pk)
         status = 200 if found.already else 201
         return Response(shown, status=status, headers={"Location": shown["url"]})
 
@@ -351,7 +351,7 @@ class Experiments(Submission):
     def _kept(self, request: Request, experiment_id: int, *, kept: bool) -> Response:
         by = cast("User", request.user)
         keep_for(experiment_id=experiment_id, by=by, kept=kept, scopes=scopes_of(request))
-        return Response(self.one(experiment_id))
+        return Response(self.full_row(experiment_id))
 
     @extend_schema(responses={(200, "application/json"): COMPARISON})
     @action(detail=True)

@@ -112,7 +112,7 @@ class Hooks(Resource):
         given = taken(WantedHook, request)
         fields = HookFields(**given | {"tree": given["tree"] or ""})
         row = make_hook(by=cast("User", request.user), fields=fields, scopes=scopes_of(request))
-        return Response({**self.one(row.pk), "secret": row.secret}, status=201)
+        return Response({**self.full_row(row.pk), "secret": row.secret}, status=201)
 
     @extend_schema(request=WantedHook, responses=HookRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
@@ -127,7 +127,7 @@ class Hooks(Resource):
         change_hook(
             hook_id=id, by=user, fields=HookFields(**now | {"tree": now["tree"] or ""}), scopes=scopes
         )
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002

@@ -114,9 +114,11 @@ class Pages(PageNumberPagination):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         """As the schema tells it."""
         return [
-            _told("page", f"Which page, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER),
-            _told("page_size", "Rows on a page.", maximum=self.max_page_size, default=self.page_size),
-            _told(
+            _parameter(
+                "page", f"Which page, from 1; pages end at row {MOST_COUNTED:,}.", maximum=_MOST_NUMBER
+            ),
+            _parameter("page_size", "Rows on a page.", maximum=self.max_page_size, default=self.page_size),
+            _parameter(
                 "after",
                 "Rows behind this number, in lists in the order of numbers.",
                 minimum=0,
@@ -143,6 +145,6 @@ def _number(given: str, name: str, most: int) -> int:
     return int(match[1])
 
 
-def _told(name: str, description: str, **limits: int) -> dict[str, Any]:
+def _parameter(name: str, description: str, **limits: int) -> dict[str, Any]:
     schema = {"type": "integer", "minimum": 1, **limits}
     return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}

@@ -65,9 +65,9 @@ class Resource(View):
 
     def retrieve(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """One row."""
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
-    def one(self, key: int) -> Row:
+    def full_row(self, key: int) -> Row:
         """One row in full. Raises Http404."""
         rows = read_rows(self.get_queryset().filter(pk=key), self.whole or self.rows)
         if not rows:

@@ -239,4 +239,4 @@ class Alerts(Resource):
     def seen(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Note that somebody has seen it; the first one stays."""
         see_alert(alert_id=id, by=cast("User", request.user), scopes=scopes_of(request))
-        return Response(self.one(id))
+        return Response(self.full_row(id))

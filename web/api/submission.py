@@ -278,7 +278,7 @@ class Submission(Resource):
         return self._made(experiment.pk, replayed)
 
     def _made(self, experiment_id: int, replayed: bool) -> Response:
-        shown = self.one(experiment_id)
+        shown = self.full_row(experiment_id)
         headers = {"Location": shown["url"]} | ({"Idempotent-Replayed": "true"} if replayed else {})
         return Response(shown, status=200 if replayed else 201, headers=headers)
 

@@ -85,7 +85,7 @@ class Notes(Resource):
             run=_named(Run, "run", wanted),
             revision=_revision(wanted),
         )
-        return Response(self.one(note.pk), status=201)
+        return Response(self.full_row(note.pk), status=201)
 
     @extend_schema(request=NoteText, responses=NoteRow)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
@@ -93,7 +93,7 @@ class Notes(Resource):
         given = taken(NoteText, request, partial=True)
         if "text" in given:
             edit_note(note_id=id, by=cast("User", request.user), scopes=scopes_of(request), **given)
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
@@ -182,4 +182,4 @@ class Triages(Resource):
             decision=Decision(wanted["state"], wanted["reason"], wanted["fixed_by"]),
             seen=wanted["seen"],
         )
-        return Response(self.one(row.pk), status=201)
+        return Response(self.full_row(row.pk), status=201)

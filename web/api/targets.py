@@ -146,14 +146,14 @@ class Targets(Resource):
     def create(self, request: Request) -> Response:
         """Take a machine in."""
         row = add_target(by=cast("User", request.user), wanted=TargetFields(**taken(WantedTarget, request)))
-        return Response(self.one(row.pk), status=201)
+        return Response(self.full_row(row.pk), status=201)
 
     @extend_schema(request=WantedTarget, responses=TargetDetail)
     def partial_update(self, request: Request, id: int) -> Response:  # noqa: A002  the address says so
         """Change what is given of it; what boots there now ends as it began."""
         changes = taken(WantedTarget, request, partial=True)
         change_target(by=cast("User", request.user), target_id=id, changes=changes)
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, id: int) -> HttpResponse:  # noqa: A002
@@ -166,11 +166,11 @@ class Targets(Resource):
     def release(self, request: Request, id: int) -> Response:  # noqa: A002
         """End its quarantine: it boots again."""
         release_target(target_id=id, by=cast("User", request.user))
-        return Response(self.one(id))
+        return Response(self.full_row(id))
 
     @extend_schema(request=None, responses=TargetDetail)
     @action(detail=True, methods=["post"])
     def check(self, request: Request, id: int) -> Response:  # noqa: A002
         """Have its health checked as soon as it boots nothing."""
         ask_check(by=cast("User", request.user), target_id=id)
-        return Response(self.one(id))
+        return Response(self.full_row(id))

@@ -116,13 +116,13 @@ class Trends(View):
         """A page of them, the latest fed first; without points."""
         found = self.filter_queryset(self.get_queryset()).order_by("-latest_case", "key")
         keys: Any = self.paginate_queryset(found.values_list("key", flat=True))
-        return self.get_paginated_response([self._told(line) for line in trend_lines(keys)])
+        return self.get_paginated_response([self._row(line) for line in trend_lines(keys)])
 
     @extend_schema(parameters=[KEY], responses=TrendShape)
     def retrieve(self, request: Request, key: str) -> Response:
         """One of them, with its points and steps."""
         page = trend_page(key)
-        told = self._told(page.line) | {"unplaced": page.unplaced}
+        told = self._row(page.line) | {"unplaced": page.unplaced}
         told["points"] = [point_data(point) for point in page.points]
         told["steps"] = [step_data(step) for step in page.steps]
         return Response(finite(told))
@@ -133,7 +133,7 @@ class Trends(View):
         """One revision a line, oldest first."""
         return as_csv(request._request, key)
 
-    def _told(self, line: Any) -> Row:
+    def _row(self, line: Any) -> Row:
         names = set(TrendRow().fields) - {"url", "page"}
         root = self.request.build_absolute_uri("/")
         row = {name: getattr(line, name) for name in names}

@@ -37,7 +37,7 @@ def _row(told: VariantSpread, unit: str) -> StripRow:
     reach = f" ({quantity(middle.low, unit)} to {quantity(middle.high, unit)})" if told.counted > 1 else ""
     return StripRow(
         name=told.variant,
-        said=f"{quantity(middle.value, unit)}{reach}, {count(told.counted, 'boot')}{_again(told)}",
+        summary=f"{quantity(middle.value, unit)}{reach}, {count(told.counted, 'boot')}{_again(told)}",
         boots=[
             (
                 boot.number,

@@ -124,7 +124,7 @@ def _live(request: HttpRequest, page: ExperimentPage) -> dict[str, object]:
         "boots_failed": sum(run.state == "failed" for run in page.runs),
         "builds_said": f"{progress.builds_over} of {count(progress.builds_total, 'build')}",
         "boots_said": f"{progress.boots_over} of {count(progress.boots_total, 'boot')}",
-        "grid": [(one, _build_said(one.build)) for one in page.variants],
+        "grid": [(one, _build_note(one.build)) for one in page.variants],
         "troubles": _troubles(page),
         "conclusion": conclusion_block(conclusion_data(row)),
     }
@@ -138,7 +138,7 @@ def _priorities(request: HttpRequest, page: ExperimentPage) -> tuple[str, ...]:
     return given if now in given else (*given, now)
 
 
-def _build_said(build: ExperimentBuild | None) -> str:
+def _build_note(build: ExperimentBuild | None) -> str:
     if build is None or build.row.state != "built":
         return ""
     if build.reused:

@@ -109,12 +109,12 @@ def _result(row: Fetch) -> FormPage:
         arrived = with_fetched(
             _TYPED.validate_python(row.form["typed"]), _RECEIVED.validate_python(row.received)
         )
-        page = FormPage(arrived.typed, told=arrived.told, previewing=previewing)
+        page = FormPage(arrived.typed, notes=arrived.notes, previewing=previewing)
         typed = arrived.typed
     if row.preview is not None:
         return replace(page, preview=_PREVIEW.validate_python(row.preview))
     if not row.problem:
-        return replace(page, told=[*page.told, f"The {_noun(row)} was cancelled. Nothing was queued."])
+        return replace(page, notes=[*page.notes, f"The {_noun(row)} was cancelled. Nothing was queued."])
     return replace(page, **_faults(row, typed))
 
 

@@ -27,5 +27,5 @@ def ready(request: HttpRequest) -> HttpResponse:
     ok = all(check.ok for check in checks)
     told: dict[str, object] = {"ready": ok}
     if may_watch(request):
-        told["checks"] = [{"name": one.name, "ok": one.ok, "said": one.said} for one in checks]
+        told["checks"] = [{"name": one.name, "ok": one.ok, "said": one.message} for one in checks]
     return JsonResponse(told, status=200 if ok else 503, json_dumps_params={"ensure_ascii": False})

@@ -121,7 +121,7 @@ def following(request: HttpRequest, token: str) -> HttpResponseBase:
     found = _await_following(token, _caller(request))
     if found is None:
         return HttpResponse(status=204)
-    return HttpResponse(_told(found, url), content_type=_PLAIN)
+    return HttpResponse(_script(found, url), content_type=_PLAIN)
 
 
 def _await_following(token: str, address: str) -> Following | None:
@@ -137,7 +137,7 @@ def _await_following(token: str, address: str) -> Following | None:
             _holding.release()
 
 
-def _told(found: Following, url: str) -> str:
+def _script(found: Following, url: str) -> str:
     """Line by line, and paths for addresses: the machine asks nobody else."""
     return FOLLOWING.format(
         kernel_sha256=found.kernel_sha256,

@@ -98,7 +98,7 @@ def _tables(
     """Return the tables below the graph, and which of them is open: what the address asks for, else what the patch claims."""
     ctx = {
         "callers": _callers(page),
-        "callers_told": _told(page),
+        "callers_told": _shares_line(page),
         "moved": sum(any(cell.certain for cell in (*row.own, *row.total)) for row in page.symbols),
         "exact": exact_tables(page.changes),
         "kind_at": f"?{urlencode({'kind': page.kind})}",
@@ -114,7 +114,7 @@ def _tables(
     return ctx | {"claimed": claims, "opened_claims": first}
 
 
-def _told(page: ProfilePage) -> str:
+def _shares_line(page: ProfilePage) -> str:
     """Return the share of the symbols split by caller, side by side: "base 68.03 %, p 26.07 %"."""
     total = page.splits[0].total if page.splits else ()
     return ", ".join(

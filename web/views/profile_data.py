@@ -70,7 +70,7 @@ def run_profile(request: HttpRequest, run_id: int, form: str) -> HttpResponse:
     if form == "tree":
         return _file(request, bytes(profile.tree), chosen.media_type, file)
     run = profile.run
-    title = f"{run.case}: {run.variant}, run {run_id}{_said(profile.kind)}"
+    title = f"{run.case}: {run.variant}, run {run_id}{_kind_suffix(profile.kind)}"
     body = chosen.write(tree, title=title, unit=unit_of(profile.kind), lines=merged_lines([profile.lines]))
     return _file(request, body, chosen.media_type, file)
 
@@ -153,7 +153,7 @@ def _suffix(kind: str) -> str:
     return "" if kind == CPU else f"-{kind}"
 
 
-def _said(kind: str) -> str:
+def _kind_suffix(kind: str) -> str:
     return "" if kind == CPU else f", {kind}"
 
 

@@ -42,7 +42,7 @@ def submit(request: HttpRequest) -> HttpResponse:
     arrived = receive(typed, request.FILES.getlist("files"))
     typed = arrived.typed
     previewing = "preview" in request.POST
-    page = FormPage(typed, told=arrived.told, detail=arrived.detail, previewing=previewing)
+    page = FormPage(typed, notes=arrived.notes, detail=arrived.detail, previewing=previewing)
     description = describe(typed)
     errors = description.errors | arrived.errors
     wanted = wanted_series(typed)
@@ -140,7 +140,7 @@ def _cloned(request: HttpRequest) -> FormPage | None:
     texts = {switch.name: switch.text for switch in row.switches.all()}
     typed, sentences = typed_from(description, texts, origin=row.pk)
     told = [f"Filled from #{row.pk}, {row.name}. Change what is to be another way."]
-    return FormPage(typed, told=[*told, *sentences], toml=description_as_toml(description))
+    return FormPage(typed, notes=[*told, *sentences], toml=description_as_toml(description))
 
 
 def show_form(request: HttpRequest, page: FormPage) -> HttpResponse:

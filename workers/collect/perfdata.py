@@ -90,7 +90,7 @@ def read_perf_data(path: Readable, kernel: ExpectedKernel) -> PerfProfile:
         raise ProfileUnreadable("this perf.data holds no sample")
     chosen = of_one_event(opened.samples, opened.frame.attrs)
     others = len(opened.samples.tid) - len(chosen)
-    return replace(_told(opened, opened.samples.only(chosen), None), others=others)
+    return replace(_profile_of(opened, opened.samples.only(chosen), None), others=others)
 
 
 def read_waits(
@@ -107,7 +107,7 @@ def read_waits(
     lost = opened.records.of(LOST, LOST_SAMPLES)
     recorded = Recorded(windows, times(opened.records, lost, opened.frame.attrs))
     waits = pair(opened.records, opened.samples, points, recorded)
-    found = _told(opened, opened.samples.only(waits.begin), Weighing(waits.ns, locks=kind == "lock"))
+    found = _profile_of(opened, opened.samples.only(waits.begin), Weighing(waits.ns, locks=kind == "lock"))
     return replace(found, waits=len(waits.ns), unended=waits.unended, unbegun=waits.unbegun)
 
 
@@ -136,7 +136,7 @@ def _open(path: Readable, kernel: ExpectedKernel) -> _Opened:
     return _Opened(frame, records, samples, story, symbols, build_id or kernel.told_id)
 
 
-def _told(opened: _Opened, samples: SampleColumns, weighing: Weighing | None) -> PerfProfile:
+def _profile_of(opened: _Opened, samples: SampleColumns, weighing: Weighing | None) -> PerfProfile:
     tree, garbled = tree_of(opened.records.words, samples, opened.story, opened.symbols, weighing)
     return PerfProfile(
         tree=tree,

@@ -24,7 +24,7 @@ from workers.ctl.clients.errors import NotLetIn, SettingsWrong
 from workers.ctl.options import EXIT_LAB, EXIT_OK, EXIT_REGRESSION, err, through_client, with_options
 from workers.ctl.plaintext import plain_line, plain_text
 from workers.ctl.preferences import git_top, read_preferences
-from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
+from workers.ctl.submit_options import MEASURE_OPTIONS, SubmitOptions
 from workers.ctl.terminal import stalled_line
 
 TOOL = "kperflab"
@@ -36,10 +36,10 @@ _SETUP = (NotLetIn, SettingsWrong)
 
 
 @through_client
-@with_options(Wish, measure=MEASURE_OPTIONS)
+@with_options(SubmitOptions, measure=MEASURE_OPTIONS)
 def b4_check(
     client: Client,
-    given: Wish,
+    given: SubmitOptions,
     wait: Annotated[bool, typer.Option("--wait", help="stay until the experiment is compared")] = False,
 ) -> None:
     """Check a patch or cover letter on standard input for b4 review; print what b4 reads.
@@ -49,7 +49,7 @@ def b4_check(
     print(json.dumps(list(_checked(client, given, wait=wait)), ensure_ascii=False))
 
 
-def _checked(client: Client, given: Wish, *, wait: bool) -> Iterator[Json]:
+def _checked(client: Client, given: SubmitOptions, *, wait: bool) -> Iterator[Json]:
     """Yield the result, nothing where the lab is at fault. Raises what the reader of the message has to set right."""
     # An experiment is looked up and submitted below; both fail alike.
     try:
@@ -86,7 +86,7 @@ def _line(status: str, summary: str, url: str = "", details: str = "") -> Json:
     return {key: value for key, value in shown.items() if value}
 
 
-def _description(given: Wish, client: Client) -> Json | None:
+def _description(given: SubmitOptions, client: Client) -> Json | None:
     """Return the experiment of the message on standard input; of b4's branch for a cover letter, None without one."""
     from workers.ctl.submitted_files import STDIN, branch_series, handed_series, newest_release, read_handed
 
@@ -107,7 +107,7 @@ def _description(given: Wish, client: Client) -> Json | None:
     return submit_options.of_series(branch_series(branch, base), given, preferences, client, base)
 
 
-def _check_setup(given: Wish, defaults: Any) -> None:
+def _check_setup(given: SubmitOptions, defaults: Any) -> None:
     """Refuse a call that says neither tree nor workload: that is the caller's, not the patch's fault."""
     missing = [
         f"{option} (or {name} under [defaults] in .labctl.toml)"

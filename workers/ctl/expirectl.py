@@ -11,7 +11,7 @@ from rich.text import Text
 
 import workers.app  # noqa: F401  makes Django ready before lab is imported
 from lab.operations.retention import Expiry, expire, plan_expiry
-from lab.storage.inventory import KINDS, Holding
+from lab.storage.inventory import KINDS, InventoryItem
 from workers.ctl.options import out
 
 _CALLED = {
@@ -51,7 +51,7 @@ def show_or_expire(
         )
 
 
-def _show(plan: Expiry, went: tuple[Holding, ...]) -> None:
+def _show(plan: Expiry, went: tuple[InventoryItem, ...]) -> None:
     gone = {(one.kind, one.name) for one in went}
     stays = [one for one in (*plan.going, *plan.staying) if (one.kind, one.name) not in gone]
     table = Table("", "go", "from here", "from the store", "stay", "size", box=None)
@@ -74,5 +74,5 @@ def _show(plan: Expiry, went: tuple[Holding, ...]) -> None:
         out.print(table)
 
 
-def _size(found: Iterable[Holding]) -> str:
+def _size(found: Iterable[InventoryItem]) -> str:
     return f"{sum(one.here + one.stored for one in found) / _MIB:,.1f} MiB"

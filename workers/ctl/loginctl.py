@@ -87,7 +87,7 @@ def whoami(server: Server = "", form: Format = TABLE) -> None:
         if form == JSON:
             print_json(who)
             return
-        out.print(Text(f"{client.where}: {_told(who)}"), soft_wrap=True)
+        out.print(Text(f"{client.where}: {_identity(who)}"), soft_wrap=True)
 
 
 def config(form: Format = TABLE) -> None:
@@ -130,10 +130,10 @@ def _new_token(found: Preferences, url: str, name: str, scopes: list[str], days:
 def _check(found: Preferences, url: str, token: str) -> None:
     """Use a token once before it is kept."""
     with remote_client(found, url, whisper, token=token) as client:
-        out.print(Text(f"signed in to {url} as {_told(client.who())}"), soft_wrap=True)
+        out.print(Text(f"signed in to {url} as {_identity(client.who())}"), soft_wrap=True)
 
 
-def _told(who: dict[str, object]) -> str:
+def _identity(who: dict[str, object]) -> str:
     name = plain_line(who.get("username") or who.get("name") or "nobody")
     scopes = who.get("scopes")
     told = [

@@ -34,7 +34,7 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
     cases: as lab/profiles/exports/data.py has them.
     """
     for case in cases:
-        page = cast("ProfilePage", told(case["profile"]))
+        page = cast("ProfilePage", as_attributes(case["profile"]))
         for split in page.splits[:1]:
             console.print(caller_table(page, split))
         if page.kind == "exact":
@@ -44,18 +44,18 @@ def show_profiles(console: Console, cases: Iterable[Json]) -> None:
         show_claims(console, page.claims)
         for reason in dict.fromkeys(column.doubt for column in page.columns if column.doubt):
             console.print(Text(f"  {plain_line(reason)}", style="yellow"))
-        show_counters(console, cast("CounterPage", told(case["counters"])))
+        show_counters(console, cast("CounterPage", as_attributes(case["counters"])))
         for cost in page.costs:
             if cost.kind not in ("exact", "waiting"):
                 console.print(Text(f"  {_cost(cost)}", style="dim"))
 
 
-def told(data: Any) -> Any:
+def as_attributes(data: Any) -> Any:
     """Plain data with its fields as attributes, as the dataclasses had them that it was made of. Texts are one line each."""
     if isinstance(data, dict):
-        return SimpleNamespace(**{name: told(item) for name, item in data.items()})
+        return SimpleNamespace(**{name: as_attributes(item) for name, item in data.items()})
     if isinstance(data, list):
-        return [told(item) for item in data]
+        return [as_attributes(item) for item in data]
     return plain_line(data) if isinstance(data, str) else data
 
 

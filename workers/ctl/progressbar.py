@@ -183,7 +183,7 @@ def _over(now: Json, what: str) -> int:
     return sum(int(now[f"{what}_{how}"]) for how in ("done", "failed", "cancelled"))
 
 
-def _told(now: Json, what: str) -> Text:
+def _count_of(now: Json, what: str) -> Text:
     """Return how many of a stage are over, and how many of them otherwise than well."""
     told = Text(f"{_over(now, what)}/{now[f'{what}_total']}")
     for how, style in (("failed", "red"), ("cancelled", "dim")):
@@ -218,7 +218,7 @@ def drawn(follower: Follower) -> Group:
     stages = Table.grid(padding=(0, 1))
     for what in ("builds", "boots"):
         bar = ProgressBar(total=max(now[f"{what}_total"], 1), completed=_over(now, what), width=40)
-        stages.add_row(Text(what), bar, _told(now, what))
+        stages.add_row(Text(what), bar, _count_of(now, what))
     doing = [Text(line) for line in doing_lines(now)]
     if follower.last:
         doing.append(Text(f"  {follower.last}", style="dim", no_wrap=True, overflow="ellipsis"))

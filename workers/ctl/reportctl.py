@@ -60,12 +60,12 @@ def write_form(data: ComparisonData, form: str) -> None:
 def _show_exact(client: Client, experiment_id: int) -> None:
     """Print where the instructions of each change went, if boots were profiled exactly."""
     from workers.ctl.exact_tables import show_exact
-    from workers.ctl.profile_tables import told
+    from workers.ctl.profile_tables import as_attributes
 
     cases = [case["profile"] for case in client.profile(experiment_id, [], "exact")]
     changes = [change for case in cases for change in case["changes"]]
     if changes:
-        show_exact(out, told(changes), brief=True)
+        show_exact(out, as_attributes(changes), brief=True)
         out.print(f"  all functions: labctl profile {experiment_id} --kind exact", style="dim", markup=False)
 
 

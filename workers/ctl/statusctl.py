@@ -38,7 +38,8 @@ def show(form: Format = TABLE) -> None:
     out.print(Text(f"kperflab {version('kperflab')} in {settings.HOME}"), soft_wrap=True)
     for check in checks:
         out.print(
-            Text(f"  {'ok ' if check.ok else 'NOT'}  {check.name}: {plain_line(check.said)}"), soft_wrap=True
+            Text(f"  {'ok ' if check.ok else 'NOT'}  {check.name}: {plain_line(check.message)}"),
+            soft_wrap=True,
         )
     if not all(check.ok for check in checks):
         raise typer.Exit(EXIT_LAB)
@@ -155,14 +156,14 @@ def _workers(seen: tuple[ReportedWorker, ...]) -> Table:
         _add(
             table,
             plain_line(one.name),
-            plain_line(_said(one)),
+            plain_line(_worker_state(one)),
             f"{one.silent_s:.0f} s ago",
             plain_line(", ".join(one.queues)),
         )
     return table
 
 
-def _said(one: ReportedWorker) -> str:
+def _worker_state(one: ReportedWorker) -> str:
     if one.gone:
         return "gone"
     return f"idle: {one.idle_reason}" if one.idle_reason else "takes work"

@@ -20,7 +20,7 @@ from workers.ctl.preferences import PROJECT_FILE, Preferences, config_file, git_
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SubmitOptions:
     """Options that make a description of a series, or change one that a file gives."""
 
     branch: Annotated[
@@ -115,7 +115,7 @@ def _option(question: FieldQuestion) -> Any:
 MEASURE_OPTIONS = tuple(_measure_options())
 
 
-def description(source: Path | None, wish: Wish, client: Client) -> Json:
+def description(source: Path | None, wish: SubmitOptions, client: Client) -> Json:
     """The description that a file or a branch and the options make. Raises SpecError, SettingsWrong."""
     # Here, for `--help` and completion need none of it.
     from workers.ctl.submitted_files import (
@@ -142,7 +142,7 @@ def description(source: Path | None, wish: Wish, client: Client) -> Json:
     return of_file(data, source, wish)
 
 
-def of_file(data: bytes, source: Path, wish: Wish) -> Json:
+def of_file(data: bytes, source: Path, wish: SubmitOptions) -> Json:
     """A TOML file's description with its patches' texts in it, changed by the options. Raises SpecError."""
     from lab.experiments.spec import inline_files
 
@@ -169,7 +169,7 @@ def of_file(data: bytes, source: Path, wish: Wish) -> Json:
     return mapping
 
 
-def of_series(handed: Any, wish: Wish, found: Preferences, client: Client, base: str) -> Json:
+def of_series(handed: Any, wish: SubmitOptions, found: Preferences, client: Client, base: str) -> Json:
     """The description of a series. Raises SpecError where neither options nor preferences say tree and workload."""
     defaults = found.defaults
     # Where neither names a base, the lab takes the one that the series names, if its tree has that.
@@ -192,7 +192,7 @@ def of_series(handed: Any, wish: Wish, found: Preferences, client: Client, base:
     }
 
 
-def measured(wish: Wish, defaults: Mapping[str, Any]) -> Json:
+def measured(wish: SubmitOptions, defaults: Mapping[str, Any]) -> Json:
     """The fields of [measure] that options or defaults give."""
     given = {name: defaults[name] for name in BY_NAME if name in defaults}
     given |= {name: value for name, value in wish.measure.items() if value not in ("", None)}
@@ -210,7 +210,7 @@ def tree_field(tree: str) -> dict[str, str]:
     return {"git" if "/" in tree else "tree": tree}
 
 
-def _tree(wish: Wish, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
+def _tree(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> dict[str, str]:
     if wish.tree:
         return tree_field(wish.tree)
     for name in ("tree", "git"):
@@ -226,7 +226,7 @@ def _tree(wish: Wish, defaults: Mapping[str, Any], client: Client) -> dict[str, 
     )
 
 
-def _cases(wish: Wish, defaults: Mapping[str, Any], client: Client) -> list[Json]:
+def _cases(wish: SubmitOptions, defaults: Mapping[str, Any], client: Client) -> list[Json]:
     wanted = wish.workload or [str(defaults["workload"])] if wish.workload or "workload" in defaults else []
     if not wanted:
         names = ", ".join(str(row["name"]) for row in client.names("workloads"))
@@ -265,7 +265,7 @@ def _param(text: str) -> Any:
         return text
 
 
-def _switches(handed: Any, wish: Wish) -> list[Json]:
+def _switches(handed: Any, wish: SubmitOptions) -> list[Json]:
     from lab.experiments.spec import switch_name
     from workers.ctl.submitted_files import NAME_LENGTH, as_mail
 

@@ -24,7 +24,7 @@ from workers.ctl.options import (
     through_client,
     with_options,
 )
-from workers.ctl.submit_options import MEASURE_OPTIONS, Wish
+from workers.ctl.submit_options import MEASURE_OPTIONS, SubmitOptions
 
 Source = Annotated[
     Path | None,
@@ -37,10 +37,10 @@ Source = Annotated[
 
 
 @through_client
-@with_options(Wish, measure=MEASURE_OPTIONS)
+@with_options(SubmitOptions, measure=MEASURE_OPTIONS)
 def submit(
     client: Client,
-    given: Wish,
+    given: SubmitOptions,
     source: Source = None,
     wait: Annotated[
         bool | None,
@@ -77,8 +77,8 @@ def _say_queued(client: Client, row: Json, *, wait: bool) -> None:
 
 
 @through_client
-@with_options(Wish, measure=MEASURE_OPTIONS)
-def preview(client: Client, given: Wish, source: Source = None, form: Format = TABLE) -> None:
+@with_options(SubmitOptions, measure=MEASURE_OPTIONS)
+def preview(client: Client, given: SubmitOptions, source: Source = None, form: Format = TABLE) -> None:
     """Show what an experiment would build, boot, take and be able to tell; queue nothing."""
     from workers.ctl import tables
 

@@ -55,7 +55,7 @@ def list_targets(form: Format = TABLE) -> None:
     if form == JSON:
         print_json(api_here().rows("targets/"))
         return
-    rows = [_told(row) for row in Target.objects.order_by("name")]
+    rows = [_as_shown(row) for row in Target.objects.order_by("name")]
     table = plain_rows("target", "driver", "group", "vCPUs", "MiB", "state")
     for row in rows:
         cells = (row["name"], row["driver"], row["group"], row["vcpus"], row["memory_mib"], row["state"])
@@ -69,7 +69,7 @@ def show(name: Name, form: Format = TABLE) -> None:
     if form == JSON:
         print_json(api_here().document(f"targets/{row.pk}/"))
         return
-    for key, value in _told(row, whole=True).items():
+    for key, value in _as_shown(row, whole=True).items():
         told = json.dumps(value, indent=2) if isinstance(value, dict) else plain_line(value)
         if told not in {"", "{}"}:
             out.print(Text(f"{key}: {told}"), soft_wrap=True)
@@ -77,7 +77,7 @@ def show(name: Name, form: Format = TABLE) -> None:
 
 def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
     """Take a machine in."""
-    given = _given(file, group, {}, tune)
+    given = _settings(file, group, {}, tune)
     row = add_target(by=None, wanted=TargetFields(**{"name": name} | given))
     out.print(Text(f"{row.name} is taken in; try it with: labctl target power {row.name} status"))
 
@@ -85,7 +85,7 @@ def add(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> 
 def change(name: Name, file: File = None, group: Group = None, tune: Tune = []) -> None:  # noqa: B006
     """Change a machine; access and tuning of the file replace what is there."""
     row = named_target(name)
-    given = _given(file, group, row.tuning, tune)
+    given = _settings(file, group, row.tuning, tune)
     if not given:
         raise typer.BadParameter("nothing to change: give a FILE, --group or --tune")
     changed = change_target(by=None, target_id=row.pk, changes=given)
@@ -157,7 +157,7 @@ def power(
     out.print(Text(f"{row.name} is {'on' if bmc.is_on() else 'off'}"))
 
 
-def _given(
+def _settings(
     file: Path | None, group: str | None, tuning: Mapping[str, Any], tune: list[str]
 ) -> dict[str, Any]:
     """Return the settings of a target from the command: its file's tables, then its options."""
@@ -202,7 +202,7 @@ def _read(file: Path) -> dict[str, Any]:
     return given
 
 
-def _told(row: Target, *, whole: bool = False) -> dict[str, Any]:
+def _as_shown(row: Target, *, whole: bool = False) -> dict[str, Any]:
     state = "well" if row.enabled else "disabled"
     if row.quarantined_at is not None:
         state = f"in quarantine since {row.quarantined_at:%Y-%m-%d %H:%M}"

@@ -49,7 +49,7 @@ class FieldNames:
         """Return the field at a place in an object, "" for none known."""
         found = self._in(place)
         field = found.struct.field_at(place.offset) if found else None
-        return _told([field], [], found) if found and field else ""
+        return _description([field], [], found) if found and field else ""
 
     def in_line(self, place: Place, line: LineWaits) -> str:
         """Return the fields of a line that begins at a place: "i_count beside i_flags in struct inode (ext4_inode_info.vfs_inode)".
@@ -64,7 +64,7 @@ class FieldNames:
         of = self._structures.variables.get(name, "")
         struct = self._structures.structs.get(of)
         field = struct.field_at(offset) if struct else None
-        return _told([field], [], _Found(of, struct)) if struct and field else ""
+        return _description([field], [], _Found(of, struct)) if struct and field else ""
 
     def in_variable(self, name: str, line: LineWaits, start: int, end: int) -> str:
         """Return the fields of a static structure from one address to another that are in a line, as in_line."""
@@ -101,7 +101,7 @@ def _waited(found: _Found | None, line: LineWaits, bytes_: range, offset: Callab
     most = max(cycles.values(), default=0)
     fields = sorted((one for one in cycles if cycles[one] >= _LEAST * most), key=lambda one: -cycles[one])
     if not line.false_sharing:
-        return _told(fields, [], found)
+        return _description(fields, [], found)
     changed = {
         field: None
         for byte in bytes_
@@ -110,12 +110,12 @@ def _waited(found: _Found | None, line: LineWaits, bytes_: range, offset: Callab
     read = [one for one in fields if one not in changed]
     written = [one for one in fields if one in changed]
     if not read:  # each CPU writes to its own
-        return _told(written[:1], written[1:], found)
+        return _description(written[:1], written[1:], found)
     # The writer may hardly ever wait itself.
-    return _told(written or list(changed)[:1], read, found)
+    return _description(written or list(changed)[:1], read, found)
 
 
-def _told(fields: Sequence[StructField], beside: Sequence[StructField], found: _Found) -> str:
+def _description(fields: Sequence[StructField], beside: Sequence[StructField], found: _Found) -> str:
     sides = [[found.shown(one) for one in side[:_MOST_FIELDS]] for side in (fields, beside) if side]
     where = {place for side in sides for _, place in side}
     if len(where) == 1:

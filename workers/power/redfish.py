@@ -103,20 +103,24 @@ class Redfish:
                 f'{self._who} has no machine "{access.system}": give power.system as its Systems list does'
             ) from None
         except exceptions.ServerSideError as error:
-            raise BmcFailed(f"{self._who} answers HTTP {error.status_code}: {self._said(error)}") from None
+            raise BmcFailed(
+                f"{self._who} answers HTTP {error.status_code}: {self._without_password(error)}"
+            ) from None
         except exceptions.UnknownDefaultError:
             raise BmcRefused(f"{self._who} has not exactly one machine: say in power.system which") from None
         except exceptions.ConnectionError as error:
             if _is_of_tls(error):
                 raise BmcRefused(
                     f"{self._who} has a certificate that is not trusted: name its CA's file in power.verify "
-                    f"({self._said(error)})"
+                    f"({self._without_password(error)})"
                 ) from None
-            raise BmcFailed(f"{self._who} does not answer: {self._said(error)}") from None
+            raise BmcFailed(f"{self._who} does not answer: {self._without_password(error)}") from None
         except (exceptions.SushyError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BmcRefused(f"{self._who} does not answer as Redfish does: {self._said(error)}") from None
+            raise BmcRefused(
+                f"{self._who} does not answer as Redfish does: {self._without_password(error)}"
+            ) from None
 
-    def _said(self, error: BaseException) -> str:
+    def _without_password(self, error: BaseException) -> str:
         text = " ".join(str(error).split()).replace(self._password, "***")
         return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 

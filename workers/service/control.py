@@ -69,7 +69,7 @@ def status() -> None:
     """Show what runs."""
     place = ServicePlace(state_root())
     for one in Supervisor(place).states():
-        said = f"process {one.pid}, {duration(one.seconds)}" if one.pid else one.said
+        said = f"process {one.pid}, {duration(one.seconds)}" if one.pid else one.detail
         _say(f"{one.name:<20} {one.state.lower():<9} {said}")
 
 

@@ -43,7 +43,7 @@ class State:
     state: str
     pid: int
     seconds: int
-    said: str
+    detail: str
 
 
 class Supervisor:

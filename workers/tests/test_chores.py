@@ -13,7 +13,7 @@ from django.utils import timezone
 from lab.errors import LabError
 from lab.models import Chore
 from lab.operations.retention import Expiry
-from lab.storage.inventory import Holding
+from lab.storage.inventory import InventoryItem
 from workers import tasks, upkeep
 from workers.repeating import Timetable
 
@@ -29,7 +29,7 @@ def expired(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     # Nothing of the tests' own state root is looked at, or removed.
-    nothing = Expiry((), (Holding("run", "1-1", here=3, stored=5),), None)
+    nothing = Expiry((), (InventoryItem("run", "1-1", here=3, stored=5),), None)
     monkeypatch.setattr(tasks, "plan_expiry", lambda: nothing)
     monkeypatch.setattr(tasks, "expire", applying(found))
     return found

@@ -17,7 +17,7 @@ from kernels.trees.git import COMMITTER, git_environment
 from lab.errors import SpecError
 from lab.experiments.spec import spec_from_mapping
 from workers.ctl.clients.client import Client
-from workers.ctl.submit_options import Wish, description
+from workers.ctl.submit_options import SubmitOptions, description
 from workers.ctl.submitted_files import branch_series, handed_series, is_series, newest_release
 
 NAMES = {"trees": [{"name": "debian-6.1"}], "workloads": [{"name": "showgids"}, {"name": "stat-walk"}]}
@@ -111,7 +111,9 @@ def test_outside_of_a_git_tree_there_are_no_branches(tmp_path: Path, monkeypatch
 @pytest.mark.process
 def test_the_base_is_the_newest_release_unless_said(tree: Path) -> None:
     assert newest_release("topic") == "v6.1"
-    told = description(None, Wish(branch="topic", tree="debian-6.1", workload=["showgids:smoke"]), client())
+    told = description(
+        None, SubmitOptions(branch="topic", tree="debian-6.1", workload=["showgids:smoke"]), client()
+    )
     assert told["base"] == "v6.1"
     assert told["name"] == "topic"
     assert told["cases"] == [{"workload": "showgids", "preset": "smoke"}]
@@ -121,7 +123,7 @@ def test_the_base_is_the_newest_release_unless_said(tree: Path) -> None:
 
 @pytest.mark.process
 def test_each_patch_may_be_a_switch(tree: Path) -> None:
-    wish = Wish(branch="topic", tree="debian-6.1", workload=["showgids"], each=True)
+    wish = SubmitOptions(branch="topic", tree="debian-6.1", workload=["showgids"], each=True)
     spec = spec_from_mapping(description(None, wish, client()))
     assert [patch.name for patch in spec.patches] == ["1-fs-two-is-of-four", "2-fs-Add-b"]
     assert spec.design == "cumulative"
@@ -130,7 +132,7 @@ def test_each_patch_may_be_a_switch(tree: Path) -> None:
 
 @pytest.mark.process
 def test_on_this_machine_the_current_tree_is_the_tree(tree: Path) -> None:
-    told = description(None, Wish(branch="topic", workload=["showgids"]), client(local=True))
+    told = description(None, SubmitOptions(branch="topic", workload=["showgids"]), client(local=True))
     assert told["git"] == str(tree)
 
 
@@ -140,7 +142,9 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
         '[defaults]\ntree = "debian-6.1"\nworkload = "stat-walk"\npreset = "smoke"\nboots = 3\n'
         'clock = "instructions"\ntarget = "metal"\nprofile = true\n'
     )
-    spec = spec_from_mapping(description(None, Wish(branch="topic", measure={"clock": "wall"}), client()))
+    spec = spec_from_mapping(
+        description(None, SubmitOptions(branch="topic", measure={"clock": "wall"}), client())
+    )
     assert (spec.tree, spec.target, spec.cases[0].workload, spec.cases[0].preset) == (
         "debian-6.1",
         "metal",
@@ -154,12 +158,12 @@ def test_defaults_of_the_tree_fill_what_is_not_said(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        (Wish(), "give a file"),
-        (Wish(branch="topic", workload=["showgids"]), r"--tree NAME \(debian-6.1\)"),
-        (Wish(branch="topic", tree="debian-6.1"), r"--workload NAME \(showgids, stat-walk\)"),
+        (SubmitOptions(), "give a file"),
+        (SubmitOptions(branch="topic", workload=["showgids"]), r"--tree NAME \(debian-6.1\)"),
+        (SubmitOptions(branch="topic", tree="debian-6.1"), r"--workload NAME \(showgids, stat-walk\)"),
     ],
 )
-def test_what_is_missing_is_named_with_what_is_valid(wish: Wish, said: str, tree: Path) -> None:
+def test_what_is_missing_is_named_with_what_is_valid(wish: SubmitOptions, said: str, tree: Path) -> None:
     with pytest.raises(SpecError, match=said):
         description(None, wish, client())
 
@@ -169,7 +173,7 @@ def test_a_series_comes_in_on_standard_input(tree: Path, monkeypatch: pytest.Mon
     mails = git(tree, "format-patch", "--stdout", "--base=v6.1", "v6.1..topic")
     stdin = SimpleNamespace(isatty=lambda: False, buffer=io.BytesIO(mails.encode()))
     monkeypatch.setattr("sys.stdin", stdin)
-    told = description(Path("-"), Wish(tree="debian-6.1", workload=["showgids"]), client())
+    told = description(Path("-"), SubmitOptions(tree="debian-6.1", workload=["showgids"]), client())
     # The lab takes the base that the series names, if its tree has it.
     assert "base" not in told
     assert "base-commit: " + git(tree, "rev-parse", "v6.1").strip() in told["patches"][0]["text"]
@@ -179,10 +183,10 @@ def test_a_series_comes_in_on_standard_input(tree: Path, monkeypatch: pytest.Mon
 def test_nothing_on_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     with pytest.raises(SpecError, match="b4 am"):
-        description(Path("-"), Wish(), client())
+        description(Path("-"), SubmitOptions(), client())
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False, buffer=io.BytesIO(b"\n")))
     with pytest.raises(SpecError, match="standard input is empty"):
-        description(Path("-"), Wish(), client())
+        description(Path("-"), SubmitOptions(), client())
 
 
 def test_a_damaged_series_is_left_for_the_lab_to_repair() -> None:
@@ -235,11 +239,11 @@ def test_a_file_is_changed_by_what_options_say(tmp_path: Path) -> None:
         '[[cases]]\nworkload = "showgids"\n[measure]\nboots = 4\nseed = 9\n'
     )
     told: dict[str, Any] = description(
-        file, Wish(tree="/some/git", target="metal", measure={"boots": "auto"}), client()
+        file, SubmitOptions(tree="/some/git", target="metal", measure={"boots": "auto"}), client()
     )
     assert "tree" not in told
     assert (told["git"], told["base"], told["target"]) == ("/some/git", "v1", "metal")
     assert told["measure"] == {"boots": "auto", "seed": 9}
     assert told["patches"] == [{"name": "p", "text": "diff --git a/x b/x\n", "origin": "p.patch"}]
     with pytest.raises(SpecError, match="are for a series"):
-        description(file, Wish(workload=["showgids"]), client())
+        description(file, SubmitOptions(workload=["showgids"]), client())

@@ -18,7 +18,7 @@ from lab.errors import SpecError
 from lab.experiments.spec import spec_from_mapping
 from workers.ctl.clients.base import Json
 from workers.ctl.clients.client import Client
-from workers.ctl.submit_options import Wish, description
+from workers.ctl.submit_options import SubmitOptions, description
 from workers.ctl.tables import show_preview
 
 pytestmark = pytest.mark.hostile
@@ -32,7 +32,7 @@ CLIENT = cast("Client", SimpleNamespace(local=False, names=lambda kind: NAMES[ki
 def described(tmp_path: Path, data: bytes, *, partial: bool = False) -> Json:
     path = tmp_path / "a.mbox"
     path.write_bytes(data)
-    return description(path, Wish(tree="t", workload=["showgids"], partial=partial), CLIENT)
+    return description(path, SubmitOptions(tree="t", workload=["showgids"], partial=partial), CLIENT)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -54,7 +54,7 @@ def test_the_flag_beside_a_description_says_where_the_word_goes(tmp_path: Path) 
     path = tmp_path / "a.toml"
     path.write_text('name = "x"\n')
     with pytest.raises(SpecError, match="write partial = true beside the patch"):
-        description(path, Wish(partial=True), CLIENT)
+        description(path, SubmitOptions(partial=True), CLIENT)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def _checkout(experiment: Experiment, variant: Variant, origin: str) -> Item:
     switches = experiment.switches.filter(name__in=variant.switches, kind="patch")
     patchset = patchset_hash([switch.text for switch in switches])
     titles = "; ".join(plain(switch.title or switch.name) for switch in switches)
-    return _given(
+    return _present(
         id=f"{origin}:{experiment.base_commit}{'-' if patchset else ''}{patchset}",
         origin=origin,
         tree_name=experiment.tree.name,
@@ -106,7 +106,7 @@ def _build(variant: Variant, checkout: str, origin: str, link: str) -> Item:
     status = _BUILD_STATUS.get(BuildState(build.state))
     if status == "FAIL" and build.blame == "lab":
         status = "ERROR"
-    return _given(
+    return _present(
         id=_build_id(build, origin),
         origin=origin,
         checkout_id=checkout,
@@ -164,7 +164,7 @@ def _environment(data: ComparisonData) -> Item:
 
 def _test(of: _Of, path: str, status: str, name: str, **more: Any) -> Item:
     build = of.variant.build
-    return _given(
+    return _present(
         id=f"{of.origin}:{of.variant.pk}-{name}",
         origin=of.origin,
         build_id=_build_id(build, of.origin) if build else None,
@@ -214,7 +214,7 @@ def _measured(of: _Of, data: ComparisonData, case: CaseData, metric: MetricData)
         _path(case, metric["name"]),
         _status(metric, cell),
         f"case-{case['id']}-{metric['name']}",
-        number=None if value is None else _given(value=value, unit=metric["unit"] or None),
+        number=None if value is None else _present(value=value, unit=metric["unit"] or None),
         comment=plain(f"{name}: {_verdict(cell)}, {told_change(cell)}") if cell else plain(name),
         misc=misc,
     )
@@ -231,7 +231,7 @@ def _status(metric: MetricData, cell: CellData | None) -> str:
     return {"failed": "FAIL", "skipped": "DONE", "passed": "PASS"}[VERDICTS[cell["verdict"]].outcome]
 
 
-def _given(**fields: Any) -> Item:
+def _present(**fields: Any) -> Item:
     """The fields that have a value: the schema knows no null."""
     return {name: value for name, value in fields.items() if value is not None}
 

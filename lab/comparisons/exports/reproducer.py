@@ -43,7 +43,7 @@ _LOCAL_TREE = """\
 def write_reproducer(experiment_id: int, *, link: str = "") -> str:
     """The file's text; the same experiment is the same text. Raises UnknownRow."""
     experiment = get_experiment(experiment_id)
-    told = _told(experiment, link)
+    told = _facts(experiment, link)
     toolchain = next(
         (one["toolchain"] for one in told["kernels"] if one.get("toolchain")), "not known any more"
     )
@@ -109,7 +109,7 @@ def _as_mail(switch: Switch) -> str:
     return as_text("\n".join([*lines, "", "---", diff_of(switch.text)]).encode("utf-8", "surrogateescape"))
 
 
-def _told(experiment: Experiment, link: str) -> dict[str, Any]:
+def _facts(experiment: Experiment, link: str) -> dict[str, Any]:
     base = experiment.variants.select_related("build").filter(role=Role.BASE).first()
     fragments = base.build.request.get("fragments", []) if base and base.build else []
     archive = experiment.tree.kind == "archive"

@@ -53,7 +53,7 @@ def write_reply(data: ComparisonData, wishes: ReplyOptions | None = None) -> Rep
         _opening(data, asked.patch),
         _conclusion(data, asked.patch),
         *_tables(data, chosen),
-        _said("Not measured:", _failures(data, chosen)),
+        _headed("Not measured:", _failures(data, chosen)),
         _effects(data) if not asked.patch else [],
         method(data),
         environment(data),
@@ -158,7 +158,7 @@ def _cells(data: ComparisonData, names: Sequence[str]) -> Iterator[tuple[str, Me
                     yield case["title"], metric, cell
 
 
-def _said(head: str, told: Sequence[str]) -> list[str]:
+def _headed(head: str, told: Sequence[str]) -> list[str]:
     """A headed list, cut where nobody would read on."""
     if not told:
         return []
@@ -206,7 +206,7 @@ def _effects(data: ComparisonData) -> list[str]:
         for one in metric["effects"]
         if one["ratio"] is not None and (len(one["switches"]) == 1 or _holds(one))
     ]
-    return _said("Over all combinations:", told)
+    return _headed("Over all combinations:", told)
 
 
 def _holds(one: EffectData) -> bool:

@@ -124,7 +124,7 @@ class Reader:
         """A member's bytes; at its end they are what the manifest says, or BackupRefused is raised."""
         wanted = self.manifest.members[name]
         digest, left = hashlib.sha256(), wanted.size
-        with _told(self.file), self._archive.open(name) as member:
+        with _translated(self.file), self._archive.open(name) as member:
             while piece := member.read(PIECE):
                 left -= len(piece)
                 if left < 0:
@@ -142,7 +142,7 @@ class Reader:
 @contextmanager
 def reading(file: Path) -> Iterator[Reader]:
     """Open an archive and check its form. Raises BackupRefused."""
-    with _told(file), file.open("rb") as plain, zipfile.ZipFile(plain) as archive:
+    with _translated(file), file.open("rb") as plain, zipfile.ZipFile(plain) as archive:
         names = _plain_names(file, archive)
         manifest = _manifest(file, archive)
         if names != manifest.members.keys():
@@ -154,7 +154,7 @@ def reading(file: Path) -> Iterator[Reader]:
 
 
 @contextmanager
-def _told(file: Path) -> Iterator[None]:
+def _translated(file: Path) -> Iterator[None]:
     """Tell what the library raises as one of ours."""
     try:
         yield

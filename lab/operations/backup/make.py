@@ -18,7 +18,7 @@ from lab.errors import BackupRefused
 from lab.models import Build, Run
 from lab.operations.backup.archive import PIECE, SECRET, Manifest, TableDump, Writer, writing
 from lab.operations.backup.tables import snapshot
-from lab.operations.logs import said
+from lab.operations.logs import escaped
 
 Files = Literal["none", "kept", "all"]
 Say = Callable[[str], None]
@@ -83,7 +83,7 @@ class _Counting:
 def _settings() -> dict[str, str]:
     """Return the lab's settings without secrets, for setting it up again."""
     found = sorted(all_variables("KPERFLAB_").items())
-    return {name: said(value)[:1000] for name, value in found if name not in _NOT_TOLD}
+    return {name: escaped(value)[:1000] for name, value in found if name not in _NOT_TOLD}
 
 
 def _add_files(archive: Writer, files: Files, say: Say) -> int:

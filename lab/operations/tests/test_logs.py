@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from lab.operations.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, said, subjects
+from lab.operations.logs import FIELDS, LONGEST, NamesItsSubject, OneLine, OneObject, about, escaped, subjects
 from lab.tests.fresh_python import run_python
 
 FORGED = "guest\n2026-11-22T00:00:00.000Z INFO run=9: all is well\r\x1b[2Jgone\u202eback\u2028next"
@@ -81,15 +81,15 @@ def test_lines_that_an_error_quotes_stand_behind_a_bar() -> None:
     ],
 )
 def test_credentials_are_blanked(text: str, kept: str) -> None:
-    assert said(text) == kept
+    assert escaped(text) == kept
 
 
 def test_the_installations_own_secrets_are_blanked_wherever_they_stand() -> None:
-    assert said(f"x{settings.SECRET_KEY}y") == "x***y"
+    assert escaped(f"x{settings.SECRET_KEY}y") == "x***y"
 
 
 def test_a_long_text_ends_with_how_much_is_missing() -> None:
-    assert said("a" * (LONGEST + 5)).endswith("a … 5 more characters")
+    assert escaped("a" * (LONGEST + 5)).endswith("a … 5 more characters")
 
 
 def test_a_field_nobody_knows_is_a_fault_of_ours() -> None:

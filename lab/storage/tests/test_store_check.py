@@ -58,23 +58,23 @@ def test_a_lab_without_a_store_is_not_asked_for_one() -> None:
 @pytest.mark.django_db
 def test_a_store_that_is_there_has_a_line_among_the_checks(store: Store) -> None:
     (line,) = [one for one in checked_now() if one.name == "store"]
-    assert line.ok, line.said
-    assert line.said.startswith(store.address)
-    assert "answers in" in line.said
+    assert line.ok, line.message
+    assert line.message.startswith(store.address)
+    assert "answers in" in line.message
     assert list(store.entries()) == [], "looking leaves nothing there"
 
 
 def test_a_directory_that_is_not_mounted_is_named(settings: Any, tmp_path: Path) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": str(tmp_path / "away")}))
     assert not answer().ok
-    assert f"there is no directory {tmp_path / 'away'}: make it, or mount it" in answer().said
+    assert f"there is no directory {tmp_path / 'away'}: make it, or mount it" in answer().message
 
 
 def test_a_bucket_that_is_not_there_is_named(settings: Any, moto: str) -> None:
     choose(settings, told_by({"KPERFLAB_STORE": f"s3://nobodys?endpoint={moto}", **KEYS}))
     assert not answer().ok
-    assert "s3://nobodys" in answer().said
-    assert "there is no such bucket" in answer().said
+    assert "s3://nobodys" in answer().message
+    assert "there is no such bucket" in answer().message
 
 
 def test_a_server_that_is_away_is_waited_for_no_longer_than_the_deadline(
@@ -87,8 +87,8 @@ def test_a_server_that_is_away_is_waited_for_no_longer_than_the_deadline(
     (ready,) = waits
     assert ready <= 0.5
     assert not found.ok
-    assert f"s3://{BUCKET}" in found.said
-    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in found.said
+    assert f"s3://{BUCKET}" in found.message
+    assert KEYS["AWS_SECRET_ACCESS_KEY"] not in found.message
 
 
 def test_a_store_that_hangs_holds_up_nobody_and_is_asked_by_one_thread(
@@ -103,7 +103,7 @@ def test_a_store_that_hangs_holds_up_nobody_and_is_asked_by_one_thread(
 
     directory_store(settings, tmp_path / "store")
     monkeypatch.setattr(Store, "reach", hang)
-    assert re.search(r" has not answered for \d+ s$", answer().said)
+    assert re.search(r" has not answered for \d+ s$", answer().message)
     assert [answer().ok for _ in range(50)] == [False] * 50
     assert waits[0] > 0
     assert waits[1:] == [0.0] * 50, "only the first waits for it"
@@ -127,19 +127,19 @@ def test_many_questions_are_one_to_the_store_until_its_answer_is_old(settings: A
 
 def test_another_store_is_asked_for_itself(settings: Any, tmp_path: Path) -> None:
     directory_store(settings, tmp_path / "one")
-    assert answer().said.startswith(str(tmp_path / "one"))
+    assert answer().message.startswith(str(tmp_path / "one"))
     directory_store(settings, tmp_path / "two")
-    assert answer().said.startswith(str(tmp_path / "two"))
+    assert answer().message.startswith(str(tmp_path / "two"))
 
 
 @pytest.mark.process
 def test_a_store_whose_disk_is_nearly_full_is_told(small_disk: Path, settings: Any) -> None:
     directory_store(settings, small_disk / "store")
     assert not answer().ok
-    assert "0.0 GiB free, 1.0 are wanted: labctl lab expire makes room" in answer().said
+    assert "0.0 GiB free, 1.0 are wanted: labctl lab expire makes room" in answer().message
 
 
 def test_a_setting_that_is_no_store_is_told(settings: Any) -> None:
     settings.STORE_PROBLEM = told_by({"KPERFLAB_STORE": "relative/dir"}).problem
     assert not answer().ok
-    assert "KPERFLAB_STORE: give an absolute directory" in answer().said
+    assert "KPERFLAB_STORE: give an absolute directory" in answer().message
