@@ -23,7 +23,7 @@ import workers.upkeep  # noqa: F401  registers every task
 from kernels.sandbox.memory import end_leftovers
 from lab.models import Target
 from lab.one_line import error_line
-from lab.operations.upkeep import begin_chore, end_chore, is_done
+from lab.operations.upkeep import begin_chore, end_chore
 from lab.runs.queues import target_queue
 from lab.targets.drivers import is_guest
 from workers import local, tasks, wakeups
@@ -33,7 +33,7 @@ from workers.broker_watch import Hearing, end_deaf
 from workers.errors import TargetUnready
 from workers.fetching import fetching
 from workers.initrds import remove_initrds
-from workers.presence import Presence
+from workers.presence import KEEP_GOING, KEPT_GOING_S, Presence
 from workloads.errors import WorkloadsError
 
 log = logging.getLogger(__name__)
@@ -44,8 +44,6 @@ COMPILERS, COMPILER_NAMES = Path("/usr/bin"), ("gcc", "gcc-[0-9]*", "clang", "cl
 UPKEEP_THREADS = 4
 # A Python that starts anew each time takes seconds of the machine; one that waits takes none.
 AGAIN_S = 5.0
-# A worker alone does this at each of its reports, which come a little later.
-KEEP_GOING, KEPT_GOING_S = "keep_going", 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def serve_post(post: Post) -> int:
     alone = post.builds or bool(post.target)
     hands = 1 if alone else UPKEEP_THREADS
     hearing = Hearing(post.queues, hands, wakeups.depth)
-    presence = Presence(post.queues, builds=post.builds, also=lambda: _beside(hearing))
+    presence = Presence(post.queues, builds=post.builds, also=lambda done: _beside(hearing, done))
     worker = app.Worker(
         hostname=f"{post.name}@{platform.node()}",
         pool_cls="solo" if alone else "threads",
@@ -138,14 +136,17 @@ def await_machine(post: Post, presence: Presence) -> None:
     presence.say("")
 
 
-def _beside(hearing: Hearing) -> None:
+def _beside(hearing: Hearing, done: bool) -> None:
     end_deaf(hearing)
-    keep_going()
+    keep_going(done)
 
 
-def keep_going() -> None:
-    """Recover the work of dead workers every few seconds, even if beat or upkeep is gone; one worker does so for all."""
-    if is_done(KEEP_GOING, KEPT_GOING_S) or not begin_chore(KEEP_GOING, KEPT_GOING_S):
+def keep_going(done: bool) -> None:
+    """Recover the work of dead workers every few seconds, even if beat or upkeep is gone; one worker does so for all.
+
+    done: another has done so lately.
+    """
+    if done or not begin_chore(KEEP_GOING, KEPT_GOING_S):
         return
     tasks.return_dead()
     wakeups.dispatch()

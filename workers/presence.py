@@ -17,24 +17,30 @@ from django.db import close_old_connections, connections
 from lab.leases.process import worker_identity
 from lab.one_line import error_line
 from lab.operations.version import code_version
-from lab.runs.workers import WorkerReport, report_worker, worker_left
+from lab.runs.workers import ReportAnswer, WorkerReport, report_worker, worker_left
 from workers.readiness import why_idle
 
 log = logging.getLogger(__name__)
 
 # Others take a worker for gone after some of these.
 REPORT_S = 5.0
+# What all workers together do every few seconds; each hears with its report whether another has lately done it.
+KEEP_GOING, KEPT_GOING_S = "keep_going", 4.0
 # A stop does not wait longer for a database that does not answer.
 LAST_S = 5.0
 
 
 @dataclass
 class Presence:
-    """Says every 5 s that this process is there, from `start` to `end`, and does `also` each time."""
+    """Says every 5 s that this process is there, from `start` to `end`, and does `also` each time.
+
+    also: is told whether another worker has lately done what all of them do in turn.
+    """
 
     queues: Sequence[str]
     builds: bool
-    also: Callable[[], None] = lambda: None
+    also: Callable[[bool], None] = lambda _done: None
+    _lab: str | None = None
     _hindrance: str = ""
     _told: str = ""
     _stopped: Event = field(default_factory=Event)
@@ -63,34 +69,42 @@ class Presence:
 
     def _go_on(self) -> None:
         while not self._stopped.wait(REPORT_S):
-            self._report()
+            done = self._report()
             try:
-                self.also()
+                self.also(done)
             except Exception:
                 log.exception("what is done beside a report failed")
                 close_old_connections()
         connections.close_all()
 
-    def _report(self) -> None:
+    def _report(self) -> bool:
+        """Report; returns whether another worker has lately done what all do in turn, False where nobody answers."""
         try:
-            usage = shutil.disk_usage(settings.HOME)
-            idle = self._hindrance or why_idle(builds=self.builds)
-            report_worker(
-                WorkerReport(
-                    name=worker_identity(),
-                    host=socket.gethostname(),
-                    queues=list(self.queues),
-                    version=code_version(),
-                    disk_free=usage.free,
-                    disk_total=usage.total,
-                    idle_reason=idle,
-                )
-            )
+            idle, answer = self._say_now()
+            known, self._lab = self._lab, answer.lab
+            if known not in (None, answer.lab):  # with it may have changed what is to be said
+                idle, answer = self._say_now()
             self._tell(idle)
         except Exception as exc:
             # As while the database restarts: the next report is 5 s away.
             log.warning("this worker could not say that it is there: %s", error_line(exc))
             close_old_connections()
+            return False
+        return answer.done
+
+    def _say_now(self) -> tuple[str, ReportAnswer]:
+        usage = shutil.disk_usage(settings.HOME)
+        idle = self._hindrance or why_idle(builds=self.builds, lab=self._lab)
+        report = WorkerReport(
+            name=worker_identity(),
+            host=socket.gethostname(),
+            queues=list(self.queues),
+            version=code_version(),
+            disk_free=usage.free,
+            disk_total=usage.total,
+            idle_reason=idle,
+        )
+        return idle, report_worker(report, chore=KEEP_GOING, within_s=KEPT_GOING_S)
 
     def _tell(self, idle: str) -> None:
         """Say in the log why nothing is taken, when that changes."""

@@ -32,9 +32,12 @@ def short_of_disk(home: Path, *, builds: bool) -> str:
     return f"{home} has {usage.free / GIB:.1f} GiB free, {least / GIB:.1f} are wanted: make room, expire old runs, or set KPERFLAB_DISK_GIB"
 
 
-def why_idle(*, builds: bool) -> str:
-    """Return why this process takes no work now; "" while it does. builds: it builds kernels, which takes more room."""
+def why_idle(*, builds: bool, lab: str | None = None) -> str:
+    """Return why this process takes no work now; "" while it does.
+
+    builds: it builds kernels, which takes more room. lab: the lab's version, asked for unless it is known.
+    """
     home = settings.HOME
     if not os.access(home, os.W_OK):
         return f"{home} cannot be written"
-    return other_version(code_version()) or short_of_disk(home, builds=builds)
+    return other_version(code_version(), lab) or short_of_disk(home, builds=builds)

@@ -29,7 +29,7 @@ import workers.app  # noqa: F401  makes Django ready before lab is imported
 from bench.fleet import guests
 from lab.leases.process import worker_identity
 from lab.models import Target
-from lab.operations.version import code_version
+from lab.operations.version import code_version, lab_version
 from lab.runs.claim import Claim
 from lab.runs.claiming import claim_next_build, claim_next_run, is_held, lease_seconds, renew
 from lab.runs.queues import target_queue
@@ -53,7 +53,7 @@ from workers import fleet, wakeups
 from workers.app import over_the_broker
 from workers.build import STEPS_S
 from workers.lease import LOOK_S
-from workers.presence import REPORT_S
+from workers.presence import KEEP_GOING, KEPT_GOING_S, REPORT_S
 from workers.readiness import why_idle
 from workers.run_files import send_runs
 
@@ -128,6 +128,7 @@ class Farm:
         self._redis: Redis = Redis.from_url(settings.REDIS, decode_responses=True)
         self._idle: dict[str, list[Post]] = defaultdict(list)
         self._store = lab_store()
+        self._lab = lab_version()
         hosts = Path(share.home)
         posts = [
             Post(name, target_queue(name), name, hosts / f"host-{share.number}-{place // TARGETS_A_HOST}")
@@ -183,10 +184,12 @@ class Farm:
         self._at(REPORT_S, "report", lambda: self._report(post))
         if post.dead:
             return
-        idle = why_idle(builds=not post.target)
-        report_worker(WorkerReport(post.identity, post.name, [post.queue], code_version(), 1, 2, idle))
+        idle = why_idle(builds=not post.target, lab=self._lab)
+        report = WorkerReport(post.identity, post.name, [post.queue], code_version(), 1, 2, idle)
+        answer = report_worker(report, chore=KEEP_GOING, within_s=KEPT_GOING_S)
+        self._lab = answer.lab
         wakeups.depth(post.queue)
-        fleet.keep_going()
+        fleet.keep_going(answer.done)
 
     def _take(self, post: Post) -> None:
         begun = self._take_boot(post) if post.target else self._take_build(post)

@@ -59,10 +59,11 @@ def _turn(count: int) -> None:
     from lab.operations.version import code_version
     from lab.runs.workers import WorkerReport, report_worker
     from workers.fleet import keep_going
+    from workers.presence import KEEP_GOING, KEPT_GOING_S
     from workers.readiness import why_idle
 
     for number in range(count):
-        report_worker(
+        answer = report_worker(
             WorkerReport(
                 name=f"host{number}:1:1",
                 host=f"host{number}",
@@ -70,10 +71,12 @@ def _turn(count: int) -> None:
                 version=code_version(),
                 disk_free=1,
                 disk_total=2,
-                idle_reason=why_idle(builds=False),
-            )
+                idle_reason=why_idle(builds=False, lab=""),
+            ),
+            chore=KEEP_GOING,
+            within_s=KEPT_GOING_S,
         )
-        keep_going()
+        keep_going(answer.done)
 
 
 def _server_s() -> float:

@@ -27,7 +27,7 @@ def _past(column: str, seconds: str) -> str:
 
 
 # PostgreSQL takes a chore in one statement, which writes nothing where it is not due.
-_DONE = f"SELECT 1 FROM lab_chore WHERE name = %(name)s AND NOT {_past('done_at', '%(every)s::float8')}"  # noqa: S608  our names
+DONE = f"SELECT 1 FROM lab_chore WHERE name = %(chore)s AND NOT {_past('done_at', '%(every)s::float8')}"  # noqa: S608  our names
 _BEGIN = f"""WITH taken AS (
   UPDATE lab_chore SET begun_at = statement_timestamp() WHERE name = %(name)s AND {_past("done_at", "%(every)s::float8")}
     AND {_past("begun_at", "least(%(every)s::float8, %(given_up)s::float8)")} RETURNING 1),
@@ -41,7 +41,7 @@ _END = "UPDATE lab_chore SET begun_at = NULL, done_at = statement_timestamp(), f
 def is_done(name: str, within_s: float) -> bool:
     """Return whether a chore was done in the last so many seconds; a look, which writes nothing."""
     if connection.vendor == "postgresql":
-        return bool(run_prepared(_DONE, {"name": name, "every": within_s}))
+        return bool(run_prepared(DONE, {"chore": name, "every": within_s}))
     return Chore.objects.filter(~_not_within("done_at", within_s), name=name, done_at__isnull=False).exists()
 
 

@@ -11,6 +11,8 @@ from lab.models import Deployment
 PACKAGES = ("kernels", "workloads", "lab", "workers")
 SUFFIXES = frozenset({".py", ".c", ".h", ".toml", ".config", ".patch", ".bt"})
 ROOT = Path(__file__).resolve().parents[2]
+# As a part of other statements.
+LAB_VERSION = "SELECT version FROM lab_deployment ORDER BY id DESC LIMIT 1"
 
 
 @cache
@@ -37,9 +39,9 @@ def deploy(version: str) -> bool:
     return True
 
 
-def other_version(own: str) -> str:
-    """Return why a worker of this version may take no work; "" if it may."""
-    wanted = lab_version()
+def other_version(own: str, lab: str | None = None) -> str:
+    """Return why a worker of this version may take no work; "" if it may. lab: the lab's, asked for unless it is known."""
+    wanted = lab_version() if lab is None else lab
     if not wanted or wanted == own:
         return ""
     return f"it runs version {own}, the lab {wanted}: update it, then restart it"

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Workers report that they are alive; a worker that is silent for a day is forgotten."""
 
+import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from django.db import connection
 from django.utils import timezone
 
 from lab.leases.clock import after
+from lab.leases.prepared import run_prepared
 from lab.models import Worker
 from lab.models.hardware import GONE_S
+from lab.operations.upkeep import DONE, is_done
+from lab.operations.version import LAB_VERSION, lab_version
 
 # A worker that was silent for so long is forgotten: it was stopped, or its host is gone.
 FORGOTTEN_S = 24 * 3600.0
@@ -28,11 +33,36 @@ class WorkerReport:
     idle_reason: str
 
 
-def report_worker(seen: WorkerReport) -> None:
-    """Note that a worker is there, by the database's clock."""
+@dataclass(frozen=True, slots=True)
+class ReportAnswer:
+    """What a worker hears when it reports. lab: the version that was deployed last; done: whether a chore was done lately."""
+
+    lab: str
+    done: bool
+
+
+# A thousand workers send it every few seconds: one statement, which waits for no disk, since a report that is lost in a crash
+# is made again, and which brings what each would ask next.
+_REPORT = f"""WITH lazily AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE lab_worker SET host = %(host)s, queues = %(queues)s::jsonb, version = %(version)s, disk_free = %(disk_free)s,
+  disk_total = %(disk_total)s, idle_reason = %(idle_reason)s, seen_at = statement_timestamp()
+FROM lazily WHERE name = %(name)s RETURNING coalesce(({LAB_VERSION}), ''), EXISTS ({DONE})"""  # noqa: S608  our names
+
+
+def report_worker(seen: WorkerReport, *, chore: str = "", within_s: float = 0.0) -> ReportAnswer:
+    """Note that a worker is there, by the database's clock; returns whether a chore was done in the last so many seconds."""
     told = asdict(seen)
+    if connection.vendor == "postgresql":
+        asked = {"chore": chore, "every": within_s, "queues": json.dumps(seen.queues)}
+        for lab, done in run_prepared(_REPORT, told | asked):
+            return ReportAnswer(lab, done)
+    _note(told)
+    return ReportAnswer(lab_version(), bool(chore) and is_done(chore, within_s))
+
+
+def _note(told: dict[str, Any]) -> None:
+    """Make the row of a worker's first report, or change it."""
     name = told.pop("name")
-    # One statement, for a thousand workers send it: only the first report makes the row.
     if not Worker.objects.filter(name=name).update(**told, seen_at=after(0.0)):
         Worker.objects.update_or_create(
             name=name, defaults={**told, "seen_at": after(0.0), "started_at": timezone.now()}

@@ -237,7 +237,7 @@ def test_what_goes_wrong_beside_a_report_does_not_end_the_reports(
     monkeypatch.setattr("workers.presence.REPORT_S", 0.01)
     tried: list[int] = []
 
-    def fail() -> None:
+    def fail(_done: bool) -> None:
         tried.append(1)
         raise RuntimeError("no luck")
 
